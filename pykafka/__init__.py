@@ -1,0 +1,58 @@
+"""PyKafka: a Kafka client whose concurrency is injected."""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pykafka import _pure
+
+_pure.install()
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.client import KafkaClient
+    from pykafka.cluster import Cluster
+    from pykafka.connection import SslConfig
+    from pykafka.partition import Partition
+    from pykafka.producer import Producer
+    from pykafka.protocol import Message
+    from pykafka.simpleconsumer import SimpleConsumer
+    from pykafka.topic import Topic
+
+__version__ = "3.0.0.dev0"
+
+__all__ = [
+    "Broker",
+    "Cluster",
+    "KafkaClient",
+    "Message",
+    "Partition",
+    "Producer",
+    "SimpleConsumer",
+    "SslConfig",
+    "Topic",
+]
+
+# A library says nothing unless the application asks to hear it.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+_HOMES = {
+    "Broker": "pykafka.broker",
+    "Cluster": "pykafka.cluster",
+    "KafkaClient": "pykafka.client",
+    "Message": "pykafka.protocol",
+    "Partition": "pykafka.partition",
+    "Producer": "pykafka.producer",
+    "SimpleConsumer": "pykafka.simpleconsumer",
+    "SslConfig": "pykafka.connection",
+    "Topic": "pykafka.topic",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public class when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pykafka' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
