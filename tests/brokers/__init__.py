@@ -1,0 +1,27 @@
+"""Real Apache Kafka for tests and demos: fetched by Maven coordinates, started on 127.0.0.1, stopped for certain.
+
+    from tests.brokers import KafkaCluster
+
+    with KafkaCluster(brokers=3) as kafka:
+        client = KafkaClient(hosts=kafka.hosts)
+
+By hand: `python -m tests.brokers --version 4.3.1` starts one and prints its hosts.
+"""
+
+from tests.brokers.certificates import Certificates, make_certificates
+from tests.brokers.cluster import KafkaCluster
+from tests.brokers.jars import BrokerSetupError, classpath, maven_jar
+from tests.brokers.releases import LATEST, RELEASES, Release, release
+
+__all__ = [
+    "LATEST",
+    "RELEASES",
+    "BrokerSetupError",
+    "Certificates",
+    "KafkaCluster",
+    "Release",
+    "classpath",
+    "make_certificates",
+    "maven_jar",
+    "release",
+]

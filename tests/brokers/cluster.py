@@ -1,0 +1,274 @@
+"""A real Kafka cluster on 127.0.0.1."""
+
+from __future__ import annotations
+
+import base64
+import random
+import shutil
+import socket
+import struct
+import tempfile
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from tests.brokers import settings
+from tests.brokers.certificates import Certificates, make_certificates
+from tests.brokers.jars import BrokerSetupError, classpath
+from tests.brokers.process import JavaProcess, wait_until
+from tests.brokers.releases import LATEST, Release, release
+
+#: Seconds that a cluster may take until all brokers answer; an idle machine needs 3 to 8.
+START_TIMEOUT_S = 90.0
+# Below the ports that the kernel gives to outgoing connections (net.ipv4.ip_local_port_range), so that a broker that
+# is down does not lose its port to one of those.
+_PORTS = range(20000, 32000)
+
+
+class KafkaCluster:
+    """Run Apache Kafka brokers as processes of this machine, for as long as the `with` block lasts.
+
+    Brokers are numbered from 1. Releases from 4.0 on run as broker and controller in one, older ones beside a ZooKeeper.
+
+    :param version: which release
+    :param brokers: how many
+    :param config: settings of the brokers, beside or in the place of ours
+    :param tls: True: a second listener speaks TLS (from 0.9 on), at `tls_hosts`, with `certificates`
+    :param heap_mb: of each broker
+    :param directory: where it keeps data and logs; None: a temporary one, removed by `close()`
+    :raises BrokerSetupError: Java, the jars or a port are missing, or a broker does not come up
+    """
+
+    def __init__(
+        self,
+        version: str = LATEST,
+        brokers: int = 1,
+        config: Mapping[str, object] | None = None,
+        tls: bool = False,
+        heap_mb: int = 512,
+        directory: Path | None = None,
+    ) -> None:
+        self.release: Release = release(version)
+        self.config = dict(config or {})
+        self.broker_ids = list(range(1, brokers + 1))
+        self.heap_mb = heap_mb
+        self.ports: dict[int, int] = {}
+        self.tls_ports: dict[int, int] = {}
+        self.certificates: Certificates | None = None
+        self.zookeeper_hosts = ""
+        self._tls = tls
+        self._keep = directory is not None
+        self.directory = directory or Path()
+        self._processes: dict[int, JavaProcess] = {}
+        self._zookeeper: JavaProcess | None = None
+        self._jars = Path()
+
+    @property
+    def version(self) -> str:
+        """Name the release that is running."""
+        return self.release.version
+
+    @property
+    def hosts(self) -> str:
+        """List where the brokers listen: `host:port,host:port`, whether they are up or not."""
+        return ",".join(f"{settings.HOST}:{port}" for port in self.ports.values())
+
+    @property
+    def tls_hosts(self) -> str:
+        """List where the brokers listen with TLS."""
+        return ",".join(f"{settings.HOST}:{port}" for port in self.tls_ports.values())
+
+    def __enter__(self) -> KafkaCluster:
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self) -> None:
+        """Start everything and wait until all brokers answer."""
+        self._jars = classpath(self.release.coordinates)
+        if not self._keep:
+            self.directory = Path(tempfile.mkdtemp(prefix="pykafka-kafka-"))
+        try:
+            self._prepare()
+            for process in self._processes.values():
+                process.start()
+            self._wait_for(self.broker_ids)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End all processes at once, and remove their data; a second call does nothing."""
+        for process in (*self._processes.values(), *([self._zookeeper] if self._zookeeper else [])):
+            process.kill()
+        self._processes.clear()
+        self._zookeeper = None
+        if not self._keep and self.directory != Path():
+            shutil.rmtree(self.directory, ignore_errors=True)
+            self.directory = Path()
+
+    def start(self, broker: int) -> None:
+        """Start a broker that was stopped or killed, at its old port, and wait until it answers."""
+        self._processes[broker].start()
+        self._wait_for([broker])
+
+    def stop(self, broker: int) -> None:
+        """Shut a broker down in order: it hands its leaderships over first."""
+        self._processes[broker].stop()
+
+    def kill(self, broker: int) -> None:
+        """Kill a broker (SIGKILL): the others notice when its session ends, after 6 s."""
+        self._processes[broker].kill()
+
+    def pause(self, broker: int) -> None:
+        """Stop a broker in its tracks (SIGSTOP): it keeps its connections and answers nothing."""
+        self._processes[broker].pause()
+
+    def resume(self, broker: int) -> None:
+        """Let a paused broker go on."""
+        self._processes[broker].resume()
+
+    def pid(self, broker: int) -> int | None:
+        """Give the process id of a broker that is running."""
+        return self._processes[broker].pid
+
+    def log(self, broker: int) -> str:
+        """Give what a broker logged."""
+        path = self.directory / f"broker-{broker}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def run_java(self, *arguments: str, timeout: float = 60.0) -> str:
+        """Run a program of the release's jars, or a .java file against them, to its end; gives its output.
+
+        :param arguments: what follows `java -cp <jars>`
+        :raises BrokerSetupError: it fails, or takes longer than `timeout` seconds
+        """
+        log = self.directory / f"java-{uuid.uuid4().hex}.out"
+        process = JavaProcess([*self._options("tool"), "-Xmx256m", "-cp", f"{self._jars}/*", *arguments], log)
+        process.start()
+        status = process.wait(timeout)
+        if status:
+            raise BrokerSetupError(f"java {' '.join(arguments)} ended with {status}:\n{process.tail()}")
+        return log.read_text(errors="replace")
+
+    def _prepare(self) -> None:
+        count = len(self.broker_ids)
+        free = free_ports(3 * count + 1)
+        self.ports = dict(zip(self.broker_ids, free, strict=False))
+        if self._tls:
+            self.tls_ports = dict(zip(self.broker_ids, free[count:], strict=False))
+            self.certificates = make_certificates(self.directory)
+        controllers = dict(zip(self.broker_ids, free[2 * count :], strict=False))
+        if not self.release.kraft:
+            self._start_zookeeper(free[-1])
+        for number in self.broker_ids:
+            tls_port = self.tls_ports.get(number)
+            if self.release.kraft:
+                own = settings.kraft(number, self.directory, self.ports, controllers, tls_port)
+            else:
+                own = settings.classic(self.release, number, self.directory, self.ports[number], free[-1], tls_port)
+            secure = settings.tls(self.certificates) if self.certificates else {}
+            path = self.directory / f"broker-{number}.properties"
+            path.write_text(settings.properties(settings.common(count) | own | secure | self.config))
+            self._processes[number] = self._process(f"broker-{number}", self.heap_mb, "kafka.Kafka", str(path))
+        if self.release.kraft:
+            self._format()
+
+    def _start_zookeeper(self, port: int) -> None:
+        path = self.directory / "zookeeper.properties"
+        path.write_text(settings.properties(settings.zookeeper(self.directory, port)))
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        self._zookeeper = self._process("zookeeper", 256, main, str(path))
+        self._zookeeper.start()
+        self.zookeeper_hosts = f"{settings.HOST}:{port}"
+        wait_until(lambda: _zookeeper_answers(port), START_TIMEOUT_S, "ZooKeeper", self._zookeeper)
+
+    def _format(self) -> None:
+        # In one JVM a node, all at once: each takes about a second.
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        formatters = []
+        for number in self.broker_ids:
+            path = str(self.directory / f"broker-{number}.properties")
+            arguments = ("kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", path)
+            formatters.append(self._process(f"format-{number}", 128, *arguments, "-XX:TieredStopAtLevel=1"))
+            formatters[-1].start()
+        try:
+            for formatter in formatters:
+                if formatter.wait(START_TIMEOUT_S):
+                    raise BrokerSetupError(f"Kafka cannot format its log directory:\n{formatter.tail()}")
+        finally:
+            for formatter in formatters:
+                formatter.kill()
+
+    def _options(self, name: str) -> list[str]:
+        return [
+            *self.release.jvm_options,
+            *settings.logging_options(self.release, self.directory, name),
+            # On a small machine the one-threaded collector costs the least; nobody can attach to it anyway.
+            "-XX:+UseSerialGC",
+            "-XX:-UsePerfData",
+            "-Djava.awt.headless=true",
+        ]
+
+    def _process(self, name: str, heap_mb: int, main: str, *arguments: str) -> JavaProcess:
+        options = [*self._options(name), f"-Xmx{heap_mb}m", *(one for one in arguments if one.startswith("-XX"))]
+        rest = [one for one in arguments if not one.startswith("-XX")]
+        return JavaProcess([*options, "-cp", f"{self._jars}/*", main, *rest], self.directory / f"{name}.out")
+
+    def _wait_for(self, brokers: list[int]) -> None:
+        processes = [self._processes[number] for number in brokers]
+
+        def ready() -> bool:
+            return all(set(brokers) <= known_brokers(self.ports[number]) for number in brokers)
+
+        wait_until(ready, START_TIMEOUT_S, f"Kafka {self.version}", *processes)
+
+
+def known_brokers(port: int) -> set[int]:
+    """Ask a broker by Metadata v0, which all releases speak, for the brokers that it knows; none while it starts."""
+    body = struct.pack(">hhihi", 3, 0, 1, -1, 0)  # of no topic: all, and none is created
+    try:
+        with socket.create_connection((settings.HOST, port), timeout=5) as connection:
+            connection.sendall(struct.pack(">i", len(body)) + body)
+            stream = connection.makefile("rb")
+            answer = stream.read(struct.unpack(">i", stream.read(4))[0])
+    except (OSError, struct.error):
+        return set()
+    found, at = set(), 8
+    for _ in range(struct.unpack_from(">i", answer, 4)[0]):
+        number, size = struct.unpack_from(">ih", answer, at)
+        found.add(number)
+        at += 6 + size + 4
+    return found
+
+
+def free_ports(count: int) -> list[int]:
+    """Find ports that nobody listens at now."""
+    found: list[int] = []
+    for port in random.sample(_PORTS, len(_PORTS)):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((settings.HOST, port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise BrokerSetupError(f"only {len(found)} of {count} ports are free in {_PORTS}: end what listens there")
+
+
+def _zookeeper_answers(port: int) -> bool:
+    # The four-letter words are disabled in later releases; a session request is always answered.
+    request = struct.pack(">iqiqi", 0, 0, 6000, 0, 16) + bytes(16)
+    try:
+        with socket.create_connection((settings.HOST, port), timeout=5) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            return len(connection.recv(4)) == 4
+    except OSError:
+        return False

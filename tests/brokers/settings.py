@@ -1,0 +1,140 @@
+"""What brokers and ZooKeeper are told: the text of their property files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.brokers.certificates import Certificates
+from tests.brokers.releases import Release
+
+HOST = "127.0.0.1"
+
+
+def properties(settings: Mapping[str, object]) -> str:
+    """Write settings as a Java property file."""
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def common(brokers: int) -> dict[str, object]:
+    """List what makes a broker small, quick and safe for a cluster of so many."""
+    copies = min(3, brokers)
+    return {
+        "num.network.threads": 2,
+        "num.io.threads": 4,
+        "background.threads": 2,
+        "num.partitions": 1,
+        "default.replication.factor": copies,
+        "min.insync.replicas": 1,
+        "offsets.topic.replication.factor": copies,
+        "offsets.topic.num.partitions": 5,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": min(2, copies),
+        "transaction.state.log.num.partitions": 5,
+        "group.initial.rebalance.delay.ms": 0,
+        # By default 128 MiB of the heap.
+        "log.cleaner.dedupe.buffer.size": 4 * 1024 * 1024,
+        "log.cleaner.threads": 1,
+        "log.retention.hours": 24,
+        "controlled.shutdown.enable": "true",
+    }
+
+
+def kraft(
+    number: int, directory: Path, ports: Mapping[int, int], controllers: Mapping[int, int], tls_port: int | None
+) -> dict[str, object]:
+    """List the settings of a node that is broker and controller, without ZooKeeper."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": number,
+        "controller.quorum.voters": ",".join(f"{node}@{HOST}:{port}" for node, port in controllers.items()),
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listeners": _listeners(ports[number], tls_port) + f",CONTROLLER://{HOST}:{controllers[number]}",
+        "advertised.listeners": _listeners(ports[number], tls_port),
+        "log.dirs": directory / f"data-{number}",
+        # Elections and fencing at the pace of tests: a killed broker is noticed in seconds.
+        "controller.quorum.election.timeout.ms": 1000,
+        "controller.quorum.fetch.timeout.ms": 2000,
+        "broker.heartbeat.interval.ms": 500,
+        "broker.session.timeout.ms": 6000,
+        "share.coordinator.state.topic.replication.factor": min(3, len(ports)),
+        "share.coordinator.state.topic.min.isr": 1,
+        "share.coordinator.state.topic.num.partitions": 5,
+    }
+
+
+def classic(
+    release: Release, number: int, directory: Path, port: int, zookeeper_port: int, tls_port: int | None
+) -> dict[str, object]:
+    """List the settings of a broker that needs ZooKeeper."""
+    settings: dict[str, object] = {
+        "broker.id": number,
+        "log.dirs": directory / f"data-{number}",
+        "zookeeper.connect": f"{HOST}:{zookeeper_port}",
+        "zookeeper.session.timeout.ms": 6000,
+        "zookeeper.connection.timeout.ms": 30000,
+        # So that the first group need not wait for a log of 50 partitions to be made.
+        "offsets.topic.num.partitions": 5,
+    }
+    if release.numbers < (0, 9):
+        return settings | {"host.name": HOST, "advertised.host.name": HOST, "port": port}
+    return settings | {
+        "listeners": _listeners(port, tls_port),
+        "advertised.listeners": _listeners(port, tls_port),
+    }
+
+
+def tls(certificates: Certificates) -> dict[str, object]:
+    """List the settings of the TLS listener; clients need no certificate unless `ssl.client.auth` says so."""
+    return {
+        "ssl.keystore.location": certificates.keystore,
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.password": certificates.password,
+        "ssl.key.password": certificates.password,
+        "ssl.truststore.location": certificates.truststore,
+        "ssl.truststore.type": "PKCS12",
+        "ssl.truststore.password": certificates.password,
+        # Releases before 2.0 do not know the algorithm by which later ones check host names.
+        "ssl.endpoint.identification.algorithm": "",
+    }
+
+
+def zookeeper(directory: Path, port: int) -> dict[str, object]:
+    """List the settings of a ZooKeeper server."""
+    return {
+        "dataDir": directory / "zookeeper",
+        "clientPort": port,
+        "clientPortAddress": HOST,
+        "maxClientCnxns": 0,
+        "tickTime": 1000,
+        "admin.enableServer": "false",
+    }
+
+
+def logging_options(release: Release, directory: Path, name: str) -> Sequence[str]:
+    """Write the logging configuration of one process; give the JVM options that make it read that."""
+    log = directory / f"{name}.log"
+    if release.kraft:
+        path = directory / f"{name}-log4j2.properties"
+        path.write_text(
+            "appender.file.type=File\nappender.file.name=file\n"
+            f"appender.file.fileName={log}\n"
+            "appender.file.layout.type=PatternLayout\nappender.file.layout.pattern=%d %p %c %m%n\n"
+            "rootLogger.level=INFO\nrootLogger.appenderRef.file.ref=file\n"
+        )
+        # Java management beans of log4j cost start-up time and nobody reads them.
+        return (f"-Dlog4j2.configurationFile={path}", "-Dlog4j2.disableJmx=true")
+    path = directory / f"{name}-log4j.properties"
+    path.write_text(
+        "log4j.rootLogger=INFO, file\nlog4j.appender.file=org.apache.log4j.FileAppender\n"
+        f"log4j.appender.file.File={log}\n"
+        "log4j.appender.file.layout=org.apache.log4j.PatternLayout\n"
+        "log4j.appender.file.layout.ConversionPattern=%d %p %c %m%n\n"
+    )
+    return (f"-Dlog4j.configuration={path.as_uri()}",)
+
+
+def _listeners(port: int, tls_port: int | None) -> str:
+    return f"PLAINTEXT://{HOST}:{port}" + (f",SSL://{HOST}:{tls_port}" if tls_port is not None else "")
