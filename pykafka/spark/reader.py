@@ -1,0 +1,181 @@
+"""What a task of the source does: fetch a range of one partition and hand it over as Arrow columns.
+
+The offset behind an answer stands in the headers of its batches, so the next request is on its way before the records of
+this one are checked, decompressed and decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pykafka.consumer.arrow import ArrowDecoder
+from pykafka.exceptions import (
+    KafkaException,
+    OffsetOutOfRangeError,
+    ProtocolClientError,
+    UnknownTopicOrPartition,
+    error_for,
+)
+from pykafka.protocol.messages import FetchRequest
+from pykafka.protocol.records import RawBatch, scan
+from pykafka.spark import session
+from pykafka.spark.errors import PollTimeoutError
+from pykafka.spark.loss import LossReporter, warn
+from pykafka.spark.offsets import EARLIEST, LATEST, OffsetRange
+from pykafka.spark.options import ReadOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pykafka.broker import Broker
+    from pykafka.channel import PendingResponse
+    from pykafka.client import KafkaClient
+    from pykafka.protocol.messages import FetchResponse
+
+CHANNEL = "spark-fetch"
+RETRY_BACKOFF_S = 0.1
+#: How long a partition may be unknown to the cluster before it counts as deleted (s): news of a topic takes a moment.
+UNKNOWN_FOR_S = 5.0
+#: Arrow batches are cut here: Spark holds a few at a time, and the offsets of their values are 32-bit numbers.
+MAX_ROWS = 65_536
+MAX_BYTES = 8 * 1024 * 1024
+
+
+def read_range(wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a range as Arrow batches.
+
+    :param wanted: partition and offsets
+    :param options: of the read
+    :param columns: names, in the order of the schema
+    :raises DataLossError: records of the range are gone (failOnDataLoss)
+    :raises PollTimeoutError: nothing came within kafkaConsumer.pollTimeoutMs
+    :raises CorruptResponseError: what came cannot be read
+    """
+    return RangeReader(session.client_for(options.client), wanted, options, columns).batches()
+
+
+class RangeReader:
+    """Fetch one range; used by one task alone.
+
+    :param client: the cluster
+    :param wanted: partition and offsets
+    :param options: of the read
+    :param columns: names, in the order of the schema
+    """
+
+    def __init__(self, client: KafkaClient, wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...]) -> None:
+        self._cluster = client.cluster
+        self._handler = client.cluster.handler
+        self._tp, self._position, self._end = wanted
+        self._options = options
+        self._decoder = ArrowDecoder(self._tp.topic, self._tp.partition, columns)
+        self._report = LossReporter(options.fail_on_data_loss)
+        self._fetch_bytes = options.fetch_bytes
+        self._deadline = 0.0
+        self._unknown_since: float | None = None
+        self._last_error: KafkaException | None = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the records; errors as in `read_range`."""
+        self._got_on()
+        pending: PendingResponse[FetchResponse] | None = None
+        while self._position < self._end:
+            found: list[RawBatch] = []
+            start = self._position
+            try:
+                if pending is None:
+                    pending = self._send()
+                found = self._take(pending)
+                pending = self._send() if self._position < self._end else None
+            except KafkaException as error:
+                pending = None
+                if not found:
+                    self._recover(error)
+            if found:
+                # Spark may take its time with what is yielded: the deadline counts from when it asks for more.
+                yield from self._decoder.decode(found, start, self._end, MAX_ROWS, MAX_BYTES)
+                self._got_on()
+
+    def _got_on(self) -> None:
+        self._deadline = self._handler.now() + self._options.poll_timeout_ms / 1000
+        self._unknown_since = None
+
+    def _send(self) -> PendingResponse[FetchResponse]:
+        broker: Broker = self._cluster.leader(*self._tp)
+        partition = FetchRequest.FetchTopic.FetchPartition(
+            partition=self._tp.partition, fetch_offset=self._position, partition_max_bytes=self._fetch_bytes
+        )
+        request = FetchRequest(
+            max_wait_ms=self._options.fetch_wait_ms,
+            min_bytes=1,
+            max_bytes=self._fetch_bytes,
+            topics=[FetchRequest.FetchTopic(topic=self._tp.topic, partitions=[partition])],
+        )
+        self._broker = broker
+        return broker.send(request, CHANNEL, timeout_ms=self._options.fetch_wait_ms + self._options.client.timeout_ms)
+
+    def _take(self, pending: PendingResponse[FetchResponse]) -> list[RawBatch]:
+        response = pending.get()
+        part: Any = next(iter(part for topic in response.responses for part in topic.partitions), None)
+        code = response.error_code or (part.error_code if part is not None else -1)
+        if code:
+            raise error_for(code, **self._context())
+        found, needed = scan(part.records) if part.records is not None else ([], 0)
+        found = [raw for raw in found if raw.next_offset > self._position]
+        if found:
+            self._position = found[-1].next_offset
+        elif needed:
+            self._fetch_bytes = max(needed, 2 * self._fetch_bytes)
+        elif self._handler.now() > self._deadline:
+            raise self._timed_out(f"the partition ends at offset {part.high_watermark} now")
+        return found
+
+    def _context(self) -> dict[str, Any]:
+        return {"broker": self._broker.address, "topic": self._tp.topic, "partition": self._tp.partition, "api": "Fetch"}
+
+    def _timed_out(self, why: str) -> PollTimeoutError:
+        return PollTimeoutError(
+            f"no record of offsets {self._position} to {self._end - 1} came within {self._options.poll_timeout_ms} ms: {why}. Check "
+            "that the partition's leader is up and reached from the executors, or raise kafkaConsumer.pollTimeoutMs",
+            topic=self._tp.topic,
+            partition=self._tp.partition,
+        )
+
+    def _recover(self, error: KafkaException) -> None:
+        """Make the next attempt possible, or raise what makes it senseless."""
+        if isinstance(error, PollTimeoutError):
+            raise error
+        if isinstance(error, OffsetOutOfRangeError):
+            self._skip_lost()
+            return
+        if isinstance(error, UnknownTopicOrPartition):
+            now = self._handler.now()
+            self._unknown_since = now if self._unknown_since is None else self._unknown_since
+            if now - self._unknown_since > UNKNOWN_FOR_S:
+                self._report(f"{self._tp} does not exist any more; offsets {self._position} to {self._end - 1} were to be read")
+                self._position = self._end
+                return
+        elif isinstance(error, ProtocolClientError) and not error.retriable:
+            raise error
+        if self._handler.now() > self._deadline:
+            raise self._timed_out(str(error)) from error
+        if str(error) != str(self._last_error):
+            warn(f"{self._tp} at offset {self._position}: {error}; trying again")
+        self._last_error = error
+        self._handler.sleep(RETRY_BACKOFF_S)
+        try:
+            self._cluster.update([self._tp.topic])
+        except KafkaException as problem:
+            # Brokers are away: the next attempt says so again, until the deadline.
+            self._last_error = problem
+
+    def _skip_lost(self) -> None:
+        key = (self._tp.topic, self._tp.partition)
+        earliest = self._cluster.list_offsets({key: EARLIEST})[key].offset
+        latest = self._cluster.list_offsets({key: LATEST})[key].offset
+        if earliest <= self._position <= latest:
+            return  # it was a follower's answer, or the log has grown since
+        lost = f"{self._tp} was to be read from offset {self._position} to {self._end - 1}, but it has {earliest} to {latest - 1} now"
+        self._report(lost)
+        self._position = min(earliest, self._end) if self._position < earliest else self._end

@@ -1,0 +1,38 @@
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+
+
+@cython.locals(whole=Py_ssize_t, at=Py_ssize_t, h="unsigned int", k="unsigned int")
+cdef unsigned int murmur2(const unsigned char* data, Py_ssize_t size) noexcept
+
+
+cpdef int partition_for(bytes key, int partitions) except -1
+
+
+@cython.final
+cdef class BytesColumn:
+    cdef const unsigned char[::1] _valid
+    cdef const int[::1] _offsets
+    cdef const unsigned char[::1] _data
+    cdef Py_ssize_t _first
+    cdef bint _with_nulls
+
+    @cython.locals(start=int)
+    cpdef bytes get(self, Py_ssize_t row)
+
+
+@cython.final
+cdef class TopicBatches:
+    cdef readonly str topic
+    cdef int _partitions
+    cdef Py_ssize_t _max_bytes
+    cdef object _emit
+    cdef int _sticky
+    cdef Py_ssize_t _sticky_until
+    cdef list _builders
+
+    @cython.locals(row=Py_ssize_t, key=bytes, value=bytes, size=Py_ssize_t, partition=int)
+    cpdef append(self, rows, timestamp, BytesColumn keys, BytesColumn values, headers, partitions)
+
+    cdef int _checked(self, partition) except -1
+    cdef int _without_key(self, Py_ssize_t size) except -1

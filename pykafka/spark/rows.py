@@ -1,0 +1,211 @@
+"""Rows of Arrow batches to record batches of Kafka: which partition a row goes to, and its bytes into that one's batch.
+
+Compiled where there is a compiler (the .pxd beside it): one call per Arrow batch and topic, and no Python object per row
+but its key and value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pykafka.protocol.records import RecordBatchBuilder
+from pykafka.spark.errors import SinkError
+
+try:
+    import cython
+except ImportError:
+    import pykafka._cython as cython
+
+if not cython.compiled:
+    from pykafka._cython import PyBytes_FromStringAndSize
+
+Headers = list[tuple[str, bytes | None]]
+
+#: Rows without a key go to one partition until that many bytes went there, as batches of many rows are cheaper for all.
+STICKY_BYTES = 64 * 1024
+#: What a record takes besides key and value, at most: six variable-length numbers and its attributes.
+RECORD_OVERHEAD = 36
+
+
+def murmur2(data: Any, size: int) -> int:
+    # Kafka's Java client partitions by this hash (MurmurHash2, seed 0x9747b28c). Masks keep Python's numbers to the 32
+    # bits that C's have anyway.
+    whole = size & ~3
+    h = (0x9747B28C ^ size) & 0xFFFFFFFF
+    at = 0
+    while at < whole:
+        k = data[at] | (data[at + 1] << 8) | (data[at + 2] << 16) | (data[at + 3] << 24)
+        k = (k * 0x5BD1E995) & 0xFFFFFFFF
+        k ^= k >> 24
+        k = (k * 0x5BD1E995) & 0xFFFFFFFF
+        h = ((h * 0x5BD1E995) & 0xFFFFFFFF) ^ k
+        at += 4
+    if size > whole:
+        k = 0
+        while size > whole:
+            size -= 1
+            k = (k << 8) | data[size]
+        h = ((h ^ k) * 0x5BD1E995) & 0xFFFFFFFF
+    h ^= h >> 13
+    h = (h * 0x5BD1E995) & 0xFFFFFFFF
+    return h ^ (h >> 15)
+
+
+def partition_for(key: bytes, partitions: int) -> int:
+    """Return the partition that Kafka's Java producer chooses for a key.
+
+    :param key: its bytes
+    :param partitions: how many the topic has
+    """
+    return (murmur2(key, len(key)) & 0x7FFFFFFF) % partitions
+
+
+class BytesColumn:
+    """Look into an Arrow array of strings or binary, without an object per row before it is asked for.
+
+    :param buffers: validity (or None), 32-bit offsets and data, as Array.buffers() gives them
+    :param first: the array's offset into them
+    """
+
+    __slots__ = ("_data", "_first", "_offsets", "_valid", "_with_nulls")
+
+    def __init__(self, buffers: Sequence[Any], first: int) -> None:
+        validity, offsets, data = buffers
+        self._with_nulls = validity is not None
+        self._valid = memoryview(validity if validity is not None else b"\x00").cast("B")
+        # An empty array may come without offsets, and an array of empty or null values without data.
+        self._offsets = memoryview(offsets if offsets is not None and len(offsets) else bytes(4)).cast("B").cast("i")
+        self._data = memoryview(data if data is not None and len(data) else b"\x00").cast("B")
+        self._first = first
+
+    def get(self, row: int) -> bytes | None:
+        """Return the bytes of a row, or None."""
+        row += self._first
+        if self._with_nulls and not self._valid[row >> 3] >> (row & 7) & 1:
+            return None
+        start = self._offsets[row]
+        if cython.compiled:
+            return PyBytes_FromStringAndSize(
+                cython.cast("const char*", cython.address(self._data[0])) + start, self._offsets[row + 1] - start
+            )
+        else:
+            return bytes(self._data[start : self._offsets[row + 1]])
+
+
+class TopicBatches:
+    """The open record batches of one topic, one a partition at most.
+
+    :param topic: name
+    :param partitions: how many it has
+    :param max_bytes: of a batch
+    :param emit: called with (topic, partition, builder) for a batch that is full
+    :param sticky: the partition that rows without a key begin with
+    """
+
+    __slots__ = ("_builders", "_emit", "_max_bytes", "_partitions", "_sticky", "_sticky_until", "topic")
+
+    def __init__(
+        self,
+        topic: str,
+        partitions: int,
+        max_bytes: int,
+        emit: Callable[[str, int, RecordBatchBuilder], None],
+        sticky: int = 0,
+    ) -> None:
+        self.topic = topic
+        self._partitions = partitions
+        self._max_bytes = max_bytes
+        self._emit = emit
+        self._sticky = sticky % partitions
+        self._sticky_until = STICKY_BYTES
+        self._builders: list[RecordBatchBuilder | None] = [None] * partitions
+
+    def append(
+        self,
+        rows: Sequence[int],
+        timestamp: int,
+        keys: BytesColumn | None,
+        values: BytesColumn,
+        headers: Sequence[Headers | None] | None,
+        partitions: Sequence[int | None] | None,
+    ) -> None:
+        """Add rows to the batches of their partitions; emit those that have no room for one more.
+
+        :param rows: numbers of the rows to add
+        :param timestamp: of all of them (ms since 1970)
+        :param keys: of all rows, or None for no keys
+        :param values: of all rows
+        :param headers: of all rows, or None for none
+        :param partitions: of all rows; None, or for a row None: chosen by its key
+        :raises SinkError: a row is larger than a batch may be, or its partition does not exist
+        """
+        for row in rows:
+            key = keys.get(row) if keys is not None else None
+            value = values.get(row)
+            header = headers[row] if headers is not None else None
+            size = RECORD_OVERHEAD + (len(key) if key is not None else 0) + (len(value) if value is not None else 0)
+            if header:
+                size += headers_size(header)
+            wanted = partitions[row] if partitions is not None else None
+            if wanted is not None:
+                partition = self._checked(wanted)
+            elif key is not None:
+                partition = (murmur2(key, len(key)) & 0x7FFFFFFF) % self._partitions
+            else:
+                partition = self._without_key(size)
+            builder = self._builders[partition]
+            if builder is not None and builder.size + size > self._max_bytes:
+                self._emit(self.topic, partition, builder)
+                builder = None
+            if builder is None:
+                builder = self._open(partition, size)
+            builder.append(timestamp, key, value, header)
+
+    def flush(self, min_bytes: int = 0) -> int:
+        """Emit the open batches of at least `min_bytes`; return the bytes of those that stay open."""
+        left = 0
+        for partition, builder in enumerate(self._builders):
+            if builder is None:
+                continue
+            if builder.size >= min_bytes:
+                self._builders[partition] = None
+                self._emit(self.topic, partition, builder)
+            else:
+                left += builder.size
+        return left
+
+    def _open(self, partition: int, size: int) -> RecordBatchBuilder:
+        if size + 61 > self._max_bytes:
+            raise SinkError(
+                f"a row takes {size} bytes, more than the {self._max_bytes} of option 'kafka.max.request.size'; raise it, and "
+                "max.message.bytes of the topic with it",
+                topic=self.topic,
+                partition=partition,
+            )
+        builder = self._builders[partition] = RecordBatchBuilder()
+        return builder
+
+    def _checked(self, partition: int) -> int:
+        if not 0 <= partition < self._partitions:
+            raise SinkError(
+                f"the column 'partition' has {partition}, but the topic has the partitions 0 to {self._partitions - 1}; "
+                "correct it, or make it null to have the partition chosen by the key",
+                topic=self.topic,
+            )
+        return partition
+
+    def _without_key(self, size: int) -> int:
+        self._sticky_until -= size
+        if self._sticky_until < 0:
+            self._sticky_until = STICKY_BYTES
+            self._sticky = (self._sticky + 1) % self._partitions
+        return self._sticky
+
+
+def headers_size(headers: Headers) -> int:
+    """Bound what headers take in a record (bytes)."""
+    size = 0
+    for name, value in headers:
+        size += 10 + 4 * len(name) + (len(value) if value is not None else 0)
+    return size

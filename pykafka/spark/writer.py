@@ -1,0 +1,144 @@
+"""What a task of the sink does with the Arrow batches that Spark hands it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import UnknownTopicOrPartition
+from pykafka.spark import session
+from pykafka.spark.errors import SinkError
+from pykafka.spark.options import WriteOptions
+from pykafka.spark.rows import BytesColumn, Headers, TopicBatches
+from pykafka.spark.sender import BatchSender
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pykafka.client import KafkaClient
+
+#: Batches of this size are sent at once; smaller ones wait for the rows of the next Arrow batch...
+GOOD_BATCH_BYTES = 256 * 1024
+#: ...unless they are this much together.
+MAX_OPEN_BYTES = 32 * 1024 * 1024
+
+
+def write_rows(iterator: Iterator[pa.RecordBatch], options: WriteOptions, columns: frozenset[str]) -> dict[str, int]:
+    """Write a task's rows and return how many each topic got.
+
+    :param iterator: of Arrow batches
+    :param options: of the write
+    :param columns: those to write
+    :raises SinkError: a row cannot be written, or was not acknowledged in time
+    """
+    writer = None
+    for batch in iterator:
+        if batch.num_rows:
+            if writer is None:  # many a task of a micro-batch has no rows, and needs no producer then
+                writer = RowWriter(session.client_for(options.client), options, columns)
+            writer.add(batch)
+    return writer.finish() if writer is not None else {}
+
+
+class RowWriter:
+    """Turn Arrow batches into record batches and send them; used by one task alone.
+
+    :param client: the cluster
+    :param options: of the write
+    :param columns: those to write
+    """
+
+    def __init__(self, client: KafkaClient, options: WriteOptions, columns: frozenset[str]) -> None:
+        self._client = client
+        self._options = options
+        self._columns = columns
+        self._sender = BatchSender(client, options)
+        self._topics: dict[str, TopicBatches] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take the rows of an Arrow batch.
+
+        :raises SinkError: a row cannot be written, or one before it was not acknowledged in time
+        """
+        values = _bytes_column(batch.column("value"))
+        keys = _bytes_column(batch.column("key")) if "key" in self._columns else None
+        headers = _headers(batch.column("headers")) if "headers" in self._columns else None
+        partitions = batch.column("partition").to_pylist() if "partition" in self._columns else None
+        timestamp = session.handler.time_ms()
+        for topic, rows in self._rows_by_topic(batch):
+            self._batches(topic).append(rows, timestamp, keys, values, headers, partitions)
+        left = sum(batches.flush(GOOD_BATCH_BYTES) for batches in self._topics.values())
+        if left > MAX_OPEN_BYTES:
+            self._flush()
+
+    def finish(self) -> dict[str, int]:
+        """Send what is left and return, when all is acknowledged, how many rows each topic got.
+
+        :raises SinkError: rows were not acknowledged in time
+        """
+        self._flush()
+        self._sender.drain()
+        return dict(self._sender.acknowledged)
+
+    def _flush(self) -> None:
+        for batches in self._topics.values():
+            batches.flush()
+
+    def _rows_by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, Any]]:
+        if self._options.topic is not None:
+            yield self._options.topic, range(batch.num_rows)
+            return
+        column = batch.column("topic")
+        if column.null_count:
+            raise SinkError("a row has a null in the column 'topic': fill it, or name one topic for all rows by the option 'topic'")
+        encoded = column.dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        if len(names) == 1:
+            yield names[0], range(batch.num_rows)
+            return
+        rows: list[list[int]] = [[] for _ in names]
+        for row, number in enumerate(encoded.indices.to_pylist()):
+            rows[number].append(row)
+        yield from zip(names, rows, strict=True)
+
+    def _batches(self, topic: str) -> TopicBatches:
+        batches = self._topics.get(topic)
+        if batches is None:
+            count = self._partition_count(topic)
+            first = session.handler.random.randrange(count)
+            batches = TopicBatches(topic, count, self._options.max_request_bytes, self._sender.submit, first)
+            self._topics[topic] = batches
+        return batches
+
+    def _partition_count(self, topic: str) -> int:
+        cluster = self._client.cluster
+        metadata = cluster.topic_metadata(topic)
+        if metadata is None:
+            try:
+                metadata = cluster.wait_for_topic(topic)
+            except UnknownTopicOrPartition as error:
+                raise SinkError(
+                    f"the topic {topic!r} does not exist on {self._options.client.hosts} and was not created; create it, or "
+                    "correct the name",
+                    topic=topic,
+                ) from error
+        return len(metadata.partitions)
+
+
+def _bytes_column(column: pa.Array) -> BytesColumn:
+    import pyarrow as pa
+
+    if column.type != pa.binary():  # string as it stands; large ones where spark.sql.execution.arrow.useLargeVarTypes is set
+        column = column.cast(pa.binary())
+    return BytesColumn(column.buffers(), column.offset)
+
+
+def _headers(column: pa.Array) -> list[Headers | None] | None:
+    if column.null_count == len(column):
+        return None
+    found: list[Headers | None] = []
+    for entry in column.to_pylist():
+        if entry and any(header is None or header["key"] is None for header in entry):
+            raise SinkError("a row has a header without a key in the column 'headers': Kafka's headers need one")
+        found.append([(header["key"], header["value"]) for header in entry] if entry else None)
+    return found
