@@ -29,7 +29,8 @@ _PORTS = range(20000, 32000)
 class KafkaCluster:
     """Run Apache Kafka brokers as processes of this machine, for as long as the `with` block lasts.
 
-    Brokers are numbered from 1. Releases from 4.0 on run as broker and controller in one, older ones beside a ZooKeeper.
+    Brokers are numbered from 1. Releases from 4.0 on run as broker and controller in one, older ones beside a
+    ZooKeeper. On 0.8.2 a topic `first-topic` exists from the start, since without one its brokers name no brokers.
 
     :param version: which release
     :param brokers: how many
@@ -223,15 +224,22 @@ class KafkaCluster:
     def _wait_for(self, brokers: list[int]) -> None:
         processes = [self._processes[number] for number in brokers]
 
+        # Until there is a topic, brokers of 0.8.2 tell of no brokers (KAFKA-1867).
+        topic = b"first-topic" if self.release.numbers < (0, 9) else None
+
         def ready() -> bool:
-            return all(set(brokers) <= known_brokers(self.ports[number]) for number in brokers)
+            return all(set(brokers) <= known_brokers(self.ports[number], topic) for number in brokers)
 
         wait_until(ready, START_TIMEOUT_S, f"Kafka {self.version}", *processes)
 
 
-def known_brokers(port: int) -> set[int]:
-    """Ask a broker by Metadata v0, which all releases speak, for the brokers that it knows; none while it starts."""
-    body = struct.pack(">hhihi", 3, 0, 1, -1, 0)  # of no topic: all, and none is created
+def known_brokers(port: int, topic: bytes | None = None) -> set[int]:
+    """Ask a broker by Metadata v0, which all releases speak, for the brokers that it knows; none while it starts.
+
+    :param topic: ask about this one, which creates it; None: about those that there are
+    """
+    topics = [] if topic is None else [struct.pack(">h", len(topic)) + topic]
+    body = struct.pack(">hhihi", 3, 0, 1, -1, len(topics)) + b"".join(topics)
     try:
         with socket.create_connection((settings.HOST, port), timeout=5) as connection:
             connection.sendall(struct.pack(">i", len(body)) + body)
