@@ -1,0 +1,237 @@
+"""All errors, as one tree.
+
+    KafkaException
+      ConsumerStoppedException
+        NoPartitionsForConsumerException
+      ProducerStoppedException
+      ClientClosedError
+      NoMessagesConsumedError
+      OffsetRequestFailedError
+      OffsetsNotCommitted
+      PartitionOwnedError
+      ProduceFailureError
+        MessagesNotDelivered
+      ProducerQueueFullError
+      LeaderNotFoundError
+      NoBrokersAvailableError
+      MessageSetDecodeFailure
+      CodecNotAvailableError
+      FieldNotAvailableError
+      SocketDisconnectedError
+        ConnectionRefused
+        NameResolutionError
+        ConnectTimeoutError                  (also TimeoutError)
+        TlsError
+        NotKafkaError
+        CorrelationIdError
+        FrameTooLargeError
+      ResponseTimeoutError                   (also TimeoutError)
+      CorruptResponseError
+      RdKafkaException
+        RdKafkaStoppedException
+      ProtocolClientError                    what a broker answers by number: one class a code, in pykafka.errorcodes
+        UnknownError                         -1
+          UnknownErrorCode                   a number that is not known here
+        OffsetOutOfRangeError, InvalidMessageError, UnknownTopicOrPartition, ...
+    UnicodeException                         no KafkaException, as ever
+
+Old spellings are the same classes: ConsumerCoordinatorNotAvailable is GroupCoordinatorNotAvailable,
+NotCoordinatorForConsumer is NotCoordinatorForGroup, OffsetsLoadInProgress is GroupLoadInProgress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# Renamed by themselves: so they are public here too, also for type checkers.
+from pykafka.errorbase import ERROR_CODES as ERROR_CODES
+from pykafka.errorbase import KafkaException as KafkaException
+from pykafka.errorbase import ProtocolClientError as ProtocolClientError
+from pykafka.errorbase import UnknownError as UnknownError
+from pykafka.errorbase import UnknownErrorCode as UnknownErrorCode
+from pykafka.errorbase import error_for as error_for
+from pykafka.errorcodes import *  # noqa: F403
+from pykafka.errorcodes import GroupCoordinatorNotAvailable, GroupLoadInProgress, NotCoordinatorForGroup
+
+
+class ConsumerStoppedException(KafkaException):
+    """Tell that a stopped consumer was asked for messages: start it, or make a new one."""
+
+
+class NoPartitionsForConsumerException(ConsumerStoppedException):
+    """Tell that the group has more consumers than the topic has partitions; kept for old `except` clauses."""
+
+
+class ProducerStoppedException(KafkaException):
+    """Tell that a stopped producer was given a message: start it, or make a new one."""
+
+
+class ClientClosedError(KafkaException):
+    """Tell that the client was closed: make a new KafkaClient."""
+
+
+class NoMessagesConsumedError(KafkaException):
+    """Tell that no message came within the time to wait for one."""
+
+
+class OffsetRequestFailedError(KafkaException):
+    """Tell that offsets could not be had from the brokers, after all retries."""
+
+
+class OffsetsNotCommitted(KafkaException):
+    """Tell that offsets were not committed.
+
+    :param text: what happened and what to do
+    :param failures: {(topic, partition): offset that was not committed}
+    :param context: as for KafkaException
+    """
+
+    def __init__(self, text: str, failures: Mapping[tuple[str, int], Any], **context: Any) -> None:
+        super().__init__(text, **context)
+        self.failures = dict(failures)
+
+
+class PartitionOwnedError(KafkaException):
+    """Tell that another consumer of the group has the partition.
+
+    :param partition: that one; `.partition` has it
+    :param args: as for KafkaException
+    :param context: as for KafkaException
+    """
+
+    partition: Any
+
+    def __init__(self, partition: Any, *args: Any, **context: Any) -> None:
+        super().__init__(*args, **{**context, "partition": partition})
+
+
+class ProduceFailureError(KafkaException):
+    """Tell that messages could not be produced."""
+
+
+class MessagesNotDelivered(ProduceFailureError):
+    """Tell which messages were not acknowledged: nothing is dropped silently.
+
+    :param topic: they were meant for
+    :param failures: (message, error) pairs
+    :param context: as for KafkaException
+    """
+
+    #: Different reasons that the text spells out.
+    REASONS_SHOWN = 3
+
+    def __init__(self, topic: str, failures: Sequence[tuple[Any, Exception]], **context: Any) -> None:
+        self.failures = list(failures)
+        super().__init__(self._tell(self.failures), topic=topic, **context)
+
+    @classmethod
+    def _tell(cls, failures: Sequence[tuple[Any, Exception]]) -> str:
+        counts: dict[str, int] = {}
+        for _, error in failures:
+            reason = f"{type(error).__name__}: {error}"
+            counts[reason] = counts.get(reason, 0) + 1
+        shown = sorted(counts.items(), key=lambda item: -item[1])[: cls.REASONS_SHOWN]
+        reasons = "; ".join(f"{count} by {reason}" for reason, count in shown)
+        more = f"; and {len(counts) - len(shown)} reasons more" if len(counts) > len(shown) else ""
+        text = f"{len(failures)} messages were not acknowledged and may be lost; `.failures` lists them"
+        return f"{text} ({reasons}{more})"
+
+
+class ProducerQueueFullError(KafkaException):
+    """Tell that the producer's queue is full, where it was told not to wait for room."""
+
+    retriable = True
+
+
+class LeaderNotFoundError(KafkaException):
+    """Tell that no leader of a partition is known."""
+
+    retriable = True
+    invalid_metadata = True
+
+
+class NoBrokersAvailableError(KafkaException):
+    """Tell that no broker could be reached; `.ledger` has each attempt."""
+
+    retriable = True
+
+
+class MessageSetDecodeFailure(KafkaException):
+    """Tell that messages could not be read, as one larger than `fetch_message_max_bytes`."""
+
+
+class CodecNotAvailableError(KafkaException):
+    """Tell that messages are compressed with a codec whose package is not installed, or that nobody has."""
+
+
+class FieldNotAvailableError(KafkaException):
+    """Tell that a request asks for something that the version to be sent cannot express."""
+
+
+class SocketDisconnectedError(KafkaException):
+    """Tell that a connection was lost, or could not be made."""
+
+    retriable = True
+    invalid_metadata = True
+
+
+class ConnectionRefused(SocketDisconnectedError):
+    """Tell that nothing listens at that address, or that it cannot be reached."""
+
+
+class NameResolutionError(SocketDisconnectedError):
+    """Tell that a broker's host name has no address."""
+
+
+class ConnectTimeoutError(SocketDisconnectedError, TimeoutError):
+    """Tell that a connection could not be made in time."""
+
+
+class TlsError(SocketDisconnectedError):
+    """Tell that TLS could not be agreed on with a broker, or that its certificate is not trusted."""
+
+    retriable = False
+
+
+class NotKafkaError(SocketDisconnectedError):
+    """Tell that what answers at that address is no Kafka listener: an HTTP server, or a TLS port spoken to in plain."""
+
+    retriable = False
+
+
+class CorrelationIdError(SocketDisconnectedError):
+    """Tell that an answer does not belong to the request that was to be answered; the connection is of no use then."""
+
+
+class FrameTooLargeError(SocketDisconnectedError):
+    """Tell that an answer claims to be larger than this client allows."""
+
+    retriable = False
+
+
+class ResponseTimeoutError(KafkaException, TimeoutError):
+    """Tell that there was no answer, or no end of what was waited for, in time."""
+
+    retriable = True
+
+
+class CorruptResponseError(KafkaException):
+    """Tell that an answer cannot be read: it is cut off, or no such message at all."""
+
+
+class RdKafkaException(KafkaException):
+    """Tell that librdkafka reports an error."""
+
+
+class RdKafkaStoppedException(RdKafkaException):
+    """Tell that a stopped librdkafka client was used."""
+
+
+class UnicodeException(Exception):
+    """Tell that text was wanted as bytes, or the other way round."""
+
+
+ConsumerCoordinatorNotAvailable = GroupCoordinatorNotAvailable
+NotCoordinatorForConsumer = NotCoordinatorForGroup
+OffsetsLoadInProgress = GroupLoadInProgress
