@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any, ClassVar, Self
 
+__all__ = ["ERROR_CODES", "KafkaException", "ProtocolClientError", "UnknownError", "UnknownErrorCode", "error_for"]
+
 #: Every error code that is known, with its class; filled as the classes are declared.
 ERROR_CODES: dict[int, type[ProtocolClientError]] = {}
 

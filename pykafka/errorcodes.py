@@ -48,7 +48,9 @@ class RecordListTooLarge(ProtocolClientError, code=18, name="RECORD_LIST_TOO_LAR
     """The batch is larger than a segment of the topic's log: send smaller ones."""
 class NotEnoughReplicas(ProtocolClientError, code=19, name="NOT_ENOUGH_REPLICAS", retriable=True):
     """Fewer replicas are in sync than min.insync.replicas wants; nothing was written."""
-class NotEnoughReplicasAfterAppend(ProtocolClientError, code=20, name="NOT_ENOUGH_REPLICAS_AFTER_APPEND", retriable=True):
+class NotEnoughReplicasAfterAppend(
+    ProtocolClientError, code=20, name="NOT_ENOUGH_REPLICAS_AFTER_APPEND", retriable=True
+):
     """Written, but to fewer replicas than min.insync.replicas wants; sending again may write it twice."""
 class InvalidRequiredAcks(ProtocolClientError, code=21, name="INVALID_REQUIRED_ACKS"):
     """The broker knows required_acks of -1, 0 and 1 only."""

@@ -44,13 +44,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Renamed by themselves: so they are public here too, also for type checkers.
-from pykafka.errorbase import ERROR_CODES as ERROR_CODES
-from pykafka.errorbase import KafkaException as KafkaException
-from pykafka.errorbase import ProtocolClientError as ProtocolClientError
-from pykafka.errorbase import UnknownError as UnknownError
-from pykafka.errorbase import UnknownErrorCode as UnknownErrorCode
-from pykafka.errorbase import error_for as error_for
+# Everything of both is public here, for type checkers too.
+from pykafka.errorbase import *  # noqa: F403
+from pykafka.errorbase import KafkaException
 from pykafka.errorcodes import *  # noqa: F403
 from pykafka.errorcodes import GroupCoordinatorNotAvailable, GroupLoadInProgress, NotCoordinatorForGroup
 
