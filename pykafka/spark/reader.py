@@ -146,8 +146,7 @@ class RangeReader:
         """Make the next attempt possible, or raise what makes it senseless."""
         if isinstance(error, PollTimeoutError):
             raise error
-        if isinstance(error, OffsetOutOfRangeError):
-            self._skip_lost()
+        if isinstance(error, OffsetOutOfRangeError) and self._skip_lost():
             return
         if isinstance(error, UnknownTopicOrPartition):
             now = self._handler.now()
@@ -156,7 +155,7 @@ class RangeReader:
                 self._report(f"{self._tp} does not exist any more; offsets {self._position} to {self._end - 1} were to be read")
                 self._position = self._end
                 return
-        elif isinstance(error, ProtocolClientError) and not error.retriable:
+        elif isinstance(error, ProtocolClientError) and not error.retriable and not isinstance(error, OffsetOutOfRangeError):
             raise error
         if self._handler.now() > self._deadline:
             raise self._timed_out(str(error)) from error
@@ -170,12 +169,14 @@ class RangeReader:
             # Brokers are away: the next attempt says so again, until the deadline.
             self._last_error = problem
 
-    def _skip_lost(self) -> None:
+    def _skip_lost(self) -> bool:
+        # False where the offset is in range after all: it was a follower that answered, or the log has grown since.
         key = (self._tp.topic, self._tp.partition)
         earliest = self._cluster.list_offsets({key: EARLIEST})[key].offset
         latest = self._cluster.list_offsets({key: LATEST})[key].offset
         if earliest <= self._position <= latest:
-            return  # it was a follower's answer, or the log has grown since
+            return False
         lost = f"{self._tp} was to be read from offset {self._position} to {self._end - 1}, but it has {earliest} to {latest - 1} now"
         self._report(lost)
         self._position = min(earliest, self._end) if self._position < earliest else self._end
+        return True
