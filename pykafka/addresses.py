@@ -1,0 +1,53 @@
+"""Reading the addresses that users write: "host:port, [::1]:9093", as str or bytes."""
+
+from __future__ import annotations
+
+from pykafka.utils import get_string
+
+DEFAULT_PORT = 9092
+
+
+def parse_address(text: str, default_port: int = DEFAULT_PORT) -> tuple[str, int]:
+    """Return host and port of one address; an IPv6 address with a port stands in brackets.
+
+    :raises ValueError: it is no address
+    """
+    text = text.strip()
+    if "://" in text:  # the form of Kafka's listeners: PLAINTEXT://host:port
+        text = text.split("://", 1)[1]
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        port = rest.removeprefix(":")
+        if not bracket or (rest and not rest.startswith(":")):
+            raise ValueError(f"{text!r} is no address: write an IPv6 address with a port as [::1]:9092")
+    elif text.count(":") > 1:
+        host, port = text, ""
+    else:
+        host, _, port = text.partition(":")
+    if not host:
+        raise ValueError(f"{text!r} is no address: the host is missing; write host:port")
+    if not port:
+        return host, default_port
+    if not port.isdigit() or not 0 <= int(port) <= 65535:
+        raise ValueError(f"{text!r} is no address: the port must be a number from 0 to 65535")
+    return host, int(port)
+
+
+def parse_hosts(hosts: str | bytes) -> list[tuple[str, int]]:
+    """Return (host, port) of each address in a comma-separated list.
+
+    :raises ValueError: one of them is no address, or there is none
+    """
+    found = [parse_address(part) for part in get_string(hosts).split(",") if part.strip()]
+    if not found:
+        raise ValueError("hosts names no broker; give it as 'host:port,host:port'")
+    return found
+
+
+def parse_source(source_address: str | bytes) -> tuple[str, int]:
+    """Return host and port to connect from; ("", 0) for an empty source address.
+
+    :raises ValueError: it is no address
+    """
+    text = get_string(source_address)
+    return parse_address(text, 0) if text else ("", 0)

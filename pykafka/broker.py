@@ -1,0 +1,359 @@
+"""One Kafka server: its connections by role, what it can speak, and the requests that the reference documents."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from pykafka.channel import Channel, Outgoing, PendingResponse
+from pykafka.connection import BrokerConnection
+from pykafka.exceptions import ClientClosedError, KafkaException, ResponseTimeoutError, SocketDisconnectedError
+from pykafka.negotiation import negotiate
+from pykafka.protocol import versions
+
+if TYPE_CHECKING:
+    from pykafka.connection import SslConfigLike
+    from pykafka.handlers import Handler, RequestHandler
+    from pykafka.protocol.schema import Request
+    from pykafka.protocol.versions import ApiRanges
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+S = TypeVar("S", bound="Stoppable")
+
+#: How brokers' logs and quotas know this client.
+CLIENT_ID = "pykafka"
+
+
+class Stoppable(Protocol):
+    """What `Broker.shared` holds."""
+
+    def stop(self) -> None: ...
+
+
+class Broker:
+    """A Kafka server, with a connection for each role it plays for this client.
+
+    A broker answers the requests of one connection one after another, so what must not wait behind a long poll has a
+    connection of its own: "main" (metadata and the like), "offsets", "produce", one for each distinct set of fetch
+    settings, and what `_get_unique_req_handler` makes for group members.
+
+    :param id_: the broker's number in its cluster; -1 for a bootstrap address
+    :param host: DNS name or IP address
+    :param port: TCP port
+    :param handler: supplies workers, locks, sockets and clock
+    :param socket_timeout_ms: how long a connect or an answer may take
+    :param offsets_channel_socket_timeout_ms: the same for commits and fetches of offsets
+    :param buffer_size: initial size of the buffer for answers (bytes)
+    :param source_host: local address to connect from
+    :param source_port: local port to connect from; a second connection takes any free one
+    :param ssl_config: an SslConfig or ssl.SSLContext; None speaks plaintext
+    :param broker_version: a hint that is not needed: brokers are asked
+    :param api_versions: what the broker speaks where that is known already: {api key: (lowest, highest)}
+    """
+
+    def __init__(
+        self,
+        id_: int,
+        host: str | bytes,
+        port: int,
+        handler: Handler,
+        socket_timeout_ms: int,
+        offsets_channel_socket_timeout_ms: int,
+        buffer_size: int = 1024 * 1024,
+        source_host: str = "",
+        source_port: int = 0,
+        ssl_config: SslConfigLike | None = None,
+        broker_version: str = "0.9.0",
+        api_versions: ApiRanges | None = None,
+    ) -> None:
+        self._id = int(id_)
+        self._host = host.decode() if isinstance(host, bytes) else host
+        self._port = int(port)
+        self._handler = handler
+        self._socket_timeout_ms = socket_timeout_ms
+        self._offsets_channel_socket_timeout_ms = offsets_channel_socket_timeout_ms
+        self._buffer_size = buffer_size
+        self._source = (source_host, int(source_port))
+        self._ssl_config = ssl_config
+        self._broker_version = broker_version
+        self._api_versions: ApiRanges | None = api_versions
+        self._lock = handler.Lock()
+        self._channels: dict[str, Channel] = {}
+        self._shared: dict[Any, Any] = {}
+        self._closed = False
+
+    @classmethod
+    def from_metadata(
+        cls,
+        metadata: Any,
+        handler: Handler,
+        socket_timeout_ms: int,
+        offsets_channel_socket_timeout_ms: int,
+        buffer_size: int = 64 * 1024,
+        source_host: str = "",
+        source_port: int = 0,
+        ssl_config: SslConfigLike | None = None,
+        broker_version: str = "0.9.0",
+        api_versions: ApiRanges | None = None,
+    ) -> Broker:
+        """Make a broker from what cluster metadata says of it (`id`, `host`, `port`); the rest as in the constructor."""
+        return cls(
+            metadata.id,
+            metadata.host,
+            metadata.port,
+            handler,
+            socket_timeout_ms,
+            offsets_channel_socket_timeout_ms,
+            buffer_size,
+            source_host,
+            source_port,
+            ssl_config,
+            broker_version,
+            api_versions,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} "
+            f"(id={self._id}, host={self._host}, port={self._port})>"
+        )
+
+    # -- what it is ------------------------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> int:
+        """The broker's number in its cluster."""
+        return self._id
+
+    @property
+    def host(self) -> str:
+        """The address it is reached at."""
+        return self._host
+
+    @property
+    def port(self) -> int:
+        """The TCP port it is reached at."""
+        return self._port
+
+    @property
+    def address(self) -> str:
+        """Host and port as people write them."""
+        return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
+
+    @property
+    def socket_timeout_ms(self) -> int:
+        """How long a connect or an answer may take (ms)."""
+        return self._socket_timeout_ms
+
+    @property
+    def connected(self) -> bool:
+        """Whether the main connection is up."""
+        return self._is_up("main")
+
+    @property
+    def offsets_channel_connected(self) -> bool:
+        """Whether the connection for offset commits and fetches is up."""
+        return self._is_up("offsets")
+
+    @property
+    def handler(self) -> RequestHandler | None:
+        """The request handler of the main connection; None before the first connect."""
+        channel = self._channels.get("main")
+        return channel.requests if channel is not None else None
+
+    @property
+    def offsets_channel_handler(self) -> RequestHandler | None:
+        """The request handler of the offsets connection; None before the first use."""
+        channel = self._channels.get("offsets")
+        return channel.requests if channel is not None else None
+
+    def _is_up(self, name: str) -> bool:
+        channel = self._channels.get(name)
+        return channel is not None and channel.connected
+
+    # -- connections -----------------------------------------------------------------------------------------------
+
+    def connect(self, attempts: int = 3) -> None:
+        """Open the main connection now, instead of when it is first needed.
+
+        :param attempts: how often to try
+        :raises SocketDisconnectedError: no attempt succeeded
+        """
+        self._connect_channel("main", attempts)
+
+    def connect_offsets_channel(self, attempts: int = 3) -> None:
+        """Open the connection for offset commits and fetches now; as `connect`."""
+        self._connect_channel("offsets", attempts)
+
+    def _connect_channel(self, name: str, attempts: int) -> None:
+        for attempt in range(1, attempts + 1):
+            try:
+                self.channel(name).open()
+                return
+            except SocketDisconnectedError:
+                if attempt == attempts:
+                    raise
+                self._handler.sleep(0.1 * attempt)
+
+    def _get_unique_req_handler(self, connection_id: str) -> RequestHandler:
+        """Return the request handler of a connection that only users of `connection_id` share."""
+        return self.channel(f"group:{connection_id}").open()
+
+    def channel(self, name: str) -> Channel:
+        """Return the channel of this name, making it (unconnected) where there is none."""
+        channel = self._channels.get(name)
+        if channel is None:
+            with self._lock:
+                channel = self._channels.get(name)
+                if channel is None:
+                    channel = Channel(self._handler, self._new_connection, self._prepare, self._channel_timeout_ms(name))
+                    if self._closed:
+                        channel.close()
+                    self._channels[name] = channel
+        return channel
+
+    def _channel_timeout_ms(self, name: str) -> int:
+        return self._offsets_channel_socket_timeout_ms if name == "offsets" else self._socket_timeout_ms
+
+    def _new_connection(self) -> BrokerConnection:
+        host, port = self._source
+        return BrokerConnection(
+            self._host,
+            self._port,
+            self._handler,
+            buffer_size=self._buffer_size,
+            source_host=host,
+            source_port=port,
+            ssl_config=self._ssl_config,
+        )
+
+    def _prepare(self, connection: BrokerConnection) -> BrokerConnection:
+        """Find out what the broker speaks, where that is not known; the connection may be replaced by another."""
+        if self._api_versions is not None:
+            return connection
+        connection, self._api_versions = negotiate(connection, self._handler, self._socket_timeout_ms, CLIENT_ID)
+        return connection
+
+    def forget_versions(self) -> None:
+        """Ask for the API versions anew at the next connect: the broker may have been replaced by another version."""
+        self._api_versions = None
+
+    def close(self) -> None:
+        """End every connection and fetch worker of this broker."""
+        self._closed = True
+        with self._lock:
+            channels = list(self._channels.values())
+            shared, self._shared = list(self._shared.values()), {}
+        for worker in shared:
+            worker.stop()
+        for channel in channels:
+            channel.close()
+
+    # -- requests --------------------------------------------------------------------------------------------------
+
+    def api_ranges(self) -> ApiRanges:
+        """Return {api key: (lowest version, highest version)} of this broker, connecting where that is needed."""
+        ranges = self._api_versions
+        if ranges is None:
+            self.channel("main").open()
+            ranges = self._api_versions
+            if ranges is None:  # another worker's connection failed in between and had them forgotten
+                raise SocketDisconnectedError("the connection was lost while its versions were asked for", broker=self.address)
+        return ranges
+
+    def api_version(self, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
+        """Return the highest version of an API that the broker and this client speak.
+
+        :param ceiling: no version above this one
+        :raises UnsupportedVersion: there is none
+        """
+        return versions.choose(request_cls, self.api_ranges(), ceiling=ceiling, broker=self.address)
+
+    def send(
+        self,
+        request: Request[R],
+        channel: str = "main",
+        *,
+        timeout_ms: int | None = None,
+        version: int | None = None,
+        has_response: bool = True,
+    ) -> PendingResponse[R]:
+        """Send a request and return at once; answers of one channel come in the order of its requests.
+
+        :param request: a wire message
+        :param channel: the role whose connection to use
+        :param timeout_ms: deadline for the answer; by default the socket timeout of the channel
+        :param version: of the API; by default the highest that both sides speak
+        :param has_response: False for a request that the broker does not answer (Produce with acks=0)
+        :raises UnsupportedVersion: the broker lacks the API
+        :raises SocketDisconnectedError: the broker cannot be reached
+        """
+        requests = self.channel(channel).open()
+        if version is None:
+            version = self.api_version(type(request))
+        if timeout_ms is None:
+            timeout_ms = self._channel_timeout_ms(channel)
+        outgoing = Outgoing(request, version, CLIENT_ID)
+        future = requests.request(outgoing, has_response=has_response, timeout=timeout_ms / 1000)
+        return PendingResponse(future, type(request), version, self.address)
+
+    def call(
+        self,
+        request: Request[R],
+        channel: str = "main",
+        *,
+        timeout_ms: int | None = None,
+        version: int | None = None,
+    ) -> R:
+        """Send a request and wait for its answer; parameters and errors as in `send`.
+
+        A connection that turns out to have been closed while it was idle is replaced once.
+
+        :raises ResponseTimeoutError: no answer in time
+        """
+        was_up = self._is_up(channel)
+        try:
+            return self._call_once(request, channel, timeout_ms, version)
+        except ResponseTimeoutError:
+            raise
+        except SocketDisconnectedError:
+            if not was_up or self._closed:
+                raise
+            self.forget_versions()
+            return self._call_once(request, channel, timeout_ms, version)
+        except KafkaException as error:
+            raise error.with_context(broker=self.address, api=type(request).__name__) from None
+
+    def _call_once(self, request: Request[R], channel: str, timeout_ms: int | None, version: int | None) -> R:
+        if timeout_ms is None:
+            timeout_ms = self._channel_timeout_ms(channel)
+        return self.send(request, channel, timeout_ms=timeout_ms, version=version).get(timeout_ms / 1000)
+
+    def shared(self, key: Any, make: Callable[[], S]) -> S:
+        """Return the worker of this key that lives as long as this broker, making it where there is none.
+
+        :param key: hashable
+        :param make: makes it; it must have `stop()`, which `close()` calls
+        """
+        with self._lock:
+            worker = self._shared.get(key)
+            if worker is None:
+                if self._closed:
+                    raise ClientClosedError("this client was closed; make a new KafkaClient", broker=self.address)
+                worker = self._shared[key] = make()
+        return worker
+
+    # -- the documented requests -----------------------------------------------------------------------------------
+
+    def fetch_api_versions(self) -> Mapping[int, tuple[int, int]]:
+        """Return {api key: (lowest version, highest version)} as this broker advertises or is known to have."""
+        return dict(self.api_ranges())
+
+    def topic_names(self, topics: Iterable[str | bytes] | None) -> list[str] | None:
+        """Return topic names as str; None stays None (all topics)."""
+        if topics is None:
+            return None
+        return [topic.decode() if isinstance(topic, bytes) else topic for topic in topics]

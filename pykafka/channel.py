@@ -1,0 +1,186 @@
+"""One connection to one broker for one role, opened when first needed and backed off when it fails."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pykafka.connection import BrokerConnection
+from pykafka.exceptions import ClientClosedError, KafkaException
+from pykafka.handlers import RequestHandler
+from pykafka.protocol.schema import decode_response, encode_request
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler, ResponseFuture
+    from pykafka.protocol.schema import Request
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+#: Pause before the second attempt to reach a broker that could not be reached (s); doubled until BACKOFF_MAX_S, +-20 %.
+BACKOFF_MIN_S = 0.05
+BACKOFF_MAX_S = 1.0
+
+
+class Outgoing:
+    """A request with the version it will be spoken in: what a RequestHandler sends.
+
+    :param request: the message
+    :param version: of its API
+    :param client_id: how the broker's logs and quotas know this client
+    """
+
+    __slots__ = ("client_id", "request", "version")
+
+    def __init__(self, request: Request[Any], version: int, client_id: str) -> None:
+        self.request = request
+        self.version = version
+        self.client_id = client_id
+
+    def encode(self, correlation_id: int) -> Sequence[bytes | bytearray | memoryview]:
+        """Return the frame as buffers, its length first."""
+        return encode_request(self.request, self.version, correlation_id, self.client_id)
+
+
+class PendingResponse(Generic[R]):
+    """The answer to a request that is on its way.
+
+    :param future: gives the answer's frame
+    :param request_cls: the class of the request
+    :param version: the version it was sent in
+    :param where: the broker, for errors ("host:port")
+    """
+
+    __slots__ = ("future", "request_cls", "version", "where")
+
+    def __init__(self, future: ResponseFuture, request_cls: type[Request[R]], version: int, where: str) -> None:
+        self.future = future
+        self.request_cls = request_cls
+        self.version = version
+        self.where = where
+
+    def get(self, timeout: float | None = None) -> R:
+        """Wait for the answer and return it decoded.
+
+        :param timeout: seconds; None waits until the request's own deadline
+        :raises ResponseTimeoutError: no answer in time
+        :raises SocketDisconnectedError: the connection ended first
+        :raises CorruptResponseError: the answer cannot be read
+        """
+        return self.decode(self.future.get(timeout=timeout))
+
+    def decode(self, frame: memoryview) -> R:
+        """Return what a frame of this answer says."""
+        try:
+            _, response = decode_response(self.request_cls, self.version, frame)
+        except KafkaException as error:
+            raise error.with_context(broker=self.where, api=self.request_cls.__name__) from None
+        return response
+
+    def add_done_callback(self, fn: Callable[[ResponseFuture], None]) -> None:
+        """Have `fn(future)` called by the connection's reader as soon as the answer or an error is there."""
+        self.future.add_done_callback(fn)
+
+
+class Channel:
+    """The connection of one role; a new one is made when the old one is gone.
+
+    State: `_requests`, the live request handler or None, is changed under `_lock` alone; `send` reads it without.
+
+    :param handler: supplies worker, lock and clock
+    :param make_connection: makes an unconnected BrokerConnection
+    :param prepare: called with each newly connected connection, before anything else is sent on it
+    :param timeout_ms: for connecting
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        make_connection: Callable[[], BrokerConnection],
+        prepare: Callable[[BrokerConnection], BrokerConnection],
+        timeout_ms: int,
+    ) -> None:
+        self._handler = handler
+        self._make_connection = make_connection
+        self._prepare = prepare
+        self._timeout_ms = timeout_ms
+        self._lock = handler.Lock()
+        self._requests: RequestHandler | None = None
+        self._closed = False
+        self._failures = 0
+        self._retry_at = 0.0
+        self._last_error: KafkaException | None = None
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection is up, as far as is known."""
+        requests = self._requests
+        return requests is not None and requests.alive
+
+    @property
+    def requests(self) -> RequestHandler | None:
+        """The request handler of the present connection, or None."""
+        return self._requests
+
+    def open(self) -> RequestHandler:
+        """Return the live request handler, connecting first where there is none.
+
+        :raises SocketDisconnectedError: the broker cannot be reached, or could not a moment ago
+        """
+        requests = self._requests
+        if requests is not None and requests.alive:
+            return requests
+        with self._lock:
+            requests = self._requests
+            if requests is not None and requests.alive:
+                return requests
+            return self._reopen()
+
+    def _reopen(self) -> RequestHandler:
+        if self._closed:
+            raise ClientClosedError("this client was closed; make a new KafkaClient")
+        if self._last_error is not None and self._handler.now() < self._retry_at:
+            raise self._last_error.again()
+        if self._requests is not None:
+            self._requests.stop()
+            self._requests = None
+        connection = self._make_connection()
+        try:
+            connection.connect(self._timeout_ms)
+            connection = self._prepare(connection)
+        except KafkaException as error:
+            connection.disconnect()
+            self._back_off(error)
+            raise
+        except BaseException:
+            connection.disconnect()
+            raise
+        self._failures = 0
+        self._last_error = None
+        requests = RequestHandler(self._handler, connection)
+        requests.start()
+        self._requests = requests
+        return requests
+
+    def _back_off(self, error: KafkaException) -> None:
+        pause = min(BACKOFF_MAX_S, BACKOFF_MIN_S * 2**self._failures) * self._handler.random.uniform(0.8, 1.2)
+        self._failures = min(self._failures + 1, 10)
+        self._retry_at = self._handler.now() + pause
+        self._last_error = error
+
+    def close(self) -> None:
+        """End the connection; a later `open` raises ClientClosedError."""
+        self._closed = True
+        with self._lock:
+            requests, self._requests = self._requests, None
+        if requests is not None:
+            requests.stop()
+
+    def drop(self) -> None:
+        """End the present connection; the next `open` makes a new one."""
+        with self._lock:
+            requests, self._requests = self._requests, None
+        if requests is not None:
+            requests.stop()

@@ -1,0 +1,111 @@
+"""The way in: a connection to a Kafka cluster."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pykafka import topic as _topic  # registers the class that Cluster makes topics of
+from pykafka.cluster import Cluster, TopicDict
+from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pykafka.broker import Broker
+    from pykafka.connection import SslConfigLike
+
+log = logging.getLogger(__name__)
+
+Topic = _topic.Topic
+
+
+class KafkaClient:
+    """A Kafka cluster, its topics and brokers. Whatever the brokers' version, it is found out by asking them.
+
+    Use it in a `with` block, or call `close()`: both stop the producers and consumers made from it, deliver what is
+    queued, and end every worker and socket.
+
+    Topics are held weakly by `client.topics`; keep a reference to those you use.
+
+    :param hosts: "host:port,host:port" of some brokers; IPv6 addresses in brackets
+    :param zookeeper_hosts: "host:port,host:port/chroot" of ZooKeeper; brokers are found there instead of in `hosts`
+    :param socket_timeout_ms: how long a connect or an answer may take
+    :param offsets_channel_socket_timeout_ms: the same for commits and fetches of offsets
+    :param use_greenlets: run workers on gevent greenlets (no monkey patching) instead of threads
+    :param exclude_internal_topics: hide topics whose names begin with "__"
+    :param source_address: "host:port" to connect from; a port of 0 or none takes any
+    :param ssl_config: an SslConfig or ssl.SSLContext; all ports are TLS ports then
+    :param broker_version: accepted for old code; brokers are asked
+    :param ignore_rdkafka: accepted for old code; rdkafka is used only where it is asked for
+    :param handler: a Handler of your own, instead of what `use_greenlets` chooses
+    :raises ImportError: `use_greenlets` without gevent
+    :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
+    """
+
+    def __init__(
+        self,
+        hosts: str | bytes = "127.0.0.1:9092",
+        zookeeper_hosts: str | None = None,
+        socket_timeout_ms: int = 30 * 1000,
+        offsets_channel_socket_timeout_ms: int = 10 * 1000,
+        use_greenlets: bool = False,
+        exclude_internal_topics: bool = True,
+        source_address: str | bytes = "",
+        ssl_config: SslConfigLike | None = None,
+        broker_version: str = "0.9.0",
+        ignore_rdkafka: bool = False,
+        handler: Handler | None = None,
+    ) -> None:
+        self._seed_hosts = zookeeper_hosts if zookeeper_hosts is not None else hosts
+        self._source_address = source_address
+        self._socket_timeout_ms = socket_timeout_ms
+        self._offsets_channel_socket_timeout_ms = offsets_channel_socket_timeout_ms
+        self._handler: Handler = handler if handler is not None else GEventHandler() if use_greenlets else ThreadingHandler()
+        self._use_greenlets = use_greenlets
+        self.cluster = Cluster(
+            hosts,
+            self._handler,
+            socket_timeout_ms=socket_timeout_ms,
+            offsets_channel_socket_timeout_ms=offsets_channel_socket_timeout_ms,
+            exclude_internal_topics=exclude_internal_topics,
+            source_address=source_address,
+            zookeeper_hosts=zookeeper_hosts,
+            ssl_config=ssl_config,
+            broker_version=broker_version,
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (hosts={self._seed_hosts!r})>"
+
+    @property
+    def brokers(self) -> dict[int, Broker]:
+        """The known brokers by id."""
+        return self.cluster.brokers
+
+    @property
+    def topics(self) -> TopicDict:
+        """The known topics by name; looking one up makes a `Topic`."""
+        return self.cluster.topics
+
+    def update_cluster(self) -> None:
+        """Ask for metadata and bring brokers, topics and partitions up to date, in place.
+
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        self.cluster.update()
+
+    def close(self) -> None:
+        """Stop all producers and consumers of this client, then end every worker and socket.
+
+        :raises KafkaException: what a producer could not deliver, or a consumer not commit; all is closed all the same
+        """
+        self.cluster.close()
+
+    def __enter__(self) -> KafkaClient:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

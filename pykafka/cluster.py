@@ -1,0 +1,512 @@
+"""The brokers and topics of one Kafka cluster, kept up to date from its metadata."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pykafka.addresses import parse_hosts, parse_source
+from pykafka.broker import Broker
+from pykafka.exceptions import (
+    ClientClosedError,
+    KafkaException,
+    LeaderNotFoundError,
+    NoBrokersAvailableError,
+    ProtocolClientError,
+    SocketDisconnectedError,
+    UnknownTopicOrPartition,
+    error_for,
+)
+from pykafka.listoffsets import FoundOffset, list_offsets
+from pykafka.protocol import BrokerMetadata, PartitionMetadata, TopicMetadata
+from pykafka.protocol.messages import FindCoordinatorRequest, MetadataRequest, MetadataResponse
+from pykafka.utils import get_string
+
+if TYPE_CHECKING:
+    from pykafka.connection import SslConfigLike
+    from pykafka.handlers import Handler
+    from pykafka.protocol.schema import Request
+    from pykafka.topic import Topic
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+#: Pause between attempts while leaders are elected or brokers are away (s): Kafka's own retry.backoff.ms.
+RETRY_BACKOFF_S = 0.1
+#: Metadata is asked for anew when it is older than this (s): Kafka's own metadata.max.age.ms.
+METADATA_MAX_AGE_S = 300.0
+INTERNAL_PREFIX = "__"
+
+_topic_factory: Callable[[Cluster, TopicMetadata], Topic] | None = None
+
+
+def register_topic_factory(factory: Callable[[Cluster, TopicMetadata], Topic]) -> None:
+    """Name the class that `Cluster` makes topics of; `pykafka.topic` calls this when it is imported."""
+    global _topic_factory
+    _topic_factory = factory
+
+
+class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
+    """The topics of a cluster by name; names may be str or bytes.
+
+    Listing it makes no `Topic`; looking one up does, and holds it weakly. A name that the cluster does not have is asked
+    for, which creates the topic where the brokers' auto.create.topics.enable allows it.
+    """
+
+    def __init__(self, cluster: Cluster, exclude_internal_topics: bool) -> None:
+        super().__init__()
+        self._cluster = weakref.ref(cluster)
+        self._exclude_internal_topics = exclude_internal_topics
+
+    def _should_exclude_topic(self, name: str | bytes) -> bool:
+        return self._exclude_internal_topics and get_string(name).startswith(INTERNAL_PREFIX)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, (str, bytes)) and super().__contains__(get_string(key))
+
+    def __getitem__(self, key: str | bytes) -> Topic:  # type: ignore[override]
+        name = get_string(key)
+        reference = super().get(name)
+        topic = reference() if reference is not None else None
+        return topic if topic is not None else self._make(name)
+
+    def get(self, key: str | bytes, default: Any = None) -> Any:
+        """Return the topic of this name where the cluster is known to have it, else `default`; never creates one."""
+        return self[key] if key in self else default
+
+    def _make(self, name: str) -> Topic:
+        cluster = self._cluster()
+        if cluster is None:
+            raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
+        if self._should_exclude_topic(name):
+            raise KeyError(f"topic {name!r} is internal; KafkaClient(exclude_internal_topics=False) shows it")
+        return self.__missing__(name) if not super().__contains__(name) else self._create(cluster, name)
+
+    def _create(self, cluster: Cluster, name: str) -> Topic:
+        metadata = cluster.topic_metadata(name)
+        if metadata is None or _topic_factory is None:
+            return self.__missing__(name)
+        topic = _topic_factory(cluster, metadata)
+        self[name] = weakref.ref(topic)
+        return topic
+
+    def __missing__(self, key: str | bytes) -> Topic:
+        name = get_string(key)
+        cluster = self._cluster()
+        if cluster is None:
+            raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
+        log.info("topic %s is not known; asking the cluster for it", name)
+        try:
+            cluster.wait_for_topic(name)
+        except ProtocolClientError as error:
+            raise KeyError(f"topic {name!r}: {error}") from error
+        return self._create(cluster, name)
+
+    def values(self) -> list[Topic]:  # type: ignore[override]
+        """Return the topics, making those that nobody holds."""
+        return [self[name] for name in list(self)]
+
+    def items(self) -> list[tuple[str, Topic]]:  # type: ignore[override]
+        """Return (name, topic) pairs, making the topics that nobody holds."""
+        return [(name, self[name]) for name in list(self)]
+
+    def live(self) -> Iterator[Topic]:
+        """Yield the topics that somebody holds."""
+        for reference in list(super().values()):
+            topic = reference() if reference is not None else None
+            if topic is not None:
+                yield topic
+
+    def _update_topics(self, metadata: Mapping[str, TopicMetadata], complete: bool) -> None:
+        """Take over fresh metadata.
+
+        :param complete: whether it covers all topics, so that others are gone
+        """
+        for name, found in metadata.items():
+            if self._should_exclude_topic(name):
+                continue
+            reference = super().get(name)
+            topic = reference() if reference is not None else None
+            if topic is not None:
+                topic.update(found)
+            else:
+                self[name] = None
+        if complete:
+            for name in [name for name in self if name not in metadata]:
+                del self[name]
+
+
+class Cluster:
+    """The brokers and topics that one bootstrap address leads to.
+
+    State: `_metadata`, `brokers` and `topics` change under `_update_lock`, which is held while metadata is asked for, so
+    that any number of workers that find a leader gone cause one request. Readers take no lock.
+
+    :param hosts: "host:port,host:port"
+    :param handler: supplies workers, locks, sockets and clock
+    :param socket_timeout_ms: for connects and answers
+    :param offsets_channel_socket_timeout_ms: the same for commits and fetches of offsets
+    :param exclude_internal_topics: hide topics whose names begin with "__"
+    :param source_address: "host:port" to connect from
+    :param zookeeper_hosts: find the brokers through ZooKeeper instead of `hosts`
+    :param ssl_config: an SslConfig or ssl.SSLContext; all ports are TLS ports then
+    :param broker_version: a hint that is not needed
+    :raises NoBrokersAvailableError: no address answered; `.ledger` has every attempt
+    """
+
+    def __init__(
+        self,
+        hosts: str | bytes,
+        handler: Handler,
+        socket_timeout_ms: int = 30 * 1000,
+        offsets_channel_socket_timeout_ms: int = 10 * 1000,
+        exclude_internal_topics: bool = True,
+        source_address: str | bytes = "",
+        zookeeper_hosts: str | None = None,
+        ssl_config: SslConfigLike | None = None,
+        broker_version: str = "0.9.0",
+    ) -> None:
+        self._handler = handler
+        self._socket_timeout_ms = socket_timeout_ms
+        self._offsets_channel_socket_timeout_ms = offsets_channel_socket_timeout_ms
+        self._source_host, self._source_port = parse_source(source_address)
+        self._ssl_config = ssl_config
+        self._broker_version = broker_version
+        self._zookeeper_hosts = zookeeper_hosts
+        self._seeds = parse_hosts(hosts) if zookeeper_hosts is None else []
+        self._bootstrap: dict[tuple[str, int], Broker] = {}
+        self._brokers: dict[int, Broker] = {}
+        self._metadata: dict[str, TopicMetadata] = {}
+        self._topics = TopicDict(self, exclude_internal_topics)
+        self._controller_id: int | None = None
+        self._cluster_id: str | None = None
+        self._generation = 0
+        self._updated_at = -METADATA_MAX_AGE_S
+        self._update_lock = handler.Lock()
+        self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._closed = False
+        try:
+            self.update()
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (brokers={sorted(self._brokers)})>"
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            self._close_brokers()
+
+    @property
+    def brokers(self) -> dict[int, Broker]:
+        """The known brokers by id."""
+        return self._brokers
+
+    @property
+    def topics(self) -> TopicDict:
+        """The known topics by name."""
+        return self._topics
+
+    @property
+    def handler(self) -> Handler:
+        """The concurrency handler of this cluster and all that is made from it."""
+        return self._handler
+
+    @property
+    def controller_broker(self) -> Broker | None:
+        """The broker that takes topic changes; None where the brokers do not say (before 0.10)."""
+        return self._brokers.get(self._controller_id) if self._controller_id is not None else None
+
+    @property
+    def socket_timeout_ms(self) -> int:
+        """How long a connect or an answer may take (ms)."""
+        return self._socket_timeout_ms
+
+    @property
+    def generation(self) -> int:
+        """How often metadata was taken over; see `refresh`."""
+        return self._generation
+
+    # -- metadata --------------------------------------------------------------------------------------------------
+
+    def update(self, topics: Iterable[str | bytes] | None = None) -> None:
+        """Ask for metadata and bring brokers and topics up to date, in place.
+
+        :param topics: names to ask for; by default all
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        with self._update_lock:
+            self._update(topics)
+
+    def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None:
+        """Update metadata, unless that has been done since `generation` was `seen`."""
+        with self._update_lock:
+            if self._generation == seen:
+                self._update(topics)
+
+    def refresh_if_old(self) -> None:
+        """Update metadata that is older than five minutes: new partitions and moved brokers are noticed by then."""
+        if self._handler.now() - self._updated_at > METADATA_MAX_AGE_S:
+            self.refresh(self._generation)
+
+    def _update(self, topics: Iterable[str | bytes] | None) -> None:
+        names = None if topics is None else [get_string(topic) for topic in topics]
+        response = self._get_metadata(names)
+        self._update_brokers(
+            {
+                broker.node_id: BrokerMetadata(broker.node_id, broker.host, broker.port)
+                for broker in response.brokers
+            },
+            response.controller_id,
+        )
+        found = {}
+        for topic in response.topics:
+            name = topic.name
+            if name is None or topic.error_code == UnknownTopicOrPartition.ERROR_CODE:
+                continue
+            found[name] = _topic_metadata(name, topic)
+        if names is None:
+            self._metadata = found
+        else:
+            self._metadata = {**self._metadata, **found}
+        self._topics._update_topics(found, complete=names is None)
+        self._cluster_id = response.cluster_id
+        self._updated_at = self._handler.now()
+        self._generation += 1
+
+    def _get_metadata(self, topics: list[str] | None = None) -> MetadataResponse:
+        return self.call(_metadata_request(topics))
+
+    def _update_brokers(self, broker_metadata: Mapping[int, BrokerMetadata], controller_id: int | None) -> None:
+        """Take over the brokers of fresh metadata: those that moved are reconnected, those gone are closed."""
+        self._controller_id = controller_id if controller_id is not None and controller_id >= 0 else None
+        brokers = dict(self._brokers)
+        for id_, found in broker_metadata.items():
+            known = brokers.get(id_)
+            if known is not None and (known.host, known.port) == (found.host, found.port):
+                continue
+            if known is not None:
+                log.info("broker %d moved from %s to %s:%d", id_, known.address, found.host, found.port)
+                known.close()
+            brokers[id_] = self._new_broker(id_, found.host, found.port)
+        for id_ in set(brokers) - set(broker_metadata):
+            brokers.pop(id_).close()
+        self._brokers = brokers
+
+    def _new_broker(self, id_: int, host: str, port: int) -> Broker:
+        return Broker(
+            id_,
+            host,
+            port,
+            self._handler,
+            self._socket_timeout_ms,
+            self._offsets_channel_socket_timeout_ms,
+            source_host=self._source_host,
+            source_port=self._source_port,
+            ssl_config=self._ssl_config,
+            broker_version=self._broker_version,
+        )
+
+    def topic_metadata(self, name: str) -> TopicMetadata | None:
+        """Return what is known of a topic, without asking the cluster."""
+        return self._metadata.get(name)
+
+    def wait_for_topic(self, name: str) -> TopicMetadata:
+        """Ask for a topic until it is there, which creates it where the brokers allow that.
+
+        :raises UnknownTopicOrPartition: it is not there, and was not created
+        :raises ProtocolClientError: the cluster's reason why not
+        """
+        deadline = self._handler.now() + self._socket_timeout_ms / 1000
+        while True:
+            response = self.call(_metadata_request([name], create=True))
+            topic = next((topic for topic in response.topics if topic.name == name), None)
+            code = topic.error_code if topic is not None else UnknownTopicOrPartition.ERROR_CODE
+            if topic is not None and code == 0 and all(part.leader_id >= 0 for part in topic.partitions):
+                self.update([name])
+                metadata = self._metadata.get(name)
+                if metadata is not None:
+                    return metadata
+            elif code:
+                error = error_for(code, topic=name, api="Metadata")
+                if not error.retriable or code == UnknownTopicOrPartition.ERROR_CODE:
+                    raise error
+            if self._handler.now() > deadline:
+                raise LeaderNotFoundError(
+                    f"the topic has partitions without a leader after {self._socket_timeout_ms} ms; "
+                    "check that its brokers are up",
+                    topic=name,
+                )
+            self._handler.sleep(RETRY_BACKOFF_S)
+
+    # -- brokers ---------------------------------------------------------------------------------------------------
+
+    def call(self, request: Request[R], *, timeout_ms: int | None = None) -> R:
+        """Send a request to the first broker that answers: those connected first, then the others, then the seeds.
+
+        :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
+        """
+        attempts: list[Any] = []
+        for broker in self._candidates():
+            try:
+                return broker.call(request, timeout_ms=timeout_ms)
+            except ProtocolClientError:
+                raise
+            except KafkaException as error:
+                log.warning("broker %s did not answer %s: %s", broker.address, type(request).__name__, error)
+                attempts.append((broker.address, error))
+        raise NoBrokersAvailableError(_explain(attempts), ledger=attempts)
+
+    def _candidates(self) -> Iterator[Broker]:
+        if self._closed:
+            raise ClientClosedError("this client was closed; make a new KafkaClient")
+        brokers = list(self._brokers.values())
+        self._handler.random.shuffle(brokers)
+        brokers.sort(key=lambda broker: not broker.connected)
+        yield from brokers
+        known = {(broker.host, broker.port) for broker in brokers}
+        for address in self._seeds or self._get_brokers_from_zookeeper():
+            if address not in known:
+                seed = self._bootstrap.get(address)
+                if seed is None:
+                    seed = self._bootstrap[address] = self._new_broker(-1, *address)
+                yield seed
+
+    def _get_brokers_from_zookeeper(self) -> list[tuple[str, int]]:
+        from pykafka.zookeeper import broker_addresses
+
+        assert self._zookeeper_hosts is not None
+        return broker_addresses(self._zookeeper_hosts, self._handler, self._socket_timeout_ms)
+
+    def leader(self, topic: str, partition: int) -> Broker:
+        """Return the broker that serves a partition, asking for metadata where it is not known.
+
+        :raises UnknownTopicOrPartition: the cluster has no such partition
+        :raises LeaderNotFoundError: it has no leader at present
+        """
+        broker = self._known_leader(topic, partition)
+        if broker is None:
+            self.update([topic])
+            broker = self._known_leader(topic, partition)
+        if broker is not None:
+            return broker
+        metadata = self._metadata.get(topic)
+        if metadata is None or partition not in metadata.partitions:
+            raise UnknownTopicOrPartition(
+                "the cluster has no such topic or partition; create it, or check the name", topic=topic, partition=partition
+            )
+        raise LeaderNotFoundError(
+            "no broker leads this partition at present; check that its replicas are up", topic=topic, partition=partition
+        )
+
+    def _known_leader(self, topic: str, partition: int) -> Broker | None:
+        metadata = self._metadata.get(topic)
+        found = metadata.partitions.get(partition) if metadata is not None else None
+        return self._brokers.get(found.leader) if found is not None else None
+
+    def list_offsets(
+        self, timestamps: Mapping[tuple[str, int], int], *, max_offsets: int = 1, timeout_ms: int | None = None
+    ) -> dict[tuple[str, int], FoundOffset]:
+        """Ask the leaders for offsets by time.
+
+        :param timestamps: {(topic, partition): milliseconds since 1970, -1 for the end or -2 for the start}
+        :param max_offsets: brokers before 0.10.1 may give as many
+        :param timeout_ms: how long leaders may be sought; by default the socket timeout
+        :returns: {(topic, partition): FoundOffset(offset, timestamp, offsets)}
+        :raises ProtocolClientError: a partition's error, when retrying did not help
+        """
+        return list_offsets(self, timestamps, max_offsets, timeout_ms or self._socket_timeout_ms)
+
+    def get_group_coordinator(self, consumer_group: str | bytes) -> Broker:
+        """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.
+
+        :raises GroupCoordinatorNotAvailable: there was none within the socket timeout
+        """
+        group = get_string(consumer_group)
+        deadline = self._handler.now() + self._socket_timeout_ms / 1000
+        while True:
+            # version 3 and below ask for one group: all that is wanted here
+            response = self.call(FindCoordinatorRequest(key=group))
+            code, node = response.error_code, response
+            if response.coordinators:
+                node = response.coordinators[0]
+                code = node.error_code
+            if code == 0:
+                return self._broker_at(node.node_id, node.host, node.port)
+            error = error_for(code, api="FindCoordinator")
+            if not error.retriable or self._handler.now() > deadline:
+                raise error
+            self._handler.sleep(RETRY_BACKOFF_S)
+
+    def get_offset_manager(self, consumer_group: str | bytes) -> Broker:
+        """Return the group's coordinator under its name of 2.0; see `get_group_coordinator`."""
+        return self.get_group_coordinator(consumer_group)
+
+    def _broker_at(self, id_: int, host: str, port: int) -> Broker:
+        broker = self._brokers.get(id_)
+        if broker is None:
+            self.update([])
+            broker = self._brokers.get(id_)
+        if broker is None:
+            raise SocketDisconnectedError(
+                "the cluster names a coordinator that is not among its brokers; is that broker starting or stopping?",
+                broker=f"{host}:{port}",
+            )
+        return broker
+
+    # -- closing ---------------------------------------------------------------------------------------------------
+
+    def stop_at_close(self, stoppable: Any) -> None:
+        """Have `stoppable.stop()` called by `close()`; it is held weakly."""
+        self._closables.add(stoppable)
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close()` was called."""
+        return self._closed
+
+    def close(self) -> None:
+        """Stop the producers and consumers of this cluster, then end all connections.
+
+        :raises KafkaException: the first error of a `stop()`: what it could not deliver or commit
+        """
+        errors: list[BaseException] = []
+        for stoppable in list(self._closables):
+            try:
+                stoppable.stop()
+            except KafkaException as error:
+                errors.append(error)
+        self._closed = True
+        self._close_brokers()
+        if errors:
+            for error in errors[1:]:
+                log.error("while closing: %s", error)
+            raise errors[0]
+
+    def _close_brokers(self) -> None:
+        for broker in [*self._brokers.values(), *self._bootstrap.values()]:
+            broker.close()
+
+
+def _metadata_request(topics: list[str] | None, create: bool = False) -> MetadataRequest:
+    wanted = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
+    return MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
+
+
+def _topic_metadata(name: str, topic: Any) -> TopicMetadata:
+    partitions = {
+        part.partition_index: PartitionMetadata(
+            part.partition_index, part.leader_id, list(part.replica_nodes), list(part.isr_nodes), part.error_code
+        )
+        for part in topic.partitions
+    }
+    return TopicMetadata(name, partitions, topic.error_code)
+
+
+def _explain(attempts: list[Any]) -> str:
+    tried = "; ".join(f"{address}: {error}" for address, error in attempts)
+    return f"no broker could be reached ({tried}); check hosts=, the network, and that the brokers are up"

@@ -1,0 +1,1 @@
+"""What consumers are made of: fetch workers, buffers of what was fetched, offsets."""

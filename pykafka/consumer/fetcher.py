@@ -1,0 +1,338 @@
+"""One fetch worker for each broker and each distinct set of fetch settings, shared by all consumers of the client.
+
+A round: choose what to ask for, send it, and while the broker works on it, check, decompress and hand out the answer
+before. A partition that has enough buffered is left out until it is read. Two consumers of one partition share a request
+while they stand at the same offset, and take turns while they do not.
+
+The worker owns the list of its partitions and their `fetch_offset`; what becomes of errors is for the consumers, who get
+them by `Subscriber.fetch_failed` and attach the partition again when they have dealt with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from pykafka.exceptions import KafkaException, ProtocolClientError, ResponseTimeoutError, error_for
+from pykafka.protocol.messages import FetchRequest, FetchResponse
+from pykafka.protocol.records import scan
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.channel import PendingResponse
+    from pykafka.consumer.buffers import OwnedPartition
+    from pykafka.handlers import Handler
+    from pykafka.protocol.records import BatchReader, RawBatch
+
+log = logging.getLogger(__name__)
+
+#: No answer is larger than this, whatever the number of partitions (bytes): Kafka's own fetch.max.bytes.
+RESPONSE_MAX_BYTES = 50 * 1024 * 1024
+#: A batch larger than this is checked and decompressed off the hub (bytes).
+OFFLOAD_FROM = 16 * 1024
+#: While a partition waits to be read, others are polled this shortly at first (ms), so that it can join again soon.
+SHORT_WAIT_MS = 5
+
+
+@dataclass(frozen=True)
+class FetchSettings:
+    """What must be equal for consumers to share a fetch worker.
+
+    :param max_wait_ms: how long the broker may wait for data
+    :param min_bytes: how much data the broker waits for
+    :param isolation_level: 0 reads all, 1 only what was committed
+    :param slot: which of several workers of the same settings
+    """
+
+    max_wait_ms: int = 100
+    min_bytes: int = 1
+    isolation_level: int = 0
+    slot: int = 0
+
+    @property
+    def channel(self) -> str:
+        """The name of the connection that these settings use."""
+        return f"fetch:{self.max_wait_ms}:{self.min_bytes}:{self.isolation_level}:{self.slot}"
+
+
+class Subscriber(Protocol):
+    """Who hears of a partition's errors: the consumer."""
+
+    def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None:
+        """Deal with an error of a partition, which is detached from its fetcher. Must not block."""
+
+    def arrived(self) -> None:
+        """Take note that there is something to read."""
+
+
+class _Member(NamedTuple):
+    owned: OwnedPartition
+    subscriber: Subscriber
+
+
+class _Asked(NamedTuple):
+    """Who asked for a partition in a request, at which offset and in which epoch."""
+
+    offset: int
+    members: list[tuple[_Member, int]]
+
+
+class _Fetched(NamedTuple):
+    """What came for a partition: its batches, not yet opened."""
+
+    asked: _Asked
+    batches: list[RawBatch]
+
+
+Plan = dict[tuple[str, int], _Asked]
+
+
+class Fetcher:
+    """Fetch from one broker for all who want something from it.
+
+    :param broker: the leader
+    :param handler: supplies the worker
+    :param settings: shared by all partitions here
+    """
+
+    def __init__(self, broker: Broker, handler: Handler, settings: FetchSettings) -> None:
+        self._broker = broker
+        self._handler = handler
+        self._settings = settings
+        self._lock = handler.Lock()
+        self._members: list[_Member] = []
+        self._coming: dict[OwnedPartition, int] = {}
+        self._short_wait_ms = SHORT_WAIT_MS
+        self._stopped = False
+        self._worker = None
+        self.wake = handler.Event()
+
+    @classmethod
+    def of(cls, broker: Broker, handler: Handler, settings: FetchSettings) -> Fetcher:
+        """Return the fetcher of a broker and settings that all consumers of the client share."""
+        return broker.shared(("fetch", settings), lambda: cls(broker, handler, settings))
+
+    def attach(self, owned: OwnedPartition, subscriber: Subscriber) -> None:
+        """Fetch a partition from its `fetch_offset` on."""
+        with self._lock:
+            owned.fetcher = self
+            owned.wake = self.wake
+            owned.paused = False
+            self._members.append(_Member(owned, subscriber))
+            if self._worker is None and not self._stopped:
+                self._worker = self._handler.spawn(self._run, name=f"pykafka.Fetcher.{self._broker.id}")
+        self.wake.set()
+
+    def detach(self, owned: OwnedPartition) -> None:
+        """Fetch a partition no more; what is on its way for it is dropped."""
+        with self._lock:
+            self._members = [member for member in self._members if member.owned is not owned]
+            if owned.fetcher is self:
+                owned.fetcher = None
+
+    def stop(self) -> None:
+        """End the worker."""
+        self._stopped = True
+        self.wake.set()
+        self._broker.channel(self._settings.channel).drop()
+        worker = self._worker
+        if worker is not None:
+            worker.join(5.0)
+
+    # -- the worker ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        flight: tuple[Plan, PendingResponse[FetchResponse]] | None = None
+        while not self._stopped:
+            try:
+                if flight is None:
+                    flight = self._send(self._plan())
+                if flight is None:
+                    if not self._wait():
+                        return
+                    continue
+                plan, pending = flight
+                flight = None
+                fetched = self._read(plan, pending.get())
+                flight = self._send(self._plan())
+                self._publish(fetched)
+            except KafkaException as error:
+                flight = None
+                self._fail_all(error)
+            except BaseException as error:
+                log.exception("fetch worker of broker %d ended by an error", self._broker.id)
+                self._fail_all(KafkaException(f"the fetch worker ended by {type(error).__name__}: {error}", broker=self._broker.address))
+                with self._lock:
+                    self._worker = None
+                raise
+
+    def _wait(self) -> bool:
+        """Wait until a partition can be fetched; False when there is none left and the worker should end."""
+        with self._lock:
+            if not self._members:
+                self._worker = None
+                return False
+        self.wake.wait(1.0)
+        self.wake.clear()
+        return True
+
+    def _plan(self) -> Plan:
+        """Choose what to ask for: each partition that has room, at one offset each."""
+        plan: Plan = {}
+        with self._lock:
+            later = []
+            for member in self._members:
+                owned = member.owned
+                if owned.messages + self._coming.get(owned, 0) >= owned.max_messages:
+                    owned.paused = owned.messages > 0
+                    later.append(member)
+                    continue
+                key = (owned.buffers.topic_name, owned.partition_id)
+                asked = plan.setdefault(key, _Asked(owned.fetch_offset, []))
+                if asked.offset == owned.fetch_offset:
+                    asked.members.append((member, owned.epoch))
+                else:
+                    later.append(member)
+            # who was left out comes first next time
+            chosen = [member for member in self._members if member not in later]
+            self._held_back = bool(later)
+            self._members = later + chosen
+        return plan
+
+    def _send(self, plan: Plan) -> tuple[Plan, PendingResponse[FetchResponse]] | None:
+        if not plan:
+            return None
+        settings = self._settings
+        wait = settings.max_wait_ms
+        if self._held_back:
+            wait = min(wait, self._short_wait_ms)
+            self._short_wait_ms = min(self._short_wait_ms * 2, max(settings.max_wait_ms, SHORT_WAIT_MS))
+        else:
+            self._short_wait_ms = SHORT_WAIT_MS
+        by_topic: dict[str, list[FetchRequest.FetchTopic.FetchPartition]] = defaultdict(list)
+        for (topic, partition), asked in plan.items():
+            size = max(member.owned.max_bytes for member, _ in asked.members)
+            by_topic[topic].append(
+                FetchRequest.FetchTopic.FetchPartition(
+                    partition=partition, fetch_offset=asked.offset, partition_max_bytes=size
+                )
+            )
+        request = FetchRequest(
+            max_wait_ms=wait,
+            min_bytes=settings.min_bytes,
+            max_bytes=RESPONSE_MAX_BYTES,
+            isolation_level=settings.isolation_level,
+            topics=[FetchRequest.FetchTopic(topic=topic, partitions=parts) for topic, parts in by_topic.items()],
+        )
+        return plan, self._broker.send(
+            request, settings.channel, timeout_ms=wait + self._broker.socket_timeout_ms
+        )
+
+    def _read(self, plan: Plan, response: FetchResponse) -> list[_Fetched]:
+        """Find out how far the answer goes, so that the next request can be sent before it is worked on."""
+        if response.error_code:
+            raise error_for(response.error_code, broker=self._broker.address, api="Fetch")
+        fetched = []
+        for topic in response.responses:
+            for part in topic.partitions:
+                asked = plan.pop((topic.topic, part.partition_index), None)
+                if asked is None:
+                    continue
+                context = {"broker": self._broker.address, "topic": topic.topic, "partition": part.partition_index, "api": "Fetch"}
+                if part.error_code:
+                    self._fail(asked, error_for(part.error_code, **context))
+                    continue
+                try:
+                    batches, needed = scan(part.records) if part.records is not None else ([], 0)
+                except KafkaException as error:
+                    self._fail(asked, error.with_context(**context))
+                    continue
+                batches = [batch for batch in batches if batch.next_offset > asked.offset]
+                if batches:
+                    fetched.append(_Fetched(asked, batches))
+                    self._advance(asked, batches)
+                elif needed:
+                    self._enlarge(asked, needed)
+        for asked in plan.values():
+            self._fail(asked, ResponseTimeoutError("the broker's answer left this partition out", broker=self._broker.address, api="Fetch"))
+        return fetched
+
+    def _advance(self, asked: _Asked, batches: list[RawBatch]) -> None:
+        count = sum(max(batch.count, 1) for batch in batches)
+        with self._lock:
+            for member, epoch in asked.members:
+                if member.owned.epoch == epoch:
+                    member.owned.fetch_offset = batches[-1].next_offset
+                    self._coming[member.owned] = count
+
+    def _enlarge(self, asked: _Asked, needed: int) -> None:
+        """A message is larger than what was asked for: brokers before 0.10.1 cut it off."""
+        for member, _ in asked.members:
+            owned = member.owned
+            owned.max_bytes = max(needed, owned.max_bytes * 2)
+            log.info("partition %d: fetching %d bytes at a time for a large message", owned.partition_id, owned.max_bytes)
+
+    def _publish(self, fetched: list[_Fetched]) -> None:
+        """Check and decompress what came, and hand it to the consumers."""
+        for asked, batches in fetched:
+            for member, epoch in asked.members:
+                owned = member.owned
+                readers: list[BatchReader] = []
+                error: KafkaException | None = None
+                try:
+                    for batch in batches:
+                        if not batch.is_control:
+                            readers.append(self._open(batch, owned))
+                except KafkaException as problem:
+                    error = problem.with_context(
+                        broker=self._broker.address, topic=owned.buffers.topic_name, partition=owned.partition_id, api="Fetch"
+                    )
+                with self._lock:
+                    self._coming.pop(owned, None)
+                    current = owned.epoch == epoch
+                    if current:
+                        for reader in readers:
+                            reader.skip_to(asked.offset)
+                        owned.buffers.put(owned, readers)
+                        owned.trouble_since = None
+                if not current:
+                    continue
+                if readers:
+                    member.subscriber.arrived()
+                if error is not None:
+                    self._fail(_Asked(asked.offset, [(member, epoch)]), error)
+
+    def _open(self, batch: RawBatch, owned: OwnedPartition) -> BatchReader:
+        reader = self._handler.offload(batch.open) if batch.end - batch.start >= OFFLOAD_FROM else batch.open()
+        reader.partition_id = owned.partition_id
+        reader.partition = owned.partition
+        return reader
+
+    # -- errors ----------------------------------------------------------------------------------------------------
+
+    def _fail(self, asked: _Asked, error: KafkaException) -> None:
+        for member, epoch in asked.members:
+            with self._lock:
+                current = member.owned.epoch == epoch and member in self._members
+                if current:
+                    self._members.remove(member)
+                    member.owned.fetcher = None
+                self._coming.pop(member.owned, None)
+            if current:
+                member.subscriber.fetch_failed(member.owned, error)
+
+    def _fail_all(self, error: KafkaException) -> None:
+        """The connection is gone, or the broker refuses: every consumer finds out where to go on."""
+        if self._stopped:
+            return
+        if not isinstance(error, ProtocolClientError):
+            self._broker.forget_versions()
+        with self._lock:
+            members, self._members = self._members, []
+            self._coming.clear()
+            for member in members:
+                member.owned.fetcher = None
+        for member in members:
+            member.subscriber.fetch_failed(member.owned, error)

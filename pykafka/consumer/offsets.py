@@ -1,0 +1,172 @@
+"""A group's offsets: committed to and fetched from its coordinator, which may move or be slow to make up its mind."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ProtocolClientError, error_for
+from pykafka.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.cluster import Cluster
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+CHANNEL = "offsets"
+#: The highest versions whose shape fits one group with topics by name (later ones ask for several groups, by topic id).
+COMMIT_CEILING = 8
+FETCH_CEILING = 7
+
+
+class Committed(NamedTuple):
+    """What a group has committed for a partition; offset -1 where it has not."""
+
+    offset: int
+    metadata: str
+
+
+class GroupOffsets:
+    """The offsets of one group for one topic.
+
+    :param cluster: where the group is
+    :param group: its name
+    :param topic: the topic's name
+    :param backoff_ms: pause between attempts
+    :param max_retries: attempts beyond the first
+    :param generation_id: of the group membership; -1 for none
+    :param member_id: likewise; "" for none
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: str,
+        topic: str,
+        backoff_ms: int,
+        max_retries: int,
+        generation_id: int = -1,
+        member_id: str = "",
+    ) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._topic = topic
+        self._backoff_s = backoff_ms / 1000
+        self._max_retries = max_retries
+        self.generation_id = generation_id
+        self.member_id = member_id
+        self._coordinator: Broker | None = None
+
+    @property
+    def coordinator(self) -> Broker:
+        """The group's coordinator, looked for when it is not known."""
+        if self._coordinator is None:
+            self._coordinator = self._cluster.get_group_coordinator(self._group)
+        return self._coordinator
+
+    def commit(self, offsets: Mapping[int, int], metadata: str = "") -> None:
+        """Commit offsets, each that of the next message to consume.
+
+        :param offsets: {partition id: offset}
+        :param metadata: kept with them
+        :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them
+        """
+        remaining = dict(offsets)
+
+        def attempt() -> None:
+            failures = self._commit_once(remaining, metadata)
+            for id_ in [id_ for id_ in remaining if id_ not in failures]:
+                del remaining[id_]
+            if failures:
+                raise _worst(failures)
+
+        try:
+            self._retrying(attempt)
+        except KafkaException as error:
+            raise OffsetsNotCommitted(
+                f"group {self._group}: {error}",
+                {(self._topic, id_): offset for id_, offset in remaining.items()},
+            ) from error
+
+    def fetch(self, partitions: list[int]) -> dict[int, Committed]:
+        """Return what the group has committed, for each partition.
+
+        :param partitions: ids
+        :raises KafkaException: it could not be found out after all retries
+        """
+        return self._retrying(lambda: self._fetch_once(partitions))
+
+    def _retrying(self, attempt: Callable[[], R]) -> R:
+        for tries_left in range(self._max_retries, -1, -1):
+            try:
+                return attempt()
+            except ProtocolClientError as error:
+                if error.invalid_metadata:
+                    self._coordinator = None
+                if not error.retriable or not tries_left:
+                    raise
+                log.info("group %s: %s; trying again", self._group, error)
+            except KafkaException as error:
+                self._coordinator = None
+                if not tries_left:
+                    raise
+                log.info("group %s: %s; trying again", self._group, error)
+            self._cluster.handler.sleep(self._backoff_s)
+        raise AssertionError("unreachable")
+
+    def _commit_once(self, offsets: Mapping[int, int], metadata: str) -> dict[int, ProtocolClientError]:
+        coordinator = self.coordinator
+        version = coordinator.api_version(OffsetCommitRequest, ceiling=COMMIT_CEILING)
+        if version == 0:  # kept in ZooKeeper by version 0, in Kafka from version 1 on
+            raise error_for(35, broker=coordinator.address, api="OffsetCommit")
+        partitions = [
+            OffsetCommitRequest.Topic.Partition(
+                partition_index=id_, committed_offset=offset, committed_metadata=metadata
+            )
+            for id_, offset in offsets.items()
+        ]
+        request = OffsetCommitRequest(
+            group_id=self._group,
+            generation_id_or_member_epoch=self.generation_id,
+            member_id=self.member_id,
+            topics=[OffsetCommitRequest.Topic(name=self._topic, partitions=partitions)],
+        )
+        response = coordinator.call(request, CHANNEL, version=version)
+        failures = {}
+        for topic in response.topics:
+            for part in topic.partitions:
+                if part.error_code:
+                    failures[part.partition_index] = error_for(
+                        part.error_code, broker=coordinator.address, topic=topic.name, partition=part.partition_index, api="OffsetCommit"
+                    )
+        return failures
+
+    def _fetch_once(self, partitions: list[int]) -> dict[int, Committed]:
+        coordinator = self.coordinator
+        version = coordinator.api_version(OffsetFetchRequest, ceiling=FETCH_CEILING)
+        request = OffsetFetchRequest(
+            group_id=self._group,
+            topics=[OffsetFetchRequest.Topic(name=self._topic, partition_indexes=partitions)],
+        )
+        response = coordinator.call(request, CHANNEL, version=max(version, 1))
+        if response.error_code:
+            raise error_for(response.error_code, broker=coordinator.address, api="OffsetFetch")
+        found = {}
+        for topic in response.topics:
+            for part in topic.partitions:
+                # 0.8.2 says of a partition without a commit that it does not know it
+                if part.error_code and part.error_code != 3:
+                    raise error_for(
+                        part.error_code, broker=coordinator.address, topic=topic.name, partition=part.partition_index, api="OffsetFetch"
+                    )
+                found[part.partition_index] = Committed(part.committed_offset, part.metadata or "")
+        return {id_: found.get(id_, Committed(-1, "")) for id_ in partitions}
+
+
+def _worst(failures: Mapping[int, ProtocolClientError]) -> ProtocolClientError:
+    """Return an error that cannot be retried, where there is one."""
+    return min(failures.values(), key=lambda error: error.retriable)

@@ -1,0 +1,100 @@
+"""Asking the leaders of partitions for offsets by time, through elections and moves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from pykafka.exceptions import KafkaException, ProtocolClientError, error_for
+from pykafka.protocol.messages import ListOffsetsRequest
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.cluster import Cluster
+
+RETRY_BACKOFF_S = 0.1
+
+TopicPartition = tuple[str, int]
+
+
+class FoundOffset(NamedTuple):
+    """An answer to a question for an offset by time.
+
+    :param offset: the first one found; -1 where there is none
+    :param timestamp: of the message there (ms since 1970); -1 where the broker does not say
+    :param offsets: all that the broker named: one, or none; brokers before 0.10.1 may name several
+    """
+
+    offset: int
+    timestamp: int
+    offsets: list[int]
+
+
+def list_offsets(
+    cluster: Cluster, timestamps: Mapping[TopicPartition, int], max_offsets: int, timeout_ms: int
+) -> dict[TopicPartition, FoundOffset]:
+    """Ask for offsets by time; parameters and errors as `Cluster.list_offsets` has them."""
+    deadline = cluster.handler.now() + timeout_ms / 1000
+    found: dict[TopicPartition, FoundOffset] = {}
+    missing = dict(timestamps)
+    while missing:
+        seen = cluster.generation
+        error = _ask_leaders(cluster, missing, max_offsets, found)
+        missing = {key: timestamp for key, timestamp in missing.items() if key not in found}
+        if error is None or not missing:
+            continue
+        retriable = error.retriable if isinstance(error, ProtocolClientError) else True
+        if not retriable or cluster.handler.now() > deadline:
+            raise error
+        cluster.handler.sleep(RETRY_BACKOFF_S)
+        cluster.refresh(seen)
+    return found
+
+
+def _ask_leaders(
+    cluster: Cluster, timestamps: Mapping[TopicPartition, int], max_offsets: int, found: dict[TopicPartition, FoundOffset]
+) -> KafkaException | None:
+    """Ask each leader once; put what it says into `found` and return the last error."""
+    by_leader: dict[Broker, list[TopicPartition]] = defaultdict(list)
+    error: KafkaException | None = None
+    for topic, partition in timestamps:
+        try:
+            by_leader[cluster.leader(topic, partition)].append((topic, partition))
+        except KafkaException as problem:
+            error = problem
+    for broker, keys in by_leader.items():
+        try:
+            problem_there = _ask(broker, {key: timestamps[key] for key in keys}, max_offsets, found)
+        except ProtocolClientError:
+            raise
+        except KafkaException as problem:
+            problem_there = problem
+        error = problem_there or error
+    return error
+
+
+def _ask(
+    broker: Broker, timestamps: Mapping[TopicPartition, int], max_offsets: int, found: dict[TopicPartition, FoundOffset]
+) -> KafkaException | None:
+    by_topic: dict[str, list[ListOffsetsRequest.Topic.Partition]] = defaultdict(list)
+    version = broker.api_version(ListOffsetsRequest)
+    for (topic, partition), timestamp in timestamps.items():
+        entry = ListOffsetsRequest.Topic.Partition(partition_index=partition, timestamp=timestamp)
+        if version == 0:
+            entry.max_num_offsets = max_offsets
+        by_topic[topic].append(entry)
+    topics = [ListOffsetsRequest.Topic(name=name, partitions=parts) for name, parts in by_topic.items()]
+    response = broker.call(ListOffsetsRequest(replica_id=-1, topics=topics), version=version)
+    error: KafkaException | None = None
+    for topic_found in response.topics:
+        for part in topic_found.partitions:
+            key = (topic_found.name, part.partition_index)
+            if part.error_code:
+                error = error_for(part.error_code, broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets")
+            elif version == 0:
+                offsets = list(part.old_style_offsets)
+                found[key] = FoundOffset(offsets[0] if offsets else -1, -1, offsets)
+            else:
+                found[key] = FoundOffset(part.offset, part.timestamp, [part.offset] if part.offset >= 0 else [])
+    return error

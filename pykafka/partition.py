@@ -1,0 +1,115 @@
+"""One partition of a topic, as the cluster's metadata describes it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafka.common import OffsetType
+from pykafka.exceptions import LeaderNotFoundError
+
+if TYPE_CHECKING:
+    import datetime
+
+    from pykafka.broker import Broker
+    from pykafka.protocol import PartitionMetadata
+    from pykafka.topic import Topic
+
+
+class Partition:
+    """A log of messages in order of offset, held by a leader and its replicas.
+
+    The object stays the same while leaders and replicas change: hold on to it, and ask it for its present `leader`.
+
+    :param topic: the topic it belongs to (held weakly)
+    :param id_: its number within the topic
+    :param leader: the broker that serves it, or None while there is none
+    :param replicas: the brokers that hold a copy
+    :param isr: the replicas that are in sync
+    """
+
+    def __init__(
+        self, topic: Topic, id_: int, leader: Broker | None, replicas: Sequence[Broker], isr: Sequence[Broker]
+    ) -> None:
+        self._topic = weakref.ref(topic)
+        self._topic_name = topic.name
+        self._id = id_
+        self._leader = leader
+        self._replicas = list(replicas)
+        self._isr = list(isr)
+
+    def __repr__(self) -> str:
+        leader = self._leader.id if self._leader is not None else None
+        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (id={self._id}, topic={self._topic_name}, leader={leader})>"
+
+    def __lt__(self, other: Partition) -> bool:
+        return self._id < other._id
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Partition):
+            return NotImplemented
+        return self._topic_name == other._topic_name and self._id == other._id
+
+    def __hash__(self) -> int:
+        return hash((self._topic_name, self._id))
+
+    @property
+    def id(self) -> int:
+        """The number of this partition within its topic."""
+        return self._id
+
+    @property
+    def leader(self) -> Broker | None:
+        """The broker that serves this partition now, or None while the cluster elects one."""
+        return self._leader
+
+    @property
+    def replicas(self) -> list[Broker]:
+        """The brokers that hold a copy."""
+        return self._replicas
+
+    @property
+    def isr(self) -> list[Broker]:
+        """The replicas that are in sync with the leader."""
+        return self._isr
+
+    @property
+    def topic(self) -> Topic | None:
+        """The topic of this partition; None once nothing else holds it."""
+        return self._topic()
+
+    def fetch_offset_limit(self, offsets_before: int | datetime.datetime, max_offsets: int = 1) -> list[int]:
+        """Ask for offsets of this partition by time.
+
+        :param offsets_before: milliseconds since 1970 or a datetime; -1 for the end, -2 for the start
+        :param max_offsets: how many offsets to return at most
+        :returns: as `Topic.fetch_offset_limits` has them for this partition
+        :raises LeaderNotFoundError: nothing holds the topic any more
+        """
+        topic = self._topic()
+        if topic is None:
+            raise LeaderNotFoundError(
+                "the topic of this partition was given up; keep a reference to the Topic while you use its partitions",
+                topic=self._topic_name,
+                partition=self._id,
+            )
+        return list(topic.fetch_offset_limits(offsets_before, max_offsets, partitions=[self._id])[self._id].offset)
+
+    def latest_available_offset(self) -> int:
+        """Return the offset that the next message written here will get."""
+        return self.fetch_offset_limit(OffsetType.LATEST)[0]
+
+    def earliest_available_offset(self) -> int:
+        """Return the offset of the oldest message still kept here."""
+        return self.fetch_offset_limit(OffsetType.EARLIEST)[0]
+
+    def update(self, brokers: Mapping[int, Broker], metadata: PartitionMetadata | Any) -> None:
+        """Take over what fresh metadata says of this partition.
+
+        :param brokers: the cluster's brokers by id
+        :param metadata: this partition's metadata; brokers that it names and the cluster does not know are left out
+        """
+        self._leader = brokers.get(metadata.leader)
+        self._replicas = [brokers[id_] for id_ in metadata.replicas if id_ in brokers]
+        self._isr = [brokers[id_] for id_ in metadata.isr if id_ in brokers]

@@ -1,0 +1,136 @@
+"""Choosing a partition for a message: round robin, by a hash of its key, or by a hash within a group of partitions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> int: ...
+
+
+P = TypeVar("P", bound=_HasId)
+
+
+class BasePartitioner:
+    """Choose one of a topic's partitions; subclasses implement `__call__`."""
+
+    def __call__(self, partitions: Sequence[P], key: Any) -> P:
+        """Return the partition to which a message with this key goes.
+
+        :param partitions: the topic's partitions, at least one
+        :param key: the message's key, or None
+        """
+        raise NotImplementedError(f"{type(self).__name__} must implement __call__(partitions, key)")
+
+
+class RandomPartitioner(BasePartitioner):
+    """Spread messages evenly, one partition after another, whatever their keys."""
+
+    def __init__(self) -> None:
+        self.idx = 0
+
+    def __call__(self, partitions: Sequence[P], key: Any = None) -> P:
+        self.idx = (self.idx + 1) % len(partitions)
+        return partitions[self.idx]
+
+
+random_partitioner = RandomPartitioner()
+
+
+def _sha1_hash(key: Any) -> int:
+    data = key if isinstance(key, (bytes, bytearray, memoryview)) else str(key).encode()
+    return int(hashlib.sha1(data, usedforsecurity=False).hexdigest(), 16)
+
+
+class HashingPartitioner(BasePartitioner):
+    """Send all messages of one key to one partition, as long as the number of partitions stays.
+
+    :param hash_func: key -> int; by default the SHA-1 of the key, which is the same in every process
+    """
+
+    def __init__(self, hash_func: Callable[[Any], int] | None = None) -> None:
+        self.hash_func: Callable[[Any], int] = hash_func if hash_func is not None else _sha1_hash
+
+    def __call__(self, partitions: Sequence[P], key: Any) -> P:
+        """Return the partition of this key.
+
+        :raises ValueError: the key is None, so that there is nothing to hash
+        """
+        if key is None:
+            raise ValueError("a hashing partitioner needs a key: give partition_key= to produce(), or use RandomPartitioner")
+        ordered = sorted(partitions, key=lambda partition: partition.id)
+        return ordered[abs(self.hash_func(key)) % len(ordered)]
+
+
+hashing_partitioner = HashingPartitioner()
+
+
+class GroupHashingPartitioner(BasePartitioner):
+    """Send messages of one key to any of a group of neighbouring partitions, in turn.
+
+    :param hash_func: key -> int, stable between processes
+    :param group_size: how many partitions share a key's messages
+    :raises ValueError: no hash_func, or group_size below 1
+    """
+
+    def __init__(self, hash_func: Callable[[Any], int], group_size: int = 1) -> None:
+        if hash_func is None:
+            raise ValueError("GroupHashingPartitioner needs a hash_func")
+        if group_size < 1:
+            raise ValueError(f"group_size must be at least 1, not {group_size}")
+        self.hash_func = hash_func
+        self.group_size = group_size
+        self._turn = 0
+
+    def __call__(self, partitions: Sequence[P], key: Any) -> P:
+        """Return the next partition of this key's group.
+
+        :raises ValueError: the key is None, or the group is larger than the topic
+        """
+        if key is None:
+            raise ValueError("a hashing partitioner needs a key: give partition_key= to produce()")
+        if self.group_size > len(partitions):
+            raise ValueError(f"group_size is {self.group_size}, but the topic has {len(partitions)} partitions")
+        ordered = sorted(partitions, key=lambda partition: partition.id)
+        self._turn = (self._turn + 1) % self.group_size
+        return ordered[(abs(self.hash_func(key)) + self._turn) % len(ordered)]
+
+
+_M = 0x5BD1E995
+_MASK = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """Return the 32-bit MurmurHash2 (seed 0x9747b28c) that Kafka's Java client partitions by, as an unsigned int."""
+    length = len(data)
+    h = (0x9747B28C ^ length) & _MASK
+    whole = length & ~3
+    for start in range(0, whole, 4):
+        k = int.from_bytes(data[start : start + 4], "little")
+        k = (k * _M) & _MASK
+        k ^= k >> 24
+        k = (k * _M) & _MASK
+        h = ((h * _M) & _MASK) ^ k
+    tail = data[whole:]
+    if tail:
+        h = ((h ^ int.from_bytes(tail, "little")) * _M) & _MASK
+    h ^= h >> 13
+    h = (h * _M) & _MASK
+    return h ^ (h >> 15)
+
+
+class Murmur2Partitioner(BasePartitioner):
+    """Choose the partition that Kafka's Java producer would choose for a key; round robin without a key."""
+
+    def __init__(self) -> None:
+        self._turn = RandomPartitioner()
+
+    def __call__(self, partitions: Sequence[P], key: bytes | None) -> P:
+        if key is None:
+            return self._turn(partitions)
+        ordered = sorted(partitions, key=lambda partition: partition.id)
+        return ordered[(murmur2(key) & 0x7FFFFFFF) % len(ordered)]

@@ -1,0 +1,8 @@
+"""Producing messages to a topic: batched by partition, sent by a worker for each leader."""
+
+from __future__ import annotations
+
+from pykafka.producer.producer import Producer
+from pykafka.producer.sender import OwnedBroker
+
+__all__ = ["OwnedBroker", "Producer"]

@@ -1,0 +1,72 @@
+cimport cython
+
+from pykafka.protocol.message cimport Message
+from pykafka.protocol.records cimport RecordBatchBuilder
+
+
+cdef class Ledger:
+    cdef public object wake
+    cdef public Py_ssize_t messages
+    cdef public Py_ssize_t bytes
+    cdef public Py_ssize_t max_messages
+    cdef public Py_ssize_t max_bytes
+    cdef public Py_ssize_t min_messages
+    cdef public bint armed
+
+    cpdef release(self, Py_ssize_t messages, Py_ssize_t nbytes)
+
+
+cdef class MessageBatch:
+    cdef public str topic
+    cdef public int partition_id
+    cdef public Ledger ledger
+    cdef public double created
+    cdef public RecordBatchBuilder builder
+    cdef public Py_ssize_t count
+    cdef public Py_ssize_t queued_bytes
+    cdef public long long base_offset
+    cdef public long long log_append_time
+    cdef public object error
+    cdef public object record_errors
+    cdef public bint done
+    cdef public int attempts
+    cdef public double retry_at
+    cdef public object last_error
+    cdef public object wire
+    cdef public int wire_magic
+    cdef public object event
+    cdef public list reports
+    cdef public MessageBatch parent
+    cdef public object parts
+
+
+cdef class PartitionQueue:
+    cdef public int partition_id
+    cdef public MessageBatch open
+    cdef public object sealed
+    cdef public MessageBatch in_flight
+    cdef public object owner
+
+
+cdef class Accumulator:
+    cdef public object lock
+    cdef public bint cooperative
+    cdef public object breathe
+    cdef public Py_ssize_t batch_limit
+    cdef public list queues
+    cdef public bint closed
+    cdef Py_ssize_t _turn
+    cdef Py_ssize_t _since_breath
+
+    cpdef append(self, value, key, long long timestamp, headers, PartitionQueue queue, report_queue)
+
+    @cython.locals(batch=MessageBatch)
+    cpdef MessageBatch take_open(self, PartitionQueue queue)
+    cpdef release(self, MessageBatch batch)
+
+    @cython.locals(batch=MessageBatch, ledger=Ledger, builder=RecordBatchBuilder, message=Message,
+                   need=Py_ssize_t, turn=Py_ssize_t, index=Py_ssize_t)
+    cdef _append(self, value, key, long long timestamp, headers, PartitionQueue queue, report_queue)
+
+
+cpdef Py_ssize_t headers_size(headers) except -1

@@ -1,0 +1,289 @@
+"""Open batches: where `produce()` writes each record, already in the form that goes over the wire.
+
+`Accumulator.append` is the fast path: one call a message, compiled, with no lock, queue operation or clock call of its
+own. Compiled, it never lets go of the interpreter while it changes state, which makes it atomic; the pure source takes
+the handler's lock around the same body. Everything that happens once a batch (rolling over to a new one, sealing, errors)
+is Python in the modules around.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+try:
+    import cython
+except ImportError:
+    import pykafka._cython as cython
+from pykafka.protocol.message import Message
+from pykafka.protocol.records import RecordBatchBuilder
+
+if TYPE_CHECKING:
+    from pykafka.exceptions import KafkaException
+    from pykafka.handlers import EventType, Handler
+    from pykafka.producer.sender import OwnedBroker
+
+#: Greenlets: after this many messages `append` lets the hub turn, if it has not for a millisecond.
+BREATHE_EVERY = 256
+#: What a record costs beyond its key, value and headers, at most (bytes).
+RECORD_OVERHEAD = 32
+
+
+class Ledger:
+    """What is queued for one broker and not yet acknowledged or failed.
+
+    :param wake: wakes the broker's sender
+    :param max_messages: beyond which `append` refuses
+    :param max_bytes: beyond which `append` refuses
+    :param min_messages: from which on the sender need not linger
+    """
+
+    def __init__(self, wake: EventType, max_messages: int, max_bytes: int, min_messages: int) -> None:
+        self.wake = wake
+        self.messages = 0
+        self.bytes = 0
+        self.max_messages = max_messages
+        self.max_bytes = max_bytes
+        self.min_messages = min_messages
+        self.armed = False
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more may be queued."""
+        return bool(self.messages >= self.max_messages or self.bytes >= self.max_bytes)
+
+    def release(self, messages: int, nbytes: int) -> None:
+        """Take acknowledged or failed messages off the books; the pure source calls this under the producer's lock."""
+        self.messages -= messages
+        self.bytes -= nbytes
+
+
+class MessageBatch:
+    """One record batch on its way, from its first message to its acknowledgement.
+
+    The messages that `produce()` returned look up their offset, timestamp and error here.
+
+    State belongs to `append` while the batch is open in its queue, then to the sender.
+
+    :param topic: name
+    :param partition_id: of the topic
+    :param ledger: on whose books its messages are
+    :param created: monotonic time of its first message (s)
+    :param clock: wall clock (ms), or None where compiled code may read the system's
+    """
+
+    def __init__(self, topic: str, partition_id: int, ledger: Ledger, created: float, clock: Callable[[], int] | None) -> None:
+        self.topic = topic
+        self.partition_id = partition_id
+        self.ledger = ledger
+        self.created = created
+        self.builder = RecordBatchBuilder(clock)
+        self.count = 0
+        self.queued_bytes = 0
+        self.base_offset = -1
+        self.log_append_time = -1
+        self.error: KafkaException | None = None
+        self.record_errors: dict[int, KafkaException] | None = None
+        self.done = False
+        self.attempts = 0
+        self.retry_at = 0.0
+        self.last_error: KafkaException | None = None
+        self.wire: list[Any] | None = None
+        self.wire_magic = -1
+        self.event: EventType | None = None
+        self.reports: list[Message] = []
+        self.parent: MessageBatch | None = None
+        self.parts: list[MessageBatch] | None = None
+
+    def error_of(self, index: int) -> KafkaException | None:
+        """Return why message `index` was not delivered; None where it was, or is still under way."""
+        if self.parts is not None:
+            part, index = self._part_of(index)
+            return part.error_of(index)
+        if self.record_errors is not None:
+            return self.record_errors.get(index, self.error)
+        return self.error
+
+    def offset_of(self, index: int) -> int:
+        """Return the offset of message `index`; -1 while it is not known."""
+        if self.parts is not None:
+            part, index = self._part_of(index)
+            return part.offset_of(index)
+        if self.base_offset < 0 or self.error is not None:
+            return -1
+        return self.base_offset + index
+
+    def _part_of(self, index: int) -> tuple[MessageBatch, int]:
+        assert self.parts is not None
+        for part in self.parts:
+            if index < part.count:
+                return part, index
+            index -= part.count
+        raise IndexError(f"the batch has no message {index}")
+
+    def split(self) -> list[MessageBatch]:
+        """Divide into two batches that are sent instead; the messages handed out find their outcome through them."""
+        records = list(self.builder.records())
+        middle = len(records) // 2
+        self.parts = []
+        for some in (records[:middle], records[middle:]):
+            part = MessageBatch(self.topic, self.partition_id, self.ledger, self.created, None)
+            part.parent = self
+            for timestamp, key, value, headers in some:
+                part.builder.append(timestamp, key, value, headers)
+                part.count += 1
+            self.parts.append(part)
+        return self.parts
+
+    def messages(self) -> Iterator[Message]:
+        """Yield the messages of this batch, read back from its records."""
+        for index, (timestamp, key, value, headers) in enumerate(self.builder.records()):
+            message = Message(value, partition_key=key, partition_id=self.partition_id, timestamp=timestamp)
+            message.headers = headers
+            message._batch = self
+            message._index = index
+            yield message
+
+
+class PartitionQueue:
+    """The batches of one partition: the open one, and those that wait for the sender, oldest first.
+
+    `open` changes hands by one assignment: whoever takes it away is the only one to see it afterwards. The others change
+    under the producer's lock.
+
+    :param partition_id: of the topic
+    """
+
+    def __init__(self, partition_id: int) -> None:
+        self.partition_id = partition_id
+        self.open: MessageBatch | None = None
+        self.sealed: deque[MessageBatch] = deque()
+        self.in_flight: MessageBatch | None = None
+        self.owner: OwnedBroker | None = None
+
+
+class Accumulator:
+    """Where the messages of a producer wait, a queue a partition.
+
+    :param handler: whose lock the pure source takes, and whose hub is let turn
+    :param batch_limit: size at which a batch is full (bytes, uncompressed)
+    """
+
+    def __init__(self, handler: Handler, batch_limit: int) -> None:
+        self.lock = handler.Lock()
+        self.cooperative = handler.cooperative
+        self.breathe = handler.breathe
+        self.batch_limit = batch_limit
+        self.queues: list[PartitionQueue] = []
+        self.closed = True
+        self._turn = 0
+        self._since_breath = 0
+
+    def append(
+        self, value: Any, key: Any, timestamp: int, headers: Any, queue: PartitionQueue | None, report_queue: Any
+    ) -> Message | None:
+        """Write a message into the open batch of a partition.
+
+        :param value: bytes or None
+        :param key: bytes or None
+        :param timestamp: milliseconds since 1970; -1 for now
+        :param headers: (str, bytes or None) pairs, or None
+        :param queue: the partition's; None takes the next in turn
+        :param report_queue: where the delivery report is to go, or None
+        :returns: the message; None where there is no room: roll over, wait, or find out why not
+        :raises TypeError: value or key is not bytes
+        """
+        if cython.compiled:
+            message = self._append(value, key, timestamp, headers, queue, report_queue)
+        else:
+            with self.lock:
+                message = self._append(value, key, timestamp, headers, queue, report_queue)
+        if self.cooperative:
+            self._since_breath += 1
+            if self._since_breath >= BREATHE_EVERY:
+                self._since_breath = 0
+                self.breathe()
+        return message
+
+    def next_queue(self) -> PartitionQueue | None:
+        """Return the queue whose turn it is; None where there is none."""
+        if not self.queues:
+            return None
+        self._turn = (self._turn + 1) % len(self.queues)
+        queue: PartitionQueue = self.queues[self._turn]
+        return queue
+
+    def take_open(self, queue: PartitionQueue) -> MessageBatch | None:
+        """Take the open batch of a partition away; no `append` will touch it any more."""
+        with self.lock:
+            batch = queue.open
+            if batch is None or not batch.count:
+                return None
+            queue.open = None
+        return batch
+
+    def release(self, batch: MessageBatch) -> None:
+        """Take a batch's messages off the books of its broker."""
+        with self.lock:
+            batch.ledger.release(batch.count, batch.queued_bytes)
+
+    def _append(
+        self, value: Any, key: Any, timestamp: int, headers: Any, queue: PartitionQueue | None, report_queue: Any
+    ) -> Message | None:
+        # allocations first: a garbage collection may run here, and with it anyone's code
+        message = Message.__new__(Message)
+        need = RECORD_OVERHEAD
+        if value is not None:
+            need += len(value)
+        if key is not None:
+            need += len(key)
+        if headers is not None:
+            need += headers_size(headers)
+        if self.closed:
+            return None
+        if queue is None:
+            if not self.queues:
+                return None
+            turn = self._turn + 1
+            if turn >= len(self.queues):
+                turn = 0
+            self._turn = turn
+            queue = self.queues[turn]
+        batch = queue.open
+        if batch is None:
+            return None
+        ledger = batch.ledger
+        if ledger.messages >= ledger.max_messages or ledger.bytes >= ledger.max_bytes:
+            return None
+        builder = batch.builder
+        if batch.count > 0 and builder.size + need > self.batch_limit:
+            return None
+        index = builder.append(timestamp, key, value, headers)
+        batch.count = index + 1
+        batch.queued_bytes += need
+        ledger.messages += 1
+        ledger.bytes += need
+        message.value = value
+        message.partition_key = key
+        message.partition_id = queue.partition_id
+        message.headers = headers
+        message._batch = batch
+        message._index = index
+        if report_queue is not None:
+            message.delivery_report_q = report_queue
+            batch.reports.append(message)
+        if not ledger.armed or ledger.messages == ledger.min_messages:
+            ledger.armed = True
+            ledger.wake.set()
+        return message
+
+
+def headers_size(headers: Any) -> int:
+    """Return how many bytes a message's headers take, at most."""
+    size = 0
+    for name, value in headers:
+        size += 4 * len(name) + 10
+        if value is not None:
+            size += len(value)
+    return size

@@ -1,0 +1,78 @@
+"""What a producer can be told, in one place: defaults and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pykafka.common import CompressionType
+from pykafka.utils.error_handlers import valid_int
+
+#: A record batch's own header, with what a request adds around it (bytes).
+BATCH_OVERHEAD = 200
+
+
+@dataclass(frozen=True)
+class ProducerOptions:
+    """The settings of a producer; names and units as the parameters of `Producer`."""
+
+    compression: int
+    max_retries: int
+    retry_backoff_ms: int
+    required_acks: int
+    ack_timeout_ms: int
+    max_queued_messages: int
+    max_queued_bytes: int
+    min_queued_messages: int
+    linger_ms: int
+    block_on_queue_full: bool
+    max_request_size: int
+    sync: bool
+    delivery_reports: bool
+    pending_timeout_ms: int
+    delivery_timeout_ms: int
+    serializer: Callable[[Any, Any], tuple[Any, Any]] | None
+
+    @classmethod
+    def checked(cls, **options: Any) -> ProducerOptions:
+        """Return options after checking each.
+
+        :raises TypeError, ValueError: one of them is out of bounds, by name
+        """
+        if options["compression"] not in tuple(CompressionType):
+            raise ValueError(f"compression must be one of pykafka.common.CompressionType, not {options['compression']!r}")
+        for name in ("max_retries", "retry_backoff_ms", "ack_timeout_ms", "linger_ms", "pending_timeout_ms", "delivery_timeout_ms"):
+            valid_int(options[name], allow_zero=True)
+        for name in ("max_queued_messages", "max_queued_bytes", "max_request_size"):
+            valid_int(options[name])
+        valid_int(options["required_acks"], allow_zero=True, allow_negative=True)
+        if options["required_acks"] < -1:
+            raise ValueError(f"required_acks must be -1 (all replicas), 0, 1 or more, not {options['required_acks']}")
+        if options["sync"]:
+            options.update(linger_ms=0, min_queued_messages=1)
+        if options["min_queued_messages"] < 1:
+            raise ValueError(f"min_queued_messages must be at least 1, not {options['min_queued_messages']}")
+        if options["max_request_size"] <= BATCH_OVERHEAD:
+            raise ValueError(f"max_request_size must be above {BATCH_OVERHEAD} bytes, not {options['max_request_size']}")
+        return cls(**options)
+
+    @property
+    def batch_limit(self) -> int:
+        """At which size a batch is full (bytes, uncompressed)."""
+        return self.max_request_size - BATCH_OVERHEAD
+
+    @property
+    def linger_s(self) -> float:
+        """How long a message may wait for company (s)."""
+        return self.linger_ms / 1000
+
+    @property
+    def retry_backoff_s(self) -> float:
+        """How long to wait before a batch is sent again (s)."""
+        return self.retry_backoff_ms / 1000
+
+    @property
+    def delivery_timeout_s(self) -> float:
+        """How old a message may get before it has failed (s)."""
+        return self.delivery_timeout_ms / 1000

@@ -1,0 +1,559 @@
+"""`Producer`: the messages of one topic, from `produce()` to the broker's acknowledgement."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafka.common import CompressionType
+from pykafka.exceptions import (
+    KafkaException,
+    LeaderNotFoundError,
+    MessageSizeTooLarge,
+    MessagesNotDelivered,
+    ProducerQueueFullError,
+    ProducerStoppedException,
+)
+from pykafka.partitioners import RandomPartitioner
+from pykafka.producer.accumulator import (
+    RECORD_OVERHEAD,
+    Accumulator,
+    MessageBatch,
+    PartitionQueue,
+    headers_size,
+)
+from pykafka.producer.options import ProducerOptions
+from pykafka.producer.sender import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES, OwnedBroker
+from pykafka.protocol.messages import ProduceRequest
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pykafka.broker import Broker
+    from pykafka.cluster import Cluster
+    from pykafka.partition import Partition
+    from pykafka.protocol.message import Message
+    from pykafka.topic import Topic
+
+log = logging.getLogger(__name__)
+
+Headers = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]]
+
+#: How long stop() waits for senders to end, beyond what it waits for messages (s).
+JOIN_TIMEOUT_S = 5.0
+
+
+class Producer:
+    """Send messages to a topic.
+
+    `produce()` writes a message into the open batch of its partition and returns; a sender for each leader sends a batch
+    when it is full, `linger_ms` old, or `min_queued_messages` wait for that leader. `stop()`, or leaving a `with` block,
+    delivers what is queued and raises `MessagesNotDelivered` with all that could not be.
+
+    :param cluster: to which to produce
+    :param topic: to which to produce
+    :param partitioner: `(partitions, key) -> partition`; by default one partition after another
+    :param compression: a `pykafka.common.CompressionType`
+    :param max_retries: how often a batch that a broker refused or left unanswered is sent again; waiting for a leader is
+        not counted, but bounded by `delivery_timeout_ms`
+    :param retry_backoff_ms: pause before that
+    :param required_acks: 1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing
+    :param ack_timeout_ms: how long the leader may wait for replicas
+    :param max_queued_messages: for each broker; beyond, `produce()` blocks or raises
+    :param min_queued_messages: for each broker; from this many on, batches are sent without lingering
+    :param linger_ms: how long a message may wait for company; 0 sends at once
+    :param queue_empty_timeout_ms: accepted for old code; an idle sender sleeps until it is woken
+    :param block_on_queue_full: whether a full queue blocks `produce()` or raises
+    :param max_request_size: of one request (bytes); a batch is full when it would fill a request alone
+    :param sync: whether `produce()` waits for the acknowledgement, and raises what went wrong
+    :param delivery_reports: keep a report of each message for `get_delivery_report()`
+    :param pending_timeout_ms: how long `stop()` waits while no message gets through
+    :param auto_start: start at once; else with `start()`
+    :param serializer: `(message, partition_key) -> (bytes, bytes)`
+    :param delivery_timeout_ms: how old a message may get before it has failed
+    :param max_queued_bytes: for each broker, as `max_queued_messages`
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: Topic,
+        partitioner: Callable[[Sequence[Partition], Any], Partition] | None = None,
+        compression: int = CompressionType.NONE,
+        max_retries: int = 3,
+        retry_backoff_ms: int = 100,
+        required_acks: int = 1,
+        ack_timeout_ms: int = 10 * 1000,
+        max_queued_messages: int = 100000,
+        min_queued_messages: int = 70000,
+        linger_ms: int = 5 * 1000,
+        queue_empty_timeout_ms: int = 0,
+        block_on_queue_full: bool = True,
+        max_request_size: int = 1000012,
+        sync: bool = False,
+        delivery_reports: bool = False,
+        pending_timeout_ms: int = 5 * 1000,
+        auto_start: bool = True,
+        serializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+        *,
+        delivery_timeout_ms: int = 120 * 1000,
+        max_queued_bytes: int = 256 * 1024 * 1024,
+    ) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._handler = cluster.handler
+        self._options = ProducerOptions.checked(
+            compression=int(compression),
+            max_retries=max_retries,
+            retry_backoff_ms=retry_backoff_ms,
+            required_acks=required_acks,
+            ack_timeout_ms=ack_timeout_ms,
+            max_queued_messages=max_queued_messages,
+            max_queued_bytes=max_queued_bytes,
+            min_queued_messages=min_queued_messages,
+            linger_ms=linger_ms,
+            block_on_queue_full=block_on_queue_full,
+            max_request_size=max_request_size,
+            sync=sync,
+            delivery_reports=delivery_reports,
+            pending_timeout_ms=pending_timeout_ms,
+            delivery_timeout_ms=delivery_timeout_ms,
+            serializer=serializer,
+        )
+        # round robin is done where the record is written; other partitioners are asked for each message
+        self._partitioner = None if type(partitioner) is RandomPartitioner else partitioner
+        self._lock = self._handler.Lock()
+        self._accumulator = Accumulator(self._handler, self._options.batch_limit)
+        self._clock = None if self._handler.system_clock else self._handler.time_ms
+        self._plain = self._partitioner is None and serializer is None and not sync and not delivery_reports
+        self._queues: dict[int, PartitionQueue] = {}
+        self._partitions: list[Partition] = []
+        self._owned_brokers: dict[int, OwnedBroker] = {}
+        self._progress = self._handler.Event()
+        self._reports = self._handler.local()
+        self._undelivered: list[tuple[MessageBatch, KafkaException]] = []
+        self._worker_exception: BaseException | None = None
+        self._metadata_stale = False
+        self._flushing = False
+        self._running = False
+        cluster.stop_at_close(self)
+        if auto_start:
+            self.start()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (topic={self._topic.name})>"
+
+    def __enter__(self) -> Producer:
+        """Start the producer, if it is not running."""
+        self.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop the producer, delivering what is queued."""
+        self.stop()
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start a sender for each leader; a stopped producer starts afresh."""
+        if self._running:
+            return
+        self._worker_exception = None
+        self._undelivered = []
+        self._flushing = False
+        self._queues = {}
+        self._setup_owned_brokers()
+        self._running = True
+        self._accumulator.closed = False
+
+    def stop(self) -> None:
+        """Deliver what is queued and end the senders; does nothing when it is stopped.
+
+        :raises MessagesNotDelivered: messages failed since `start()`, or did not get through in time; `.failures` has them
+        """
+        if not self._running:
+            return
+        try:
+            if self._worker_exception is None:
+                self._wait_all()
+        finally:
+            self._running = False
+            self._accumulator.closed = True
+            owned_brokers = list(self._owned_brokers.values())
+            for owned in owned_brokers:
+                owned.stop()
+            for owned in owned_brokers:
+                owned.join(JOIN_TIMEOUT_S)
+            self._owned_brokers = {}
+            self._give_up_queued()
+        if self._undelivered:
+            undelivered, self._undelivered = self._undelivered, []
+            raise MessagesNotDelivered(self._topic.name, _failures(undelivered))
+
+    def flush(self, timeout_ms: int | None = None) -> None:
+        """Send what is queued without lingering, and wait until each message is acknowledged or has failed.
+
+        :param timeout_ms: how long to wait while no message gets through; by default `pending_timeout_ms`
+        :raises ResponseTimeoutError: that time passed
+        """
+        self._wait_all(timeout_ms)
+        self._raise_worker_exceptions()
+
+    def _wait_all(self, timeout_ms: int | None = None) -> None:
+        """Wait until nothing is queued, or nothing has got through for the pending timeout."""
+        patience = (self._options.pending_timeout_ms if timeout_ms is None else timeout_ms) / 1000
+        self._flushing = True
+        try:
+            pending = self._pending()
+            deadline = self._handler.now() + patience
+            while pending and self._worker_exception is None:
+                for owned in list(self._owned_brokers.values()):
+                    owned.wake.set()
+                remaining = deadline - self._handler.now()
+                if remaining <= 0:
+                    return
+                self._progress.wait(min(remaining, 1.0))
+                self._progress.clear()
+                now_pending = self._pending()
+                if now_pending < pending:
+                    deadline = self._handler.now() + patience
+                pending = now_pending
+        finally:
+            self._flushing = False
+
+    def _pending(self) -> int:
+        return sum(owned.ledger.messages for owned in list(self._owned_brokers.values()))
+
+    def _give_up_queued(self) -> None:
+        error = ProducerStoppedException(
+            f"the producer was stopped before the message got through (pending_timeout_ms={self._options.pending_timeout_ms})",
+            topic=self._topic.name,
+        )
+        for queue in self._queues.values():
+            batches = [queue.in_flight, *queue.sealed, self._accumulator.take_open(queue)]
+            for batch in batches:
+                if batch is not None and not batch.done:
+                    self._finish(batch, batch.last_error or error)
+        self._queues = {}
+        self._accumulator.queues = []
+
+    # -- producing -------------------------------------------------------------------------------------------------
+
+    def produce(
+        self,
+        message: bytes | None,
+        partition_key: bytes | None = None,
+        timestamp: int | datetime.datetime | None = None,
+        headers: Headers | None = None,
+    ) -> Message:
+        """Send a message.
+
+        :param message: its value; None is a null value, a tombstone in compacted topics
+        :param partition_key: its key, by which the partitioner may choose
+        :param timestamp: its time (ms since 1970, or a datetime; naive ones are UTC); by default now
+        :param headers: {name: value} or (name, value) pairs, from Kafka 0.11 on
+        :returns: the message; its `offset` is known once it is acknowledged
+        :raises TypeError: message or key is not bytes and there is no serializer
+        :raises MessageSizeTooLarge: it would not fit into `max_request_size`
+        :raises ProducerQueueFullError: the queue is full and `block_on_queue_full` is off
+        :raises ProducerStoppedException: the producer is not running
+        :raises RuntimeError: the broker is too old for a timestamp (before 0.10) or headers (before 0.11)
+        """
+        if self._plain and timestamp is None and headers is None and (message is None or type(message) is bytes) and (
+            partition_key is None or type(partition_key) is bytes
+        ):
+            found = self._accumulator.append(message, partition_key, -1, None, None, None)
+            if found is not None:
+                return found  # type: ignore[no-any-return]
+        return self._produce_fully(message, partition_key, timestamp, headers)
+
+    def _produce_fully(self, value: Any, key: Any, timestamp: int | datetime.datetime | None, headers: Headers | None) -> Message:
+        """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
+        self._raise_worker_exceptions()
+        if not self._running:
+            raise ProducerStoppedException("the producer is not running; call start(), or make another", topic=self._topic.name)
+        if self._options.serializer is not None:
+            value, key = self._options.serializer(value, key)
+        value, key = _as_bytes("message", value), _as_bytes("partition_key", key)
+        pairs = _header_pairs(headers) if headers is not None else None
+        queue = self._choose_queue(key)
+        when = -1 if timestamp is None else _timestamp_ms(timestamp)
+        if pairs is not None or timestamp is not None:
+            self._check_format(queue, pairs is not None, timestamp is not None)
+        report_queue = self._report_queue() if self._options.delivery_reports else None
+        self._check_size(value, key, pairs)
+        while True:
+            message = self._accumulator.append(value, key, when, pairs, queue, report_queue)
+            if message is not None:
+                break
+            self._make_room(queue)
+        if self._options.sync:
+            self._wait_for(message)
+        return message  # type: ignore[no-any-return]
+
+    def _choose_queue(self, key: Any) -> PartitionQueue:
+        if self._partitioner is None:
+            queue = self._accumulator.next_queue()
+        else:
+            partition = self._partitioner(self._partitions, key)
+            queue = self._queues.get(partition.id)
+        if queue is None:
+            raise LeaderNotFoundError(
+                "the partitioner chose a partition that the topic does not have" if self._partitioner is not None
+                else "the topic has no partitions",
+                topic=self._topic.name,
+            )
+        return queue
+
+    def _check_size(self, value: bytes | None, key: bytes | None, pairs: Sequence[tuple[str, bytes | None]] | None) -> None:
+        size = RECORD_OVERHEAD + len(value or b"") + len(key or b"") + (headers_size(pairs) if pairs is not None else 0)
+        if size > self._options.batch_limit:
+            raise MessageSizeTooLarge(
+                f"a message of {size} bytes does not fit into max_request_size={self._options.max_request_size}; "
+                "send less, or raise max_request_size here and max.message.bytes of the topic",
+                topic=self._topic.name,
+            )
+
+    def _check_format(self, queue: PartitionQueue, has_headers: bool, has_timestamp: bool) -> None:
+        leader = self._leader_of(queue)
+        if leader is None or leader._api_versions is None:
+            return  # found out when the batch is sent
+        version = leader.api_version(ProduceRequest)
+        if has_headers and version < PRODUCE_RECORD_BATCHES:
+            raise RuntimeError(f"broker {leader.address} is older than Kafka 0.11 and takes no headers")
+        if has_timestamp and version < PRODUCE_V1_MESSAGES:
+            raise RuntimeError(f"broker {leader.address} is older than Kafka 0.10 and takes no timestamps")
+
+    def _make_room(self, queue: PartitionQueue) -> None:
+        """Find out why a message found no room, and see to it: a full queue, a full batch, or none yet."""
+        self._raise_worker_exceptions()
+        if not self._running:
+            raise ProducerStoppedException("the producer is not running; call start(), or make another", topic=self._topic.name)
+        owner = queue.owner
+        if owner is None:
+            raise LeaderNotFoundError("no broker leads this partition", topic=self._topic.name, partition=queue.partition_id)
+        if not owner.ledger.full:
+            self._roll(queue, owner)
+            return
+        if not self._options.block_on_queue_full:
+            raise ProducerQueueFullError(
+                f"{owner.ledger.messages} messages ({owner.ledger.bytes} bytes) are queued for broker {owner.broker.id}; "
+                "produce more slowly, raise max_queued_messages, or let block_on_queue_full wait",
+                topic=self._topic.name,
+            )
+        owner.wake.set()
+        self._progress.wait(0.1)
+        self._progress.clear()
+
+    def _roll(self, queue: PartitionQueue, owner: OwnedBroker) -> None:
+        """Give a partition a new open batch, where the present one is full or missing."""
+        fresh = MessageBatch(self._topic.name, queue.partition_id, owner.ledger, self._handler.now(), self._clock)
+        if self._options.sync:
+            fresh.event = self._handler.Event()
+        with self._lock:
+            if queue.open is not None and queue.open.count == 0:
+                return
+            full = self._accumulator.take_open(queue)
+            if full is not None:
+                queue.sealed.append(full)
+            queue.open = fresh
+        if full is not None:
+            owner.wake.set()
+
+    def _wait_for(self, message: Message) -> None:
+        """Wait until a message is acknowledged, and raise what went wrong."""
+        batch = message._batch
+        if batch.event is not None:
+            # the sender answers for each batch within delivery_timeout_ms and a request's own deadline
+            while not batch.done:
+                self._raise_worker_exceptions()
+                batch.event.wait(1.0)
+        error = batch.error_of(message._index)
+        if error is not None:
+            raise error
+
+    # -- delivery reports ------------------------------------------------------------------------------------------
+
+    def _report_queue(self) -> Any:
+        queue = getattr(self._reports, "queue", None)
+        if queue is None:
+            queue = self._reports.queue = self._handler.Queue()
+        return queue
+
+    def get_delivery_report(self, block: bool = True, timeout: float | None = None) -> tuple[Message, KafkaException | None]:
+        """Return the next report on a message that this thread or greenlet produced.
+
+        :param block: wait for one
+        :param timeout: how long (s); None for as long as it takes
+        :returns: the message, and None or why it was not delivered
+        :raises KafkaException: `delivery_reports` is off
+        :raises queue.Empty: there is none (in time)
+        """
+        self._raise_worker_exceptions()
+        if not self._options.delivery_reports:
+            raise KafkaException("delivery reports are off; make the producer with delivery_reports=True", topic=self._topic.name)
+        queue = self._report_queue()
+        return queue.get(block, timeout)  # type: ignore[no-any-return]
+
+    # -- batches (called by senders) -------------------------------------------------------------------------------
+
+    def _finish(self, batch: MessageBatch, error: KafkaException | None) -> None:
+        """Settle a batch for good: acknowledged, or failed by `error`."""
+        with self._lock:
+            if batch.done:
+                return
+            batch.error = error
+            batch.done = True
+            queue = self._queues.get(batch.partition_id)
+            if queue is not None and queue.in_flight is batch:
+                queue.in_flight = None
+        batch.wire = None
+        if error is not None:
+            log.error("%d messages to %s/%d were not delivered: %s", batch.count, batch.topic, batch.partition_id, error)
+        parent = batch.parent
+        if parent is None:
+            self._report(batch)
+        elif all(part.done for part in parent.parts or ()):
+            self._finish(parent, None)
+
+    def _report(self, batch: MessageBatch) -> None:
+        """Tell whoever waits for a batch, and take it off the books."""
+        self._accumulator.release(batch)
+        if not batch.reports and not self._options.sync:
+            self._undelivered.extend((bad, bad.error) for bad in _leaves(batch) if bad.error is not None)
+        for message in batch.reports:
+            message.delivery_report_q.put((message, batch.error_of(message._index)))
+        batch.reports = []
+        if batch.event is not None:
+            batch.event.set()
+        self._progress.set()
+
+    def _split(self, batch: MessageBatch, error: KafkaException) -> None:
+        """Send a batch that the broker found too large in two halves, so that only what is too large fails."""
+        log.info("%s/%d: %d messages go in two halves: %s", batch.topic, batch.partition_id, batch.count, error)
+        parts = batch.split()
+        with self._lock:
+            queue = self._queues[batch.partition_id]
+            queue.in_flight = None
+            queue.sealed.extendleft(reversed(parts))
+
+    def _worker_failed(self, error: BaseException) -> None:
+        self._worker_exception = error
+        self._progress.set()
+
+    def _raise_worker_exceptions(self) -> None:
+        """Raise the error that ended a sender, if one did."""
+        if self._worker_exception is not None:
+            raise self._worker_exception
+
+    # -- leaders ---------------------------------------------------------------------------------------------------
+
+    def _leader_of(self, queue: PartitionQueue) -> Broker | None:
+        partition = self._topic.partitions.get(queue.partition_id)
+        return partition.leader if partition is not None else None
+
+    def _refresh_metadata(self) -> None:
+        """Ask where the leaders are now, and hand each queue to the right sender."""
+        self._metadata_stale = False
+        try:
+            self._cluster.refresh(self._cluster.generation, [self._topic.name])
+        except KafkaException as error:
+            log.warning("no metadata for %s: %s", self._topic.name, error)
+            self._metadata_stale = True
+            return
+        self._setup_owned_brokers()
+
+    def _update(self) -> None:
+        """Bring metadata and senders up to date."""
+        self._refresh_metadata()
+
+    def _setup_owned_brokers(self) -> None:
+        """Give each leader a sender, and each partition's queue to its leader's."""
+        partitions = [partition for _, partition in sorted(self._topic.partitions.items())]
+        with self._lock:
+            fallback = next(iter(self._owned_brokers.values()), None)
+            for partition in partitions:
+                queue = self._queues.setdefault(partition.id, PartitionQueue(partition.id))
+                owner = self._owner_for(partition.leader) or queue.owner or fallback
+                self._hand_over(queue, owner)
+            self._partitions = partitions
+            led = [self._queues[partition.id] for partition in partitions if self._queues[partition.id].owner is not None]
+            self._accumulator.queues = led
+        for owned in list(self._owned_brokers.values()):
+            owned.wake.set()
+        if not led:
+            raise LeaderNotFoundError(
+                "no partition of the topic has a leader; check that its brokers are up", topic=self._topic.name
+            )
+
+    def _owner_for(self, broker: Broker | None) -> OwnedBroker | None:
+        if broker is None:
+            return None
+        owned = self._owned_brokers.get(broker.id)
+        if owned is None:
+            owned = self._owned_brokers[broker.id] = OwnedBroker(self, broker)
+        owned.broker = broker  # a broker that moved to another address is another object
+        return owned
+
+    def _hand_over(self, queue: PartitionQueue, owner: OwnedBroker | None) -> None:
+        if queue.owner is owner:
+            return
+        if queue.owner is not None:
+            queue.owner.queues.pop(queue.partition_id, None)
+            batch = self._accumulator.take_open(queue)
+            if batch is not None:
+                queue.sealed.append(batch)
+            queue.open = None
+        if owner is not None:
+            owner.queues[queue.partition_id] = queue
+        queue.owner = owner
+
+
+def _leaves(batch: MessageBatch) -> list[MessageBatch]:
+    """Return the batches that were sent for this one: itself, unless it was split."""
+    if batch.parts is None:
+        return [batch]
+    return [leaf for part in batch.parts for leaf in _leaves(part)]
+
+
+def _failures(undelivered: Iterable[tuple[MessageBatch, KafkaException]]) -> list[tuple[Message, KafkaException]]:
+    found = []
+    for batch, _ in undelivered:
+        for message in batch.messages():
+            error = batch.error_of(message._index)
+            if error is not None:
+                found.append((message, error))
+    return found
+
+
+def _as_bytes(name: str, data: Any) -> bytes | None:
+    if data is None or type(data) is bytes:
+        return data
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    raise TypeError(
+        f"{name} must be bytes or None, not {type(data).__name__}; encode it, or give the producer a serializer= "
+        "(pykafka.utils.serialize_utf8 for text)"
+    )
+
+
+def _header_pairs(headers: Headers) -> list[tuple[str, bytes | None]]:
+    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+    for name, value in pairs:
+        if not isinstance(name, str) or not (value is None or isinstance(value, bytes)):
+            raise TypeError(f"headers must be (str, bytes or None) pairs; this one is not: {(name, value)!r}")
+    return pairs
+
+
+def _timestamp_ms(timestamp: int | datetime.datetime) -> int:
+    if isinstance(timestamp, datetime.datetime):
+        if timestamp.tzinfo is None:
+            timestamp = timestamp.replace(tzinfo=datetime.UTC)
+        return round(timestamp.timestamp() * 1000)
+    if timestamp < 0:
+        raise ValueError(f"timestamp must be milliseconds since 1970, not {timestamp}")
+    return timestamp

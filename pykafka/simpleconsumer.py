@@ -1,0 +1,448 @@
+"""`SimpleConsumer`: all partitions of a topic, or those that are named, read by one consumer."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pykafka.common import OffsetType
+from pykafka.consumer.buffers import Buffers, OwnedPartition
+from pykafka.consumer.fetcher import Fetcher
+from pykafka.consumer.offsets import Committed, GroupOffsets
+from pykafka.consumer.options import ConsumerOptions
+from pykafka.consumer.recovery import Recovery
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, OffsetRequestFailedError
+from pykafka.protocol import OffsetFetchPartitionResponse
+from pykafka.utils import get_string
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pykafka.cluster import Cluster
+    from pykafka.partition import Partition
+    from pykafka.protocol.message import Message
+    from pykafka.topic import Topic
+
+log = logging.getLogger(__name__)
+
+#: What a position can be given as: an OffsetType, a datetime, or the offset of the last message consumed.
+Position = int | datetime.datetime
+
+__all__ = ["OwnedPartition", "SimpleConsumer"]
+
+
+class SimpleConsumer:
+    """Read a topic without sharing it: several of these each get every message.
+
+    Messages come from the partitions in turn, those of one partition in order. Fetch workers, shared with other
+    consumers of the same client, keep some buffered ahead of `consume()`.
+
+    :param topic: to read
+    :param cluster: that has it
+    :param consumer_group: under which offsets are committed; None for none
+    :param partitions: to read; by default all
+    :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
+    :param num_consumer_fetchers: connections and workers for each broker
+    :param auto_commit_enable: commit regularly, and at `stop()`, what `consume()` has returned
+    :param auto_commit_interval_ms: how often
+    :param queued_max_messages: for each partition; fetching pauses while more are buffered
+    :param fetch_min_bytes: how much data the broker waits for
+    :param fetch_error_backoff_ms: pause before a partition that failed is fetched again
+    :param fetch_wait_max_ms: how long the broker waits for that much data
+    :param offsets_channel_backoff_ms: pause between attempts to commit or fetch offsets
+    :param offsets_commit_max_retries: attempts beyond the first
+    :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept
+    :param consumer_timeout_ms: how long `consume()` waits before it returns None; -1 for as long as it takes
+    :param auto_start: start at once; else with `start()`
+    :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed
+    :param compacted_topic: accepted for old code; gaps between offsets are never a problem
+    :param generation_id: of a group membership, for commits
+    :param consumer_id: likewise
+    :param deserializer: `(value, partition_key) -> (value, partition_key)`
+    :param reset_offset_on_fetch: whether `fetch_offsets()` moves the consumer to what is committed
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        cluster: Cluster,
+        consumer_group: str | bytes | None = None,
+        partitions: Iterable[Partition] | None = None,
+        fetch_message_max_bytes: int = 1024 * 1024,
+        num_consumer_fetchers: int = 1,
+        auto_commit_enable: bool = False,
+        auto_commit_interval_ms: int = 60 * 1000,
+        queued_max_messages: int = 2000,
+        fetch_min_bytes: int = 1,
+        fetch_error_backoff_ms: int = 500,
+        fetch_wait_max_ms: int = 100,
+        offsets_channel_backoff_ms: int = 1000,
+        offsets_commit_max_retries: int = 5,
+        auto_offset_reset: int = OffsetType.EARLIEST,
+        consumer_timeout_ms: int = -1,
+        auto_start: bool = True,
+        reset_offset_on_start: bool = False,
+        compacted_topic: bool = False,
+        generation_id: int = -1,
+        consumer_id: str | bytes = b"",
+        deserializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+        reset_offset_on_fetch: bool = True,
+    ) -> None:
+        self._options = ConsumerOptions.checked(
+            consumer_group=get_string(consumer_group) if consumer_group is not None else None,
+            fetch_message_max_bytes=fetch_message_max_bytes,
+            num_consumer_fetchers=num_consumer_fetchers,
+            auto_commit_enable=auto_commit_enable,
+            auto_commit_interval_ms=auto_commit_interval_ms,
+            queued_max_messages=queued_max_messages,
+            fetch_min_bytes=fetch_min_bytes,
+            fetch_error_backoff_ms=fetch_error_backoff_ms,
+            fetch_wait_max_ms=fetch_wait_max_ms,
+            offsets_channel_backoff_ms=offsets_channel_backoff_ms,
+            offsets_commit_max_retries=offsets_commit_max_retries,
+            auto_offset_reset=int(auto_offset_reset),
+            consumer_timeout_ms=consumer_timeout_ms,
+            reset_offset_on_start=reset_offset_on_start,
+            reset_offset_on_fetch=reset_offset_on_fetch,
+        )
+        self._topic = topic
+        self._cluster = cluster
+        self._handler = cluster.handler
+        self._deserializer = deserializer
+        self._lock = self._handler.Lock()
+        self._arrived = self._handler.Event()
+        self._stopping = self._handler.Event()
+        self._buffers = Buffers(self._handler, topic.name)
+        chosen = topic.partitions.values() if partitions is None else partitions
+        self._partitions_by_id: dict[int, OwnedPartition] = {
+            partition.id: OwnedPartition(
+                partition, self._buffers, self._options.queued_max_messages, self._options.fetch_message_max_bytes
+            )
+            for partition in chosen
+        }
+        self._group_offsets: GroupOffsets | None = None
+        if self._options.consumer_group is not None:
+            self._group_offsets = GroupOffsets(
+                cluster,
+                self._options.consumer_group,
+                topic.name,
+                self._options.offsets_channel_backoff_ms,
+                self._options.offsets_commit_max_retries,
+                generation_id,
+                get_string(consumer_id),
+            )
+        self._recovery = Recovery(self)
+        self._worker_exceptions: deque[BaseException] = deque()
+        self._committed: dict[int, int] = {}
+        self._autocommit_worker: Any = None
+        self._running = False
+        cluster.stop_at_close(self)
+        if auto_start:
+            self.start()
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} "
+            f"(consumer_group={self._options.consumer_group}, topic={self._topic.name})>"
+        )
+
+    def __enter__(self) -> SimpleConsumer:
+        """Start the consumer, if it is not running."""
+        if not self._running:
+            self.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop the consumer, committing first where auto-commit is on."""
+        self.stop()
+
+    def __del__(self) -> None:
+        """Stop fetching for a consumer that nobody holds any more."""
+        if getattr(self, "_running", False):
+            self._detach_all()
+
+    # -- what it reads ---------------------------------------------------------------------------------------------
+
+    @property
+    def topic(self) -> Topic:
+        """The topic this consumer reads."""
+        return self._topic
+
+    @property
+    def partitions(self) -> dict[int, Partition]:
+        """The partitions this consumer reads, by id."""
+        return {id_: owned.partition for id_, owned in self._partitions_by_id.items()}
+
+    @property
+    def held_offsets(self) -> dict[int, int]:
+        """The offset last consumed of each partition, by id; -2 where nothing was consumed from its start on."""
+        return {
+            id_: owned.last_offset_consumed if owned.last_offset_consumed >= 0 else OffsetType.EARLIEST
+            for id_, owned in self._partitions_by_id.items()
+        }
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Find out where to begin, then start fetching; a stopped consumer goes on after what it consumed last.
+
+        :raises KafkaException: offsets could not be found out
+        """
+        if self._running:
+            return
+        self._stopping.clear()
+        self._worker_exceptions.clear()
+        self._set_positions()
+        self._running = True
+        self._buffers.closed = False
+        for owned in self._partitions_by_id.values():
+            self._recovery.attach(owned)
+        if self._options.auto_commit_enable:
+            self._setup_autocommit_worker()
+
+    def stop(self) -> None:
+        """Stop fetching, and commit where auto-commit is on; does nothing when it is stopped.
+
+        :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
+        """
+        if not self._running:
+            return
+        self._running = False
+        self._buffers.closed = True
+        self._stopping.set()
+        self._arrived.set()
+        self._detach_all()
+        self._recovery.join()
+        if self._autocommit_worker is not None:
+            self._autocommit_worker.join(self._cluster.socket_timeout_ms / 1000)
+            self._autocommit_worker = None
+        for owned in self._partitions_by_id.values():
+            self._buffers.move(owned, owned.position, owned.last_offset_consumed)
+        if self._options.auto_commit_enable and self._options.consumer_group is not None:
+            self.commit_offsets()
+
+    def _detach_all(self) -> None:
+        for owned in self._partitions_by_id.values():
+            fetcher = owned.fetcher
+            if fetcher is not None:
+                fetcher.detach(owned)
+
+    # -- consuming -------------------------------------------------------------------------------------------------
+
+    def consume(self, block: bool = True, unblock_event: Any = None) -> Message | None:
+        """Return the next message.
+
+        :param block: whether to wait for one, `consumer_timeout_ms` at most
+        :param unblock_event: ends the wait when it is set
+        :returns: None where there is none (in time)
+        :raises ConsumerStoppedException: the consumer is not running
+        :raises KafkaException: what keeps it from fetching; raised once, fetching goes on where it can
+        """
+        message = self._buffers.next()
+        if message is None:
+            message = self._consume_slowly(block, unblock_event)
+        if self._deserializer is not None and message is not None:
+            message.value, message.partition_key = self._deserializer(message.value, message.partition_key)
+        return message  # type: ignore[no-any-return]
+
+    def _consume_slowly(self, block: bool, unblock_event: Any) -> Message | None:
+        """Find out why there is no message: the consumer stopped, a worker failed, or nothing came yet; wait if asked."""
+        timeout_ms = self._options.consumer_timeout_ms
+        deadline = None if timeout_ms < 0 else self._handler.now() + timeout_ms / 1000
+        while True:
+            self._raise_worker_exceptions()
+            if not self._running:
+                raise ConsumerStoppedException("the consumer is not running; call start(), or make another", topic=self._topic.name)
+            self._arrived.clear()
+            message = self._buffers.next()
+            if message is not None or not block:
+                return message  # type: ignore[no-any-return]
+            if unblock_event is not None and unblock_event.is_set():
+                return None
+            if self._worker_exceptions:
+                continue
+            # without a limit of the caller's, stop() and a worker's error still end the wait: both set the event
+            remaining = 1.0 if deadline is None else min(1.0, deadline - self._handler.now())
+            if unblock_event is not None:
+                remaining = min(remaining, 0.1)
+            if remaining <= 0:
+                return None
+            self._arrived.wait(remaining)
+
+    def __iter__(self) -> Iterator[Message]:
+        """Yield messages until none comes for `consumer_timeout_ms`."""
+        take = self._buffers.next
+        plain = self._deserializer is None
+        while True:
+            message = take() if plain else None
+            if message is None:
+                message = self.consume()
+                if message is None:
+                    return
+            yield message
+
+    def _raise_worker_exceptions(self) -> None:
+        """Raise what went wrong in a worker, once."""
+        if self._worker_exceptions:
+            raise self._worker_exceptions.popleft()
+
+    def _worker_failed(self, error: BaseException) -> None:
+        self._worker_exceptions.append(error)
+        self._arrived.set()
+
+    # -- what fetchers say (never blocks) --------------------------------------------------------------------------------
+
+    def arrived(self) -> None:
+        """Wake `consume()`: there is something to read."""
+        self._arrived.set()
+
+    def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None:
+        """Have a partition that could not be fetched looked after."""
+        self._recovery.failed(owned, error)
+
+    # -- positions -------------------------------------------------------------------------------------------------
+
+    def _set_positions(self) -> None:
+        """Find out where each partition begins that has no position yet: as committed, else as `auto_offset_reset` says."""
+        options = self._options
+        if options.reset_offset_on_start:
+            self._reset({id_: options.auto_offset_reset for id_ in self._partitions_by_id})
+            if self._group_offsets is not None:
+                self.commit_offsets()
+            return
+        missing = [id_ for id_, owned in self._partitions_by_id.items() if owned.position < 0]
+        if self._group_offsets is not None and missing:
+            for id_, committed in self._group_offsets.fetch(missing).items():
+                if committed.offset >= 0:
+                    self._move(id_, committed.offset, committed.offset - 1)
+                    missing.remove(id_)
+        self._reset({id_: options.auto_offset_reset for id_ in missing})
+
+    def _reset(self, wanted: Mapping[int, Position]) -> None:
+        """Move partitions to where an OffsetType or a time says."""
+        if not wanted:
+            return
+        name = self._topic.name
+        found = self._cluster.list_offsets({(name, id_): _timestamp(position) for id_, position in wanted.items()})
+        late = [id_ for id_ in wanted if found[name, id_].offset < 0]
+        ends = self._cluster.list_offsets({(name, id_): OffsetType.LATEST for id_ in late}) if late else {}
+        for id_ in wanted:
+            offset = ends[name, id_].offset if id_ in late else found[name, id_].offset
+            if offset < 0:
+                raise OffsetRequestFailedError("the broker names no offset", topic=name, partition=id_)
+            self._move(id_, offset, offset - 1)
+
+    def _move(self, id_: int, position: int, last_offset_consumed: int) -> None:
+        owned = self._partitions_by_id[id_]
+        with self._lock:
+            owned.epoch += 1
+            self._buffers.move(owned, position, last_offset_consumed)
+            owned.fetch_offset = position
+        if owned.wake is not None:
+            owned.wake.set()
+
+    def reset_offsets(self, partition_offsets: Iterable[tuple[Partition, Position]] | None = None) -> None:
+        """Move partitions, and commit where they are then if there is a consumer group.
+
+        :param partition_offsets: (partition, where) pairs; where is an OffsetType, a datetime (the first message that is
+            not older, or the end), or the offset to hold, as `held_offsets` has it: the next message is the one after;
+            by default all partitions go to `auto_offset_reset`. `seek()` names the next message itself.
+        :raises KafkaException: a partition is not one of this consumer's, or offsets could not be found out
+        """
+        if partition_offsets is None:
+            wanted: dict[int, Position] = {id_: self._options.auto_offset_reset for id_ in self._partitions_by_id}
+        else:
+            wanted = {self._own(partition): position for partition, position in partition_offsets}
+        by_time = {id_: position for id_, position in wanted.items() if isinstance(position, datetime.datetime) or position < 0}
+        self._reset(by_time)
+        for id_, position in wanted.items():
+            if id_ not in by_time and isinstance(position, int):
+                self._move(id_, position + 1, position)
+        if self._group_offsets is not None:
+            self.commit_offsets()
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        """Go on with the message at `offset`, or the next there is.
+
+        :param partition: one of this consumer's
+        :param offset: 0 or more
+        :raises KafkaException: the partition is not this consumer's
+        :raises ValueError: the offset is negative
+        """
+        if offset < 0:
+            raise ValueError(f"offset must be 0 or more, not {offset}; reset_offsets() takes OffsetType and datetime")
+        self._move(self._own(partition), offset, offset - 1)
+
+    def _own(self, partition: Partition) -> int:
+        if partition.id not in self._partitions_by_id or partition.topic is not self._topic:
+            raise KafkaException("this consumer does not read that partition", topic=self._topic.name, partition=partition.id)
+        return partition.id
+
+    # -- committed offsets -----------------------------------------------------------------------------------------
+
+    def commit_offsets(self, partition_offsets: Iterable[tuple[Partition, int]] | None = None) -> None:
+        """Commit how far messages were consumed, to the group's coordinator.
+
+        :param partition_offsets: (partition, last offset consumed) pairs; by default what `consume()` has returned
+        :raises KafkaException: there is no consumer group, or a partition is not this consumer's
+        :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them
+        """
+        if self._group_offsets is None:
+            raise KafkaException("commit_offsets() needs a consumer group; give the consumer consumer_group=", topic=self._topic.name)
+        if partition_offsets is None:
+            offsets = {id_: owned.position for id_, owned in self._partitions_by_id.items() if owned.position >= 0}
+        else:
+            offsets = {self._own(partition): offset + 1 for partition, offset in partition_offsets}
+        if offsets:
+            self._group_offsets.commit(offsets, "pykafka")
+            self._committed.update(offsets)
+
+    def fetch_offsets(self) -> list[tuple[int, OffsetFetchPartitionResponse]]:
+        """Return what the group has committed for each partition, and move there unless told otherwise.
+
+        :returns: (partition id, OffsetFetchPartitionResponse) pairs; offset -1 where nothing is committed
+        :raises KafkaException: there is no consumer group, or it could not be found out
+        """
+        if self._group_offsets is None:
+            raise KafkaException("fetch_offsets() needs a consumer group; give the consumer consumer_group=", topic=self._topic.name)
+        found: dict[int, Committed] = self._group_offsets.fetch(list(self._partitions_by_id))
+        if self._options.reset_offset_on_fetch:
+            for id_, committed in found.items():
+                if committed.offset >= 0:
+                    self._move(id_, committed.offset, committed.offset - 1)
+        return [
+            (id_, OffsetFetchPartitionResponse(committed.offset, committed.metadata, 0)) for id_, committed in found.items()
+        ]
+
+    def _setup_autocommit_worker(self) -> None:
+        """Start the worker that commits regularly."""
+        if self._options.consumer_group is None:
+            raise KafkaException("auto_commit_enable needs a consumer group; give the consumer consumer_group=", topic=self._topic.name)
+        self._autocommit_worker = self._handler.spawn(self._autocommit, name=f"pykafka.AutoCommit.{self._topic.name}")
+
+    def _autocommit(self) -> None:
+        while not self._stopping.wait(self._options.auto_commit_interval_ms / 1000):
+            self._auto_commit()
+
+    def _auto_commit(self) -> None:
+        """Commit where something was consumed since the last commit; a failure is raised by `consume()`."""
+        offsets = {id_: owned.position for id_, owned in self._partitions_by_id.items()}
+        if all(self._committed.get(id_) == offset for id_, offset in offsets.items()):
+            return
+        try:
+            self.commit_offsets()
+        except KafkaException as error:
+            log.error("auto-commit failed: %s", error)
+            self._worker_failed(error)
+
+
+def _timestamp(position: Position) -> int:
+    if isinstance(position, datetime.datetime):
+        moment = position if position.tzinfo is not None else position.replace(tzinfo=datetime.UTC)
+        return round(moment.timestamp() * 1000)
+    return position

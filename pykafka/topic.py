@@ -1,0 +1,132 @@
+"""A topic: its partitions, and the producers and consumers that are made for it."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from pykafka.cluster import Cluster, register_topic_factory
+from pykafka.common import OffsetType
+from pykafka.partition import Partition
+from pykafka.producer import Producer
+from pykafka.protocol import OffsetPartitionResponse
+from pykafka.simpleconsumer import SimpleConsumer
+
+if TYPE_CHECKING:
+    from pykafka.protocol import TopicMetadata
+
+log = logging.getLogger(__name__)
+
+
+class Topic:
+    """A named set of partitions. Get one by `client.topics[name]`, and keep a reference while you use it.
+
+    :param cluster: the cluster that has the topic
+    :param topic_metadata: what the cluster says of it
+    """
+
+    def __init__(self, cluster: Cluster, topic_metadata: TopicMetadata) -> None:
+        name = topic_metadata.name
+        self._name: str = name.decode() if isinstance(name, bytes) else name
+        self._cluster = cluster
+        self._partitions: dict[int, Partition] = {}
+        self.update(topic_metadata)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (name={self._name})>"
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self._name
+
+    @property
+    def partitions(self) -> dict[int, Partition]:
+        """The partitions by id; brought up to date in place, the same objects all along."""
+        return self._partitions
+
+    def update(self, metadata: TopicMetadata) -> None:
+        """Take over what fresh metadata says: new partitions appear, leaders move.
+
+        :param metadata: this topic's metadata
+        """
+        brokers = self._cluster.brokers
+        for id_, found in sorted(metadata.partitions.items()):
+            partition = self._partitions.get(id_)
+            if partition is None:
+                partition = Partition(self, id_, None, [], [])
+                partition.update(brokers, found)
+                self._partitions[id_] = partition
+            else:
+                partition.update(brokers, found)
+        for id_ in set(self._partitions) - set(metadata.partitions):
+            log.info("topic %s: partition %d is gone (was the topic made anew?)", self._name, id_)
+            del self._partitions[id_]
+
+    # -- offsets ---------------------------------------------------------------------------------------------------
+
+    def fetch_offset_limits(
+        self,
+        offsets_before: int | datetime.datetime,
+        max_offsets: int = 1,
+        partitions: Iterable[int] | None = None,
+    ) -> dict[int, OffsetPartitionResponse]:
+        """Ask for offsets of each partition by time.
+
+        -1 gives the offset that the next message will get, -2 the oldest one kept. For a time, the answer is the
+        first offset whose message is not older than that, or none where all are older; on brokers before 0.10.1,
+        which know no times of messages, it is a start of a log segment that was written before.
+
+        :param offsets_before: milliseconds since 1970, a datetime (naive ones are UTC), -1 or -2
+        :param max_offsets: only brokers before 0.10.1 give more than one
+        :param partitions: ids; by default all
+        :returns: {partition id: OffsetPartitionResponse(offset=[...], err=0)}
+        """
+        timestamp = _timestamp_ms(offsets_before)
+        wanted = list(self._partitions) if partitions is None else list(partitions)
+        found = self._cluster.list_offsets(
+            {(self._name, id_): timestamp for id_ in wanted}, max_offsets=max_offsets
+        )
+        return {id_: OffsetPartitionResponse(offset=found[self._name, id_].offsets, err=0) for id_ in wanted}
+
+    def earliest_available_offsets(self) -> dict[int, OffsetPartitionResponse]:
+        """Return the oldest offset kept in each partition; shape as in `fetch_offset_limits`."""
+        return self.fetch_offset_limits(OffsetType.EARLIEST)
+
+    def latest_available_offsets(self) -> dict[int, OffsetPartitionResponse]:
+        """Return the offset that the next message of each partition will get; shape as in `fetch_offset_limits`."""
+        return self.fetch_offset_limits(OffsetType.LATEST)
+
+    # -- producers and consumers -----------------------------------------------------------------------------------
+
+    def get_producer(self, **kwargs: Any) -> Producer:
+        """Return a `Producer` to this topic; keyword arguments as its constructor has them."""
+        return Producer(self._cluster, self, **kwargs)
+
+    def get_sync_producer(self, **kwargs: Any) -> Producer:
+        """Return a `Producer` whose `produce()` waits for the broker's acknowledgement."""
+        return Producer(self._cluster, self, sync=True, **kwargs)
+
+    def get_simple_consumer(
+        self, consumer_group: str | bytes | None = None, **kwargs: Any
+    ) -> SimpleConsumer:
+        """Return a `SimpleConsumer` of this topic.
+
+        :param consumer_group: under which offsets are committed; None for none
+        :param kwargs: as the constructor of `SimpleConsumer` has them
+        """
+        return SimpleConsumer(self, self._cluster, consumer_group=consumer_group, **kwargs)
+
+
+def _timestamp_ms(moment: int | datetime.datetime) -> int:
+    if isinstance(moment, datetime.datetime):
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(datetime.UTC)
+        return calendar.timegm(moment.timetuple()) * 1000 + moment.microsecond // 1000
+    return int(moment)
+
+
+register_topic_factory(Topic)
