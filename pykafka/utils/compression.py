@@ -1,0 +1,359 @@
+"""Codecs: what the broker and other clients understand, by packages that let go of the GIL while they work.
+
+gzip comes with Python; snappy, lz4 and zstd are cramjam's. Their frames are written here block by block where cramjam's
+own writer would hold the GIL (lz4) or speak a dialect that Kafka does not (snappy). What is read is bounded beforehand:
+a few hundred bytes can claim to unpack to gigabytes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from pykafka.exceptions import CodecNotAvailableError, InvalidMessageError
+
+Buffer = bytes | bytearray | memoryview
+
+NONE = 0
+GZIP = 1
+SNAPPY = 2
+LZ4 = 3
+ZSTD = 4
+NAMES = {NONE: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
+
+#: What one batch may unpack to (bytes), unless the caller says otherwise.
+MAX_UNPACKED = 2**30
+
+_GZIP_LEVEL = 6
+_GZIP_WINDOW = 31  # the largest window, with gzip's own header
+_ZSTD_LEVEL = 3
+# Snappy as Java's org.xerial.snappy frames it: magic, version and lowest compatible version; then (size, block) each.
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK = 32 * 1024
+_SNAPPY_RATIO = 64  # more than a snappy stream can expand
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+# Version 1, independent blocks, no checksums but the header's own; blocks of 64 KiB.
+_LZ4_DESCRIPTOR = b"\x60\x40"
+_LZ4_BLOCK = 64 * 1024
+_LZ4_STORED = 0x80000000
+_ZSTD_MAGIC = 0xFD2FB528
+_ZSTD_BLOCK = 128 * 1024
+
+
+def compress(codec: int, data: Buffer, magic: int = 2) -> Buffer:
+    """Compress records the way Kafka wants it; the GIL is free meanwhile.
+
+    :param codec: 1 gzip, 2 snappy, 3 lz4, 4 zstd; 0 gives the data back
+    :param data: what to compress
+    :param magic: the message format: in 0 lz4 has a header checksum of its own kind
+    :raises CodecNotAvailableError: if the codec's package is missing, or Kafka has no such codec
+    """
+    if codec == NONE:
+        return data
+    if codec == GZIP:
+        return zlib.compress(data, _GZIP_LEVEL, _GZIP_WINDOW)
+    if codec == SNAPPY:
+        return encode_snappy(data, xerial_compatible=True)
+    if codec == LZ4:
+        return encode_lz4_old_kafka(data) if magic == 0 else encode_lz4(data)
+    if codec == ZSTD:
+        return memoryview(_cramjam("zstd").compress(data, _ZSTD_LEVEL))
+    raise _unknown(codec)
+
+
+def decompress(codec: int, data: Buffer, magic: int = 2, max_size: int = MAX_UNPACKED) -> Buffer:
+    """Unpack what Kafka or another client compressed; the GIL is free meanwhile.
+
+    :param codec: 1 gzip, 2 snappy, 3 lz4, 4 zstd; 0 gives the data back
+    :param data: what was compressed
+    :param magic: the message format: in 0 lz4 has a header checksum of its own kind
+    :param max_size: refuse what unpacks to more (bytes)
+    :raises CodecNotAvailableError: if the codec's package is missing, or Kafka has no such codec
+    :raises InvalidMessageError: if the data is corrupt or unpacks to more than `max_size`
+    """
+    if codec == NONE:
+        return data
+    if codec == GZIP:
+        return _decode_gzip(data, max_size)
+    if codec == SNAPPY:
+        return _decode_snappy(data, max_size)
+    if codec == LZ4:
+        return _decode_lz4(_with_right_checksum(data) if magic == 0 else data, max_size)
+    if codec == ZSTD:
+        return _bounded("zstd", data, _zstd_bound(memoryview(data)), max_size)
+    raise _unknown(codec)
+
+
+def encode_gzip(buff: Buffer) -> bytes:
+    """Compress with gzip."""
+    return zlib.compress(buff, _GZIP_LEVEL, _GZIP_WINDOW)
+
+
+def decode_gzip(buff: Buffer) -> bytes:
+    """Unpack gzip; InvalidMessageError if it is corrupt."""
+    return _decode_gzip(buff, MAX_UNPACKED)
+
+
+def encode_snappy(buff: Buffer, xerial_compatible: bool = False, xerial_blocksize: int = _XERIAL_BLOCK) -> bytes:
+    """Compress with snappy.
+
+    :param buff: what to compress
+    :param xerial_compatible: frame it as Java's snappy streams do, which is what Kafka's messages want
+    :param xerial_blocksize: bytes of input to a block of that framing
+    :raises CodecNotAvailableError: if cramjam is missing
+    """
+    pack = _cramjam("snappy").compress_raw
+    if not xerial_compatible:
+        return bytes(pack(buff))
+    view = memoryview(buff)
+    parts: list[Any] = [_XERIAL_HEADER]
+    for start in range(0, len(view), xerial_blocksize):
+        block = pack(view[start : start + xerial_blocksize])
+        parts += (len(block).to_bytes(4, "big"), block)
+    return b"".join(parts)
+
+
+def decode_snappy(buff: Buffer) -> bytes:
+    """Unpack snappy, with or without the framing of Java's streams.
+
+    :raises InvalidMessageError: if it is corrupt
+    :raises CodecNotAvailableError: if cramjam is missing
+    """
+    return bytes(_decode_snappy(buff, MAX_UNPACKED))
+
+
+def encode_lz4(buff: Buffer) -> bytes:
+    """Compress into an lz4 frame of independent blocks, the only kind that Kafka reads.
+
+    :raises CodecNotAvailableError: if cramjam is missing
+    """
+    return _encode_lz4(buff, _LZ4_DESCRIPTOR)
+
+
+def decode_lz4f(buff: Buffer) -> bytes:
+    """Unpack an lz4 frame.
+
+    :raises InvalidMessageError: if it is corrupt
+    :raises CodecNotAvailableError: if cramjam is missing
+    """
+    return bytes(_decode_lz4(buff, MAX_UNPACKED))
+
+
+def encode_lz4_old_kafka(buff: Buffer) -> bytes:
+    """Compress into an lz4 frame for Kafka 0.8 and 0.9, which take the header's checksum over the magic number as well.
+
+    :raises CodecNotAvailableError: if cramjam is missing
+    """
+    return _encode_lz4(buff, _LZ4_MAGIC + _LZ4_DESCRIPTOR)
+
+
+def decode_lz4_old_kafka(buff: Buffer) -> bytes:
+    """Unpack an lz4 frame of Kafka 0.8 or 0.9, whichever way its header's checksum was taken.
+
+    :raises InvalidMessageError: if it is corrupt
+    :raises CodecNotAvailableError: if cramjam is missing
+    """
+    return bytes(_decode_lz4(_with_right_checksum(buff), MAX_UNPACKED))
+
+
+def _cramjam(name: str) -> Any:
+    try:
+        import cramjam
+    except ImportError as error:
+        raise CodecNotAvailableError(
+            f"messages compressed with {name} need the package cramjam, which python-snappy brings: pip install cramjam"
+        ) from error
+    return getattr(cramjam, name)
+
+
+def _unknown(codec: int) -> CodecNotAvailableError:
+    known = ", ".join(f"{number} {name}" for number, name in NAMES.items())
+    return CodecNotAvailableError(f"Kafka has no compression codec {codec}; there are {known}")
+
+
+def _corrupt(name: str, why: object) -> InvalidMessageError:
+    return InvalidMessageError(f"data compressed with {name} is corrupt: {why}; fetch it again, or skip the batch")
+
+
+def _too_much(name: str, max_size: int) -> InvalidMessageError:
+    return InvalidMessageError(
+        f"data compressed with {name} unpacks to more than {max_size} bytes, the most that is accepted of one batch"
+    )
+
+
+def _guarded(name: str, function: Callable[..., Any], *args: Any) -> Any:
+    # cramjam's errors, and whatever else it makes of hostile data, under one name.
+    try:
+        return function(*args)
+    except Exception as error:
+        raise _corrupt(name, error) from error
+
+
+def _bounded(name: str, data: Buffer, bound: int, max_size: int) -> memoryview:
+    # `bound` is what the data can unpack to at most. Only where that is too much is memory set aside and no more taken.
+    module = _cramjam(name)
+    if bound <= max_size:
+        return memoryview(_guarded(name, module.decompress, data))
+    output = bytearray(max_size)
+    try:
+        written = module.decompress_into(data, output)
+    except Exception as error:
+        if "whole buffer" in str(error):
+            raise _too_much(name, max_size) from error
+        raise _corrupt(name, error) from error
+    return memoryview(output)[:written]
+
+
+def _decode_gzip(data: Buffer, max_size: int) -> bytes:
+    parts: list[bytes] = []
+    room = max_size
+    rest: Buffer = data
+    while rest:
+        member = zlib.decompressobj(_GZIP_WINDOW)
+        try:
+            parts.append(member.decompress(rest, room + 1))
+        except zlib.error as error:
+            raise _corrupt("gzip", error) from error
+        room -= len(parts[-1])
+        if room < 0:
+            raise _too_much("gzip", max_size)
+        if not member.eof:
+            raise _corrupt("gzip", "it ends too early")
+        rest = member.unused_data
+    if not parts:
+        raise _corrupt("gzip", "it is empty")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _decode_snappy(data: Buffer, max_size: int) -> Buffer:
+    view = memoryview(data)
+    module = _cramjam("snappy")
+    if bytes(view[:8]) != _XERIAL_MAGIC:
+        return _decode_snappy_block(module, view, max_size)
+    parts: list[Buffer] = []
+    at = len(_XERIAL_HEADER)
+    while at < len(view):
+        size = int.from_bytes(view[at : at + 4], "big")
+        at += 4
+        if size > len(view) - at:
+            raise _corrupt("snappy", f"a block of {size} bytes begins where {max(len(view) - at, 0)} are left")
+        parts.append(_decode_snappy_block(module, view[at : at + size], max_size))
+        max_size -= len(parts[-1])
+        at += size
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _decode_snappy_block(module: Any, block: memoryview, max_size: int) -> memoryview:
+    claimed = _guarded("snappy", module.decompress_raw_len, block)
+    if claimed > _SNAPPY_RATIO * len(block):
+        raise _corrupt("snappy", f"{len(block)} bytes cannot unpack to {claimed}")
+    if claimed > max_size:
+        raise _too_much("snappy", max_size)
+    return memoryview(_guarded("snappy", module.decompress_raw, block))
+
+
+def _encode_lz4(data: Buffer, checksummed: bytes) -> bytes:
+    pack = _cramjam("lz4").compress_block
+    view = memoryview(data)
+    parts: list[Any] = [_LZ4_MAGIC, _LZ4_DESCRIPTOR, bytes([_xxh32_byte(checksummed)])]
+    for start in range(0, len(view), _LZ4_BLOCK):
+        plain = view[start : start + _LZ4_BLOCK]
+        block = pack(plain, store_size=False)
+        if len(block) < len(plain):
+            parts += (len(block).to_bytes(4, "little"), block)
+        else:
+            parts += ((len(plain) | _LZ4_STORED).to_bytes(4, "little"), plain)
+    parts.append(b"\x00\x00\x00\x00")
+    return b"".join(parts)
+
+
+def _decode_lz4(data: Buffer, max_size: int) -> memoryview:
+    return _bounded("lz4", data, _lz4_bound(memoryview(data)), max_size)
+
+
+def _lz4_bound(view: memoryview) -> int:
+    # A frame: magic, flags, block size code, [content size], checksum; then blocks until one of size 0.
+    if len(view) < 7 or bytes(view[:4]) != _LZ4_MAGIC:
+        raise _corrupt("lz4", "it does not begin as an lz4 frame does")
+    flags = view[4]
+    largest = 1 << (8 + 2 * (view[5] >> 4 & 7))
+    at = 7 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
+    trailer = 4 if flags & 16 else 0
+    bound = 0
+    while at + 4 <= len(view):
+        size = int.from_bytes(view[at : at + 4], "little") & ~_LZ4_STORED
+        at += 4
+        if size == 0:
+            break
+        bound += largest
+        at += size + trailer
+    return bound
+
+
+def _zstd_bound(view: memoryview) -> int:
+    # Frames of blocks; a block unpacks to 128 KiB at most.
+    at = bound = 0
+    while at + 5 <= len(view):
+        magic = int.from_bytes(view[at : at + 4], "little")
+        if magic >> 4 == 0x184D2A5:  # a frame to be skipped
+            at += 8 + int.from_bytes(view[at + 4 : at + 8], "little")
+            continue
+        if magic != _ZSTD_MAGIC:
+            raise _corrupt("zstd", "it does not begin as a zstd frame does")
+        flags = view[at + 4]
+        single = flags >> 5 & 1
+        size_bytes = (1 if single else 0, 2, 4, 8)[flags >> 6]
+        at += 5 + (1 - single) + (0, 1, 2, 4)[flags & 3] + size_bytes
+        last = 0
+        while not last and at + 3 <= len(view):
+            block = int.from_bytes(view[at : at + 3], "little")
+            last = block & 1
+            at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)
+            bound += _ZSTD_BLOCK
+        at += 4 if flags & 4 else 0
+    return bound
+
+
+def _with_right_checksum(data: Buffer) -> Buffer:
+    # Kafka 0.8 and 0.9 took the checksum of an lz4 header over the magic number as well.
+    view = memoryview(data)
+    if len(view) < 7 or bytes(view[:4]) != _LZ4_MAGIC:
+        return data
+    end = 6 + (8 if view[4] & 8 else 0) + (4 if view[4] & 1 else 0)
+    right = _xxh32_byte(bytes(view[4:end]))
+    if len(view) <= end or view[end] == right or view[end] != _xxh32_byte(bytes(view[:end])):
+        return data
+    return b"".join((view[:end], bytes([right]), view[end + 1 :]))
+
+
+def _xxh32_byte(data: bytes) -> int:
+    # The second byte of xxHash32 (seed 0), for the few bytes of an lz4 header.
+    prime1, prime2, prime3, prime4, prime5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
+    mask = 0xFFFFFFFF
+    at = 0
+    total = prime5
+    if len(data) >= 16:
+        lanes = [(prime1 + prime2) & mask, prime2, 0, -prime1 & mask]
+        while at + 16 <= len(data):
+            for lane in range(4):
+                word = int.from_bytes(data[at + 4 * lane : at + 4 * lane + 4], "little")
+                lanes[lane] = _rotate(lanes[lane] + word * prime2, 13) * prime1 & mask
+            at += 16
+        total = sum(_rotate(value, turn) for value, turn in zip(lanes, (1, 7, 12, 18), strict=True))
+    total = (total + len(data)) & mask
+    while at + 4 <= len(data):
+        total = _rotate(total + int.from_bytes(data[at : at + 4], "little") * prime3, 17) * prime4 & mask
+        at += 4
+    for byte in data[at:]:
+        total = _rotate(total + byte * prime5, 11) * prime1 & mask
+    total = (total ^ total >> 15) * prime2 & mask
+    total = (total ^ total >> 13) * prime3 & mask
+    total ^= total >> 16
+    return total >> 8 & 0xFF
+
+
+def _rotate(value: int, bits: int) -> int:
+    value &= 0xFFFFFFFF
+    return (value << bits | value >> (32 - bits)) & 0xFFFFFFFF
