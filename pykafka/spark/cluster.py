@@ -46,10 +46,13 @@ class OffsetReader:
         missing += sorted(str(tp) for tp in subscription.partitions - found)
         if missing:
             raise OptionError(
-                f"{subscription}: {', '.join(missing)} does not exist on {self._options.client.hosts}; create it, or correct the name"
+                f"{subscription}: {', '.join(missing)} does not exist on {self._options.client.hosts}; create it, or "
+                "correct the name"
             )
         if not found:
-            raise OptionError(f"{subscription} matches no topic on {self._options.client.hosts}; create one, or correct the pattern")
+            raise OptionError(
+                f"{subscription} matches no topic on {self._options.client.hosts}; create one, or correct the pattern"
+            )
         return found
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:

@@ -25,8 +25,10 @@ class LossReporter:
         """
         if self._fail:
             raise DataLossError(
-                f"{sentence}. Records may have been missed: they were aged out by the topic's retention, or the topic was deleted "
-                "or made anew. To go on with what is there and a warning, set the option failOnDataLoss to false"
+                f"{sentence}. Records may have been missed: they were aged out by the topic's retention, or the "
+                "topic was "
+                "deleted or made anew. To go on with what is there and a warning, set the option failOnDataLoss to "
+                "false"
             )
         warn(f"{sentence}. Going on with what is there, as failOnDataLoss is false")
 

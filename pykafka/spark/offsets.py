@@ -90,8 +90,8 @@ def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
         }
     except (AttributeError, TypeError, ValueError) as error:
         raise OptionError(
-            f"the checkpoint holds the offset {offsets!r}, which is not of the shape {EXAMPLE}; it was written by another "
-            "source, so give this query a checkpointLocation of its own"
+            f"the checkpoint holds the offset {offsets!r}, which is not of the shape {EXAMPLE}; it was written by "
+            "another source, so give this query a checkpointLocation of its own"
         ) from error
 
 
@@ -110,7 +110,9 @@ def parse_offsets(text: str, option: str) -> Offsets:
             if not partition.isdecimal():
                 raise _malformed(option, text, EXAMPLE, f"partition {partition!r} of {topic!r} is not a number")
             if isinstance(offset, bool) or not isinstance(offset, int) or not EARLIEST <= offset <= MAX_OFFSET:
-                raise _malformed(option, text, EXAMPLE, f"{offset!r} of {topic}-{partition} is neither an offset nor -1 nor -2")
+                raise _malformed(
+                    option, text, EXAMPLE, f"{offset!r} of {topic}-{partition} is neither an offset nor -1 nor -2"
+                )
             offsets[TopicPartition(topic, int(partition))] = offset
     if not offsets:
         raise _malformed(option, text, EXAMPLE, "it names no partition")
@@ -166,7 +168,9 @@ def resolve(position: Position, bounds: Mapping[TopicPartition, Bounds], option:
         missing, extra = _names(set(bounds) - set(position)), _names(set(position) - set(bounds))
         raise OptionError(
             f"option {option!r} must name exactly the partitions that are read (-1 for latest, -2 for earliest): "
-            + " and ".join(filter(None, [missing and f"it lacks {missing}", extra and f"{extra} is not read or does not exist"]))
+            + " and ".join(
+                filter(None, [missing and f"it lacks {missing}", extra and f"{extra} is not read or does not exist"])
+            )
         )
     special: dict[int, Callable[[Bounds], int]] = {EARLIEST: lambda b: b.earliest, LATEST: lambda b: b.latest}
     return {tp: special[at](bounds[tp]) if (at := position[tp]) in special else at for tp in bounds}
@@ -177,7 +181,9 @@ def is_pinned(position: Position) -> bool:
     return position == EARLIEST if isinstance(position, int) else LATEST not in position.values()
 
 
-def clamp_start(start: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds], report: ReportLoss) -> Offsets:
+def clamp_start(
+    start: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds], report: ReportLoss
+) -> Offsets:
     """Return start offsets within what the brokers have; report those that were not.
 
     :param start: offsets asked for, each of a partition in `bounds`
@@ -195,7 +201,9 @@ def clamp_start(start: Mapping[TopicPartition, int], bounds: Mapping[TopicPartit
     return found
 
 
-def clamp_end(end: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds], report: ReportLoss) -> Offsets:
+def clamp_end(
+    end: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds], report: ReportLoss
+) -> Offsets:
     """Return end offsets that the brokers have reached; report those that they have not.
 
     :param end: offsets asked for, each of a partition in `bounds`
@@ -211,11 +219,13 @@ def clamp_end(end: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition,
     return found
 
 
-def advance(start: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds], report: ReportLoss) -> Offsets:
+def advance(
+    start: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds], report: ReportLoss
+) -> Offsets:
     """Return the ends that a micro-batch may reach: all that the brokers have now.
 
-    A partition that is new since `start` is in the answer; one that is gone is not. A partition that ends before `start`
-    was made anew or truncated; where that is only reported, it is read on from its present end.
+    A partition that is new since `start` is in the answer; one that is gone is not. A partition that ends before
+    `start` was made anew or truncated; where that is only reported, it is read on from its present end.
 
     :param start: offsets that the last micro-batch ended at
     :param bounds: what the brokers have now
@@ -239,9 +249,12 @@ def report_gone(start: Collection[TopicPartition], now: Collection[TopicPartitio
 
 
 def limit_rows(
-    start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], earliest: Mapping[TopicPartition, int], limit: int
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    earliest: Mapping[TopicPartition, int],
+    limit: int,
 ) -> Offsets:
-    """Return ends so that about `limit` offsets lie between start and end, shared in proportion to what each partition has.
+    """Return ends so that about `limit` offsets lie between start and end, in proportion to what each partition has.
 
     Shares are rounded down, but a share below one offset is one, so that a small partition is not starved by large ones
     (the rounding of Spark's Kafka connector; a batch may exceed the limit by one a partition at most).
@@ -265,7 +278,10 @@ def limit_rows(
 
 
 def plan_ranges(
-    start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], earliest: Mapping[TopicPartition, int], report: ReportLoss
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    earliest: Mapping[TopicPartition, int],
+    report: ReportLoss,
 ) -> list[OffsetRange]:
     """Return the ranges between two offsets, in the order of topics and partition numbers, without empty ones.
 

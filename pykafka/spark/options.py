@@ -1,8 +1,8 @@
 """The options of `format("pykafka")`: one table of their names, what they mean and where they are valid.
 
-Names, defaults and conditions are those of Spark's own Kafka connector ("Structured Streaming + Kafka Integration Guide"),
-so that a job changes its format and nothing else. Spark hands option names over in lower case; errors name them as the
-guide writes them.
+Names, defaults and conditions are those of Spark's own Kafka connector ("Structured Streaming + Kafka Integration
+Guide"), so that a job changes its format and nothing else. Spark hands option names over in lower case; errors name
+them as the guide writes them.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ def _topic(text: str, name: str) -> str:
     topic = text.strip()
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) or topic in (".", ".."):
         raise OptionError(
-            f"option {name!r} has {topic!r}, which cannot be a topic: names are 1 to 249 letters, digits, dots, dashes and underscores"
+            f"option {name!r} has {topic!r}, which cannot be a topic: names are 1 to 249 letters, digits, dots, "
+            "dashes and "
+            "underscores"
         )
     return topic
 
@@ -125,7 +127,9 @@ def _position(text: str, name: str) -> Position:
     if word in ("earliest", "latest"):
         return EARLIEST if word == "earliest" else LATEST
     if not word.startswith("{"):
-        raise OptionError(f"option {name!r} must be 'earliest', 'latest' or JSON like {{\"topicA\":{{\"0\":23}}}}, not {text!r}")
+        raise OptionError(
+            f"option {name!r} must be 'earliest', 'latest' or JSON like {{\"topicA\":{{\"0\":23}}}}, not {text!r}"
+        )
     return parse_offsets(text, name)
 
 
@@ -182,14 +186,21 @@ _REFUSED = {
     "path": 'topics are no files; call load() and save() without a path and name topics by "subscribe" or "topic"',
 }
 
-#: Options of Spark's connector that are not here, by their names in lower case.
-_NOT_HERE = {
-    name.lower()
-    for name in (
-        "startingTimestamp startingOffsetsByTimestamp startingOffsetsByTimestampStrategy endingTimestamp endingOffsetsByTimestamp "
-        "minOffsetsPerTrigger maxTriggerDelay minPartitions maxRecordsPerPartition groupIdPrefix kafka.group.id kafka.isolation.level"
-    ).split()
-}
+#: Options of Spark's connector that are not here.
+_NOT_HERE = (
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "groupIdPrefix",
+    "kafka.group.id",
+    "kafka.isolation.level",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,18 +365,27 @@ def _unknown(key: str, mode: Mode) -> OptionError:
     lowered = key.lower()
     if lowered in _REFUSED:
         return OptionError(f"option {key!r} is refused: {_REFUSED[lowered]}")
-    if lowered in _NOT_HERE:
-        return OptionError(f"option {key!r} of Spark's Kafka connector is not supported by format('pykafka'); remove it")
+    name = next((name for name in _NOT_HERE if name.lower() == lowered), None)
+    if name is not None:
+        return OptionError(
+            f"option {name!r} of Spark's Kafka connector is not supported by format('pykafka'); remove it"
+        )
     valid = {option.name.lower(): option.name for option in OPTIONS if mode & option.valid}
     close = difflib.get_close_matches(lowered, valid, n=1)
-    hint = f"did you mean {valid[close[0]]!r}?" if close else f"those of {mode.describe()} are {', '.join(sorted(valid.values()))}"
+    hint = (
+        f"did you mean {valid[close[0]]!r}?"
+        if close
+        else f"those of {mode.describe()} are {', '.join(sorted(valid.values()))}"
+    )
     return OptionError(f"option {key!r} is not known to format('pykafka'); {hint}")
 
 
 def _client(values: Mapping[str, Any]) -> ClientOptions:
     hosts = values["kafka.bootstrap.servers"]
     if hosts is None:
-        raise OptionError("option 'kafka.bootstrap.servers' is missing: give the brokers' addresses, like 'host1:9092,host2:9092'")
+        raise OptionError(
+            "option 'kafka.bootstrap.servers' is missing: give the brokers' addresses, like 'host1:9092,host2:9092'"
+        )
     hosts = ",".join(part.strip() for part in hosts.split(","))
     for part in hosts.split(","):
         if not re.fullmatch(r"(\[[^\]]+\]|[^:\s]+):\d{1,5}", part):
@@ -390,5 +410,7 @@ def _check_batch_positions(starting: Position, ending: Position) -> None:
             wrong = [tp for tp, offset in position.items() if offset == forbidden]
             if wrong:
                 raise OptionError(
-                    f"option {name!r} has {forbidden} ({word}) for {wrong[0]}, which cannot be in a batch read: give an offset"
+                    f"option {name!r} has {forbidden} ({word}) for {wrong[0]}, which cannot be in a batch read: give "
+                    "an "
+                    "offset"
                 )

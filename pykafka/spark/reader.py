@@ -1,7 +1,7 @@
 """What a task of the source does: fetch a range of one partition and hand it over as Arrow columns.
 
-The offset behind an answer stands in the headers of its batches, so the next request is on its way before the records of
-this one are checked, decompressed and decoded.
+The offset behind an answer stands in the headers of its batches, so the next request is on its way before the records
+of this one are checked, decompressed and decoded.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class RangeReader:
     :param columns: names, in the order of the schema
     """
 
-    def __init__(self, client: KafkaClient, wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...]) -> None:
+    def __init__(
+        self, client: KafkaClient, wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...]
+    ) -> None:
         self._cluster = client.cluster
         self._handler = client.cluster.handler
         self._tp, self._position, self._end = wanted
@@ -132,12 +134,18 @@ class RangeReader:
         return found
 
     def _context(self) -> dict[str, Any]:
-        return {"broker": self._broker.address, "topic": self._tp.topic, "partition": self._tp.partition, "api": "Fetch"}
+        return {
+            "broker": self._broker.address,
+            "topic": self._tp.topic,
+            "partition": self._tp.partition,
+            "api": "Fetch",
+        }
 
     def _timed_out(self, why: str) -> PollTimeoutError:
         return PollTimeoutError(
-            f"no record of offsets {self._position} to {self._end - 1} came within {self._options.poll_timeout_ms} ms: {why}. Check "
-            "that the partition's leader is up and reached from the executors, or raise kafkaConsumer.pollTimeoutMs",
+            f"no record of offsets {self._position} to {self._end - 1} came within {self._options.poll_timeout_ms} ms: "
+            f"{why}. Check that the partition's leader is up and reached from the executors, or raise "
+            "kafkaConsumer.pollTimeoutMs",
             topic=self._tp.topic,
             partition=self._tp.partition,
         )
@@ -152,10 +160,16 @@ class RangeReader:
             now = self._handler.now()
             self._unknown_since = now if self._unknown_since is None else self._unknown_since
             if now - self._unknown_since > UNKNOWN_FOR_S:
-                self._report(f"{self._tp} does not exist any more; offsets {self._position} to {self._end - 1} were to be read")
+                self._report(
+                    f"{self._tp} does not exist any more; offsets {self._position} to {self._end - 1} were to be read"
+                )
                 self._position = self._end
                 return
-        elif isinstance(error, ProtocolClientError) and not error.retriable and not isinstance(error, OffsetOutOfRangeError):
+        elif (
+            isinstance(error, ProtocolClientError)
+            and not error.retriable
+            and not isinstance(error, OffsetOutOfRangeError)
+        ):
             raise error
         if self._handler.now() > self._deadline:
             raise self._timed_out(str(error)) from error
@@ -176,7 +190,9 @@ class RangeReader:
         latest = self._cluster.list_offsets({key: LATEST})[key].offset
         if earliest <= self._position <= latest:
             return False
-        lost = f"{self._tp} was to be read from offset {self._position} to {self._end - 1}, but it has {earliest} to {latest - 1} now"
-        self._report(lost)
+        self._report(
+            f"{self._tp} was to be read from offset {self._position} to {self._end - 1}, but it has {earliest} to "
+            f"{latest - 1} now"
+        )
         self._position = min(earliest, self._end) if self._position < earliest else self._end
         return True

@@ -17,7 +17,7 @@ cdef class BytesColumn:
     cdef Py_ssize_t _first
     cdef bint _with_nulls
 
-    @cython.locals(start=int)
+    @cython.locals(start=int, found=bytes, base="const char*")
     cpdef bytes get(self, Py_ssize_t row)
 
 

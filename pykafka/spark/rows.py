@@ -1,7 +1,7 @@
 """Rows of Arrow batches to record batches of Kafka: which partition a row goes to, and its bytes into that one's batch.
 
-Compiled where there is a compiler (the .pxd beside it): one call per Arrow batch and topic, and no Python object per row
-but its key and value.
+Compiled where there is a compiler (the .pxd beside it): one call per Arrow batch and topic, and no Python object per
+row but its key and value.
 """
 
 from __future__ import annotations
@@ -84,13 +84,14 @@ class BytesColumn:
         row += self._first
         if self._with_nulls and not self._valid[row >> 3] >> (row & 7) & 1:
             return None
+        found: bytes
         start = self._offsets[row]
         if cython.compiled:
-            return PyBytes_FromStringAndSize(
-                cython.cast("const char*", cython.address(self._data[0])) + start, self._offsets[row + 1] - start
-            )
+            base = cython.cast("const char*", cython.address(self._data[0]))
+            found = PyBytes_FromStringAndSize(base + start, self._offsets[row + 1] - start)
         else:
-            return bytes(self._data[start : self._offsets[row + 1]])
+            found = bytes(self._data[start : self._offsets[row + 1]])
+        return found
 
 
 class TopicBatches:
@@ -178,8 +179,9 @@ class TopicBatches:
     def _open(self, partition: int, size: int) -> RecordBatchBuilder:
         if size + 61 > self._max_bytes:
             raise SinkError(
-                f"a row takes {size} bytes, more than the {self._max_bytes} of option 'kafka.max.request.size'; raise it, and "
-                "max.message.bytes of the topic with it",
+                f"a row takes {size} bytes, more than the {self._max_bytes} of option 'kafka.max.request.size'; "
+                "raise it, "
+                "and max.message.bytes of the topic with it",
                 topic=self.topic,
                 partition=partition,
             )
@@ -189,7 +191,7 @@ class TopicBatches:
     def _checked(self, partition: int) -> int:
         if not 0 <= partition < self._partitions:
             raise SinkError(
-                f"the column 'partition' has {partition}, but the topic has the partitions 0 to {self._partitions - 1}; "
+                f"the column 'partition' has {partition}, but the topic has partitions 0 to {self._partitions - 1}; "
                 "correct it, or make it null to have the partition chosen by the key",
                 topic=self.topic,
             )

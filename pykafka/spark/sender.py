@@ -1,4 +1,4 @@
-"""Record batches on their way to the brokers: several requests in flight, retried until acknowledged by all replicas."""
+"""Record batches on their way to the brokers: several requests in flight, tried again until all replicas have them."""
 
 from __future__ import annotations
 
@@ -214,7 +214,9 @@ class BatchSender:
             self._put_back(request.batches, error.with_context(broker=request.broker.address))
             return
         codes = {
-            TopicPartition(topic.name, part.index): part.error_code for topic in answer.responses for part in topic.partitions
+            TopicPartition(topic.name, part.index): part.error_code
+            for topic in answer.responses
+            for part in topic.partitions
         }
         for batch in request.batches:
             code = codes.get(batch.tp, -1)
@@ -222,7 +224,10 @@ class BatchSender:
                 self._queued_bytes -= batch.builder.size
                 self.acknowledged[batch.tp.topic] += batch.builder.count
             else:
-                self._put_back([batch], error_for(code, broker=request.broker.address, topic=batch.tp.topic, partition=batch.tp.partition))
+                self._put_back(
+                    [batch],
+                    error_for(code, broker=request.broker.address, topic=batch.tp.topic, partition=batch.tp.partition),
+                )
 
     def _put_back(self, batches: list[Batch], error: KafkaException) -> None:
         for batch in batches:
@@ -239,9 +244,14 @@ class BatchSender:
             waiting = sum(other.builder.count for lane in self._lanes.values() for other in lane.waiting)
             raise SinkError(
                 f"{batch.builder.count} rows were not acknowledged"
-                + ("" if not retriable else f" within {self._options.delivery_timeout_ms} ms (kafka.delivery.timeout.ms)")
-                + f": {error}. Of this task's rows {sum(self.acknowledged.values())} are written and {waiting} waited; when Spark "
-                "tries the task again, it writes all of them",
+                + (
+                    ""
+                    if not retriable
+                    else f" within {self._options.delivery_timeout_ms} ms (kafka.delivery.timeout.ms)"
+                )
+                + f": {error}. Of this task's rows {sum(self.acknowledged.values())} are written and {waiting} "
+                "waited; when "
+                "Spark tries the task again, it writes all of them",
                 topic=batch.tp.topic,
                 partition=batch.tp.partition,
             ) from error

@@ -8,7 +8,7 @@ from pykafka.client import KafkaClient
 from pykafka.handlers import ThreadingHandler
 from pykafka.spark.options import ClientOptions
 
-# A worker is forked from a daemon that never uses a client; should anybody fork later, the child must not share sockets.
+# A worker is forked from a daemon that never uses a client; should anybody fork later, the child must not share them.
 _clients: dict[tuple[int, ClientOptions], KafkaClient] = {}
 handler = ThreadingHandler()
 _lock = handler.Lock()
@@ -23,7 +23,12 @@ def client_for(options: ClientOptions) -> KafkaClient:
     with _lock:
         client = _clients.get(key)
         if client is None:
-            client = KafkaClient(hosts=options.hosts, socket_timeout_ms=options.timeout_ms, exclude_internal_topics=False, handler=handler)
+            client = KafkaClient(
+                hosts=options.hosts,
+                socket_timeout_ms=options.timeout_ms,
+                exclude_internal_topics=False,
+                handler=handler,
+            )
             _clients[key] = client
     return client
 

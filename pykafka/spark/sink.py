@@ -1,3 +1,4 @@
+# ruff: noqa: N803 - the names of methods and arguments are Spark's
 """The writers of batches and streams: rows to topics."""
 
 from __future__ import annotations
@@ -55,14 +56,15 @@ def check_schema(schema: StructType, options: WriteOptions) -> frozenset[str]:
     kinds = {item.name: item.dataType.simpleString() for item in schema.fields}
     if "value" not in kinds:
         raise SinkError(
-            f"the DataFrame has no column 'value' (it has {', '.join(map(repr, kinds)) or 'none'}): name what to write so, as in "
-            "df.selectExpr('to_json(struct(*)) AS value')"
+            f"the DataFrame has no column 'value' (it has {', '.join(map(repr, kinds)) or 'none'}): name what to "
+            "write so, "
+            "as in df.selectExpr('to_json(struct(*)) AS value')"
         )
     if options.topic is None and "topic" not in kinds:
         raise SinkError("neither the option 'topic' nor a column 'topic' says where to write: give one of them")
     found = set()
     for name, allowed in SINK_COLUMNS.items():
-        if name == "topic" and options.topic is not None or name not in kinds:
+        if (name == "topic" and options.topic is not None) or name not in kinds:
             continue
         # Whether an array or a field may be null makes no difference here, and simpleString() does not tell.
         if kinds[name] not in allowed:
@@ -113,7 +115,8 @@ class KafkaBatchWriter(_Writer, DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Warn of rows that stay written though the job failed: Kafka takes nothing back."""
-        warn(f"the write failed; rows that are in Kafka all the same, besides those of failed tasks: {_tell(_total(messages))}")
+        kept = _tell(_total(messages))
+        warn(f"the write failed; rows that are in Kafka all the same, besides those of failed tasks: {kept}")
 
 
 class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):
@@ -130,6 +133,6 @@ class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Warn of rows that stay written though the micro-batch failed and is written again."""
         warn(
-            f"micro-batch {batchId} failed and will be written again; rows that are in Kafka already, besides those of failed "
-            f"tasks: {_tell(_total(messages))}"
+            f"micro-batch {batchId} failed and will be written again; rows that are in Kafka already, besides those of "
+            f"failed tasks: {_tell(_total(messages))}"
         )

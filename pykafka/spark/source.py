@@ -1,3 +1,4 @@
+# ruff: noqa: N802 - the names of methods and arguments are Spark's
 """The data source that PySpark knows as `format("pykafka")`, and its batch reader."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: N802 - the names of methods and arguments are Spark's
 """The reader of a stream, which lives on the driver as long as its query."""
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self._target is not None:
                 bounds = {tp: Bounds(at.earliest, self._target[tp]) for tp, at in bounds.items() if tp in self._target}
             self._seen = {tp: at.latest for tp, at in bounds.items()}
-            self._initial = to_json(clamp_start(resolve(self._options.starting, bounds, "startingOffsets"), bounds, self._report))
+            self._initial = to_json(
+                clamp_start(resolve(self._options.starting, bounds, "startingOffsets"), bounds, self._report)
+            )
             # Spark writes no start of a query down, only ends of micro-batches. `latest` would be another place after a
             # crash in the first of them; so that one ends where it starts, which is written down then.
             self._hold_start = not is_pinned(self._options.starting)
@@ -96,7 +99,9 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadMaxRows):
             end = limit_rows(begin, end, self._offsets.earliest([tp for tp in end if tp not in begin]), limit.max_rows)
         elif not isinstance(limit, ReadAllAvailable):
-            raise OptionError(f"Spark asks for a micro-batch of {limit}; topics can be read by number of records, or all")
+            raise OptionError(
+                f"Spark asks for a micro-batch of {limit}; topics can be read by number of records, or all"
+            )
         return to_json(end)
 
     def reportLatestOffset(self) -> JsonOffsets | None:

@@ -90,7 +90,9 @@ class RowWriter:
             return
         column = batch.column("topic")
         if column.null_count:
-            raise SinkError("a row has a null in the column 'topic': fill it, or name one topic for all rows by the option 'topic'")
+            raise SinkError(
+                "a row has a null in the column 'topic': fill it, or name one topic for all rows by the option 'topic'"
+            )
         encoded = column.dictionary_encode()
         names = encoded.dictionary.to_pylist()
         if len(names) == 1:
@@ -118,7 +120,8 @@ class RowWriter:
                 metadata = cluster.wait_for_topic(topic)
             except UnknownTopicOrPartition as error:
                 raise SinkError(
-                    f"the topic {topic!r} does not exist on {self._options.client.hosts} and was not created; create it, or "
+                    f"the topic {topic!r} does not exist on {self._options.client.hosts} and was not created; create "
+                    "it, or "
                     "correct the name",
                     topic=topic,
                 ) from error
@@ -128,7 +131,9 @@ class RowWriter:
 def _bytes_column(column: pa.Array) -> BytesColumn:
     import pyarrow as pa
 
-    if column.type != pa.binary():  # string as it stands; large ones where spark.sql.execution.arrow.useLargeVarTypes is set
+    if (
+        column.type != pa.binary()
+    ):  # string as it stands; large ones where spark.sql.execution.arrow.useLargeVarTypes is set
         column = column.cast(pa.binary())
     return BytesColumn(column.buffers(), column.offset)
 

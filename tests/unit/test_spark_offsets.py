@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,8 @@ from pykafka.spark.offsets import (
     LATEST,
     Bounds,
     OffsetRange,
+    Offsets,
+    Position,
     TopicPartition,
     advance,
     clamp_end,
@@ -36,18 +39,18 @@ offsets = st.dictionaries(partitions, st.integers(0, 2**63 - 1), min_size=1)
 
 
 @given(offsets)
-def test_json_round_trip(given_offsets):
+def test_json_round_trip(given_offsets: Offsets) -> None:
     shape = json.loads(json.dumps(to_json(given_offsets)))
     assert from_json(shape) == given_offsets
     assert parse_offsets(json.dumps(shape), "startingOffsets") == given_offsets
 
 
-def test_json_shape_is_the_jvm_connectors():
+def test_json_shape_is_the_jvm_connectors() -> None:
     assert to_json({B0: 1, A1: 23, A0: 5}) == {"a": {"0": 5, "1": 23}, "b": {"0": 1}}
 
 
 @pytest.mark.parametrize("foreign", [{"index": 3}, {"a": [1]}, {"a": {"x": 1}}, {"a": {"0": None}}])
-def test_foreign_checkpoint_is_named(foreign):
+def test_foreign_checkpoint_is_named(foreign: Any) -> None:
     with pytest.raises(OptionError, match="checkpointLocation"):
         from_json(foreign)
 
@@ -67,7 +70,7 @@ def test_foreign_checkpoint_is_named(foreign):
         ('{"a": {"0": 9223372036854775808}}', "is neither"),
     ],
 )
-def test_malformed_offsets_are_explained(text, why):
+def test_malformed_offsets_are_explained(text: str, why: str) -> None:
     with pytest.raises(OptionError, match=why) as caught:
         parse_offsets(text, "endingOffsets")
     assert "'endingOffsets'" in str(caught.value)
@@ -75,14 +78,20 @@ def test_malformed_offsets_are_explained(text, why):
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("x", "not JSON"), ("{}", "names no partition"), ('{"a": 1}', "no list"), ('{"a": [-1]}', "-1 of topic"), ('{"a": [true]}', "True")],
+    [
+        ("x", "not JSON"),
+        ("{}", "names no partition"),
+        ('{"a": 1}', "no list"),
+        ('{"a": [-1]}', "-1 of topic"),
+        ('{"a": [true]}', "True"),
+    ],
 )
-def test_malformed_assignments_are_explained(text, why):
+def test_malformed_assignments_are_explained(text: str, why: str) -> None:
     with pytest.raises(OptionError, match=why):
         parse_partitions(text, "assign")
 
 
-def test_assignment():
+def test_assignment() -> None:
     assert parse_partitions('{"a":[0,1],"b":[0]}', "assign") == {A0, A1, B0}
 
 
@@ -95,58 +104,66 @@ def test_assignment():
         ({A0: LATEST, A1: LATEST}, {A0: 100, A1: 0}),
     ],
 )
-def test_resolve(position, expected):
+def test_resolve(position: Position, expected: Any) -> None:
     assert resolve(position, BOUNDS, "startingOffsets") == expected
 
 
 @pytest.mark.parametrize(
-    ("position", "why"), [({A0: 1}, "it lacks a-1"), ({A0: 1, A1: 1, B0: 1}, "b-0 is not read"), ({B0: 1}, "lacks a-0, a-1 and b-0")]
+    ("position", "why"),
+    [({A0: 1}, "it lacks a-1"), ({A0: 1, A1: 1, B0: 1}, "b-0 is not read"), ({B0: 1}, "lacks a-0, a-1 and b-0")],
 )
-def test_resolve_wants_every_partition(position, why):
+def test_resolve_wants_every_partition(position: Position, why: str) -> None:
     with pytest.raises(OptionError, match=why):
         resolve(position, BOUNDS, "startingOffsets")
 
 
 @pytest.mark.parametrize(
-    ("position", "pinned"), [(EARLIEST, True), (LATEST, False), ({A0: 1, A1: EARLIEST}, True), ({A0: 1, A1: LATEST}, False)]
+    ("position", "pinned"),
+    [(EARLIEST, True), (LATEST, False), ({A0: 1, A1: EARLIEST}, True), ({A0: 1, A1: LATEST}, False)],
 )
-def test_is_pinned(position, pinned):
+def test_is_pinned(position: Position, pinned: bool) -> None:
     assert is_pinned(position) is pinned
 
 
 @pytest.mark.parametrize(
     ("start", "clamped", "why"),
-    [(5, 5, []), (100, 100, []), (4, 5, ["from offset 4, but its oldest record left is 5"]), (101, 100, ["ends at 100"])],
+    [
+        (5, 5, []),
+        (100, 100, []),
+        (4, 5, ["from offset 4, but its oldest record left is 5"]),
+        (101, 100, ["ends at 100"]),
+    ],
 )
-def test_clamp_start(start, clamped, why):
-    losses = []
+def test_clamp_start(start: int, clamped: int, why: list[str]) -> None:
+    losses: list[str] = []
     assert clamp_start({A0: start}, BOUNDS, losses.append) == {A0: clamped}
-    assert len(losses) == len(why) and all(part in loss for part, loss in zip(why, losses, strict=True))
+    assert len(losses) == len(why)
+    assert all(part in loss for part, loss in zip(why, losses, strict=True))
 
 
-def test_clamp_end():
-    losses = []
+def test_clamp_end() -> None:
+    losses: list[str] = []
     assert clamp_end({A0: 101, A1: 0}, BOUNDS, losses.append) == {A0: 100, A1: 0}
     assert losses == ["a-0 was to be read up to offset 101, but it ends at 100"]
 
 
-def test_advance_reports_gone_and_recreated_partitions():
-    losses = []
+def test_advance_reports_gone_and_recreated_partitions() -> None:
+    losses: list[str] = []
     assert advance({A0: 150, B0: 3}, BOUNDS, losses.append) == {A0: 100, A1: 0}
     assert len(losses) == 2
     assert "b-0 cannot be read any more" in losses[0]
     assert "read up to offset 150, but it ends at 100" in losses[1]
 
 
-def test_plan_ranges():
-    losses = []
+def test_plan_ranges() -> None:
+    losses: list[str] = []
     ranges = plan_ranges({A0: 5, B0: 7}, {A0: 9, A1: 4, B0: 7}, {A1: 2}, losses.append)
     assert ranges == [OffsetRange(A0, 5, 9), OffsetRange(A1, 2, 4)]
     assert losses == ["the new partition a-1 starts at offset 2 instead of 0: its first records are gone"]
 
 
-def test_plan_ranges_reports_what_ran_backwards():
-    losses = []
+def test_plan_ranges_reports_what_ran_backwards() -> None:
+    losses: list[str] = []
     assert plan_ranges({A0: 9, B0: 1}, {A0: 5}, {}, losses.append) == []
     assert len(losses) == 2
 
@@ -165,7 +182,7 @@ def test_plan_ranges_reports_what_ran_backwards():
         ([7], 3, [3]),
     ],
 )
-def test_limit_rows(sizes, limit, rows):
+def test_limit_rows(sizes: list[int], limit: int, rows: list[int]) -> None:
     tps = [TopicPartition("t", number) for number in range(len(sizes))]
     start = dict.fromkeys(tps, 10)
     end = {tp: 10 + size for tp, size in zip(tps, sizes, strict=True)}
@@ -173,14 +190,17 @@ def test_limit_rows(sizes, limit, rows):
     assert [limited[tp] - 10 for tp in tps] == rows
 
 
-def test_limit_rows_starts_new_partitions_at_their_earliest():
+def test_limit_rows_starts_new_partitions_at_their_earliest() -> None:
     assert limit_rows({A0: 10}, {A0: 20, A1: 110}, {A1: 100}, 4) == {A0: 12, A1: 102}
 
 
 @given(
-    st.dictionaries(partitions, st.tuples(st.integers(0, 2**40), st.integers(0, 2**40)), min_size=1, max_size=12), st.integers(1, 2**40)
+    st.dictionaries(partitions, st.tuples(st.integers(0, 2**40), st.integers(0, 2**40)), min_size=1, max_size=12),
+    st.integers(1, 2**40),
 )
-def test_limit_rows_always_advances_and_never_overshoots(sized, limit):
+def test_limit_rows_always_advances_and_never_overshoots(
+    sized: dict[TopicPartition, tuple[int, int]], limit: int
+) -> None:
     start = {tp: begin for tp, (begin, _) in sized.items()}
     end = {tp: begin + size for tp, (begin, size) in sized.items()}
     limited = limit_rows(start, end, {}, limit)
