@@ -1,11 +1,75 @@
-"""What all tests share: which implementation is loaded, the handlers, brokers, and a watch for leftovers."""
+"""What all tests share: which implementation is loaded, the handlers, the clusters, a watch for what is left over."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
 import pykafka
 from pykafka import _pure
+from pykafka.embedded import EmbeddedCluster
+from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+from tests.brokers import KafkaCluster
+from tests.leftovers import Belongings, left_since
+
+HANDLERS = {"threads": ThreadingHandler, "gevent": GEventHandler}
 
 
 def pytest_report_header() -> str:
     """Say which form of the compiled modules the run is about to test."""
     return f"pykafka {pykafka.__version__}: {_pure.describe()}"
+
+
+@pytest.fixture(params=list(HANDLERS))
+def handler(request: pytest.FixtureRequest) -> Handler:
+    """Give each handler in turn."""
+    return HANDLERS[request.param]()
+
+
+@pytest.fixture
+def embedded() -> Iterator[EmbeddedCluster]:
+    """Give a fresh embedded cluster of three brokers."""
+    with EmbeddedCluster(brokers=3) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaCluster]:
+    """Give the one real broker that the whole run shares: use topics of your own, and leave it up."""
+    with KafkaCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def kafka3() -> Iterator[KafkaCluster]:
+    """Give three real brokers that the whole run shares; whoever stops one starts it again."""
+    with KafkaCluster(brokers=3) as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def no_leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail when a test leaves a thread, a greenlet, a child process or a descriptor behind."""
+    before = Belongings()
+    yield
+    # A Spark session is shared by many tests, and opens sockets to its JVM whenever it likes.
+    if request.node.get_closest_marker("spark") is None:
+        # Brokers that a test has started again belong to the cluster that the whole run shares.
+        left = left_since(before, processes="kafka3" not in request.fixturenames)
+        assert not left, f"left behind: {'; '.join(left)}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts JVMs, so that it can be left out, and stop early and by name where there is no Java."""
+    for item in items:
+        if {"kafka", "kafka3"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("kafka")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Say at once, in one sentence, that there is no Java, where a test that was chosen needs one."""
+    needed = any(item.get_closest_marker("kafka") or item.get_closest_marker("spark") for item in session.items)
+    if needed and shutil.which("java") is None and not session.config.option.collectonly:
+        pytest.exit("there is no `java` here: install a JDK 17 (`make test-fast` runs what needs none)", returncode=1)

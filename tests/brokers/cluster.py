@@ -201,7 +201,9 @@ class KafkaCluster:
         try:
             for formatter in formatters:
                 if formatter.wait(START_TIMEOUT_S):
-                    raise BrokerSetupError(f"Kafka cannot format its log directory:\n{formatter.tail()}")
+                    raise BrokerSetupError(
+                        f"Kafka cannot format its log directory; its last words:\n{formatter.tail()}"
+                    )
         finally:
             for formatter in formatters:
                 formatter.kill()
@@ -219,7 +221,8 @@ class KafkaCluster:
     def _process(self, name: str, heap_mb: int, main: str, *arguments: str) -> JavaProcess:
         options = [*self._options(name), f"-Xmx{heap_mb}m", *(one for one in arguments if one.startswith("-XX"))]
         rest = [one for one in arguments if not one.startswith("-XX")]
-        return JavaProcess([*options, "-cp", f"{self._jars}/*", main, *rest], self.directory / f"{name}.out")
+        command = [*options, "-cp", f"{self._jars}/*", main, *rest]
+        return JavaProcess(command, self.directory / f"{name}.out", None if self._keep else self.directory)
 
     def _wait_for(self, brokers: list[int]) -> None:
         processes = [self._processes[number] for number in brokers]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tests.brokers.jars import BrokerSetupError, java
 
-# Reads until the pipe to its starter closes, however that ended, then kills the group of the JVM.
-_WATCHDOG = 'read -r _; kill -9 -- "-$1" 2>/dev/null'
+# Reads until the pipe to its starter closes, however that ended, then kills the group of the JVM and removes its data.
+_WATCHDOG = 'read -r _; kill -s KILL -- "-$1"; if [ -n "$2" ]; then sleep 0.2; rm -rf -- "$2"; fi'
 
 
 class JavaProcess:
@@ -24,11 +24,13 @@ class JavaProcess:
 
     :param arguments: what follows `java` on its command line
     :param log: where its output goes
+    :param doomed: a directory that the watchdog removes when the starter did not live to do it
     """
 
-    def __init__(self, arguments: Sequence[str], log: Path) -> None:
+    def __init__(self, arguments: Sequence[str], log: Path, doomed: Path | None = None) -> None:
         self.arguments = list(arguments)
         self.log = log
+        self.doomed = doomed
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
 
@@ -53,7 +55,7 @@ class JavaProcess:
             )
         try:
             self._watchdog = subprocess.Popen(
-                ["/bin/sh", "-c", _WATCHDOG, "pykafka-watchdog", str(self._process.pid)],
+                ["/bin/sh", "-c", _WATCHDOG, "pykafka-watchdog", str(self._process.pid), str(self.doomed or "")],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -1,0 +1,93 @@
+"""What a test may leave behind by mistake: threads, greenlets, child processes, descriptors."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import time
+import weakref
+from typing import Any
+
+_greenlets: weakref.WeakSet[Any] = weakref.WeakSet()
+_watching = False
+
+
+class Belongings:
+    """What this process has at one moment."""
+
+    def __init__(self) -> None:
+        _watch_greenlets()
+        self.threads = {thread.ident: thread.name for thread in threading.enumerate()}
+        # Those that are done and merely not collected are nobody's fault.
+        self.greenlets = {id(one): repr(one) for one in _greenlets if not one.dead}
+        self.children = _children()
+        self.descriptors = _descriptors()
+
+    def without(self, before: Belongings) -> list[str]:
+        """Name what there is now and was not there before."""
+        return [
+            *(f"thread {name}" for ident, name in self.threads.items() if ident not in before.threads),
+            *(f"greenlet {name}" for ident, name in self.greenlets.items() if ident not in before.greenlets),
+            *(f"process {command}" for pid, command in self.children.items() if pid not in before.children),
+            *(
+                f"descriptor {number} ({target})"
+                for number, target in self.descriptors.items()
+                if before.descriptors.get(number) != target
+            ),
+        ]
+
+
+def left_since(before: Belongings, patience_s: float = 3.0, processes: bool = True) -> list[str]:
+    """Name what is there since then, once what is about to go has had time to go.
+
+    :param patience_s: how long to wait for that (s)
+    :param processes: False: child processes and pipes to them may stay
+    """
+    deadline = time.monotonic() + patience_s
+    while left := [one for one in Belongings().without(before) if processes or not _of_processes(one)]:
+        if time.monotonic() > deadline:
+            return left
+        gc.collect()
+        # Greenlets that are about to end must get their turn, where there are any.
+        sys.modules["gevent"].sleep(0.02) if "gevent" in sys.modules else time.sleep(0.02)
+    return []
+
+
+def _of_processes(one: str) -> bool:
+    return one.startswith("process ") or "(pipe:" in one
+
+
+def _watch_greenlets() -> None:
+    global _watching
+    if not _watching and "gevent" in sys.modules:
+        _watching = True
+        sys.modules["gevent"].Greenlet.add_spawn_callback(_greenlets.add)
+
+
+def _children() -> dict[int, str]:
+    found = {}
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/children") as file:
+                numbers = file.read().split()
+            for number in numbers:
+                with open(f"/proc/{number}/cmdline", "rb") as file:
+                    found[int(number)] = file.read(200).replace(b"\0", b" ").decode(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+            continue
+    return found
+
+
+def _descriptors() -> dict[int, str]:
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{name}")
+        except FileNotFoundError:  # the one that listed the directory
+            continue
+        # A hub makes its own when it is first asked for, and keeps them as long as its thread lives.
+        if not target.startswith("anon_inode:[event"):
+            found[int(name)] = target
+    return found
