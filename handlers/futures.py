@@ -1,0 +1,90 @@
+"""ResponseFuture: the answer to a request that is on its way."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import KafkaException, ResponseTimeoutError
+
+if TYPE_CHECKING:
+    from pykafka.handlers.base import Handler
+
+
+class ResponseFuture:
+    """What somebody waits for and somebody else will set, once.
+
+    State: `response` and `error` are written before `_event` is set and never after; each callback is taken off its
+    queue by exactly one worker, so no lock is needed.
+
+    :param handler: supplies the event
+    """
+
+    __slots__ = ("__weakref__", "_callbacks", "_event", "_handler", "error", "response")
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._event = handler.Event()
+        self._callbacks: deque[Callable[[ResponseFuture], object]] = deque()
+        #: What was given to `set_response`.
+        self.response: Any = None
+        #: What was given to `set_error`.
+        self.error: BaseException | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the response or an error is there."""
+        return self._event.is_set()
+
+    def set_response(self, response: Any) -> None:
+        """Give the response; ignored where the future is done already."""
+        if not self._event.is_set():
+            self.response = response
+            self._complete()
+
+    def set_error(self, error: BaseException) -> None:
+        """Give the exception that `get` will raise; ignored where the future is done already."""
+        if not self._event.is_set():
+            self.error = error
+            self._complete()
+
+    def _complete(self) -> None:
+        self._event.set()
+        self._call_back()
+
+    def _call_back(self) -> None:
+        while True:
+            try:
+                fn = self._callbacks.popleft()
+            except IndexError:
+                return
+            try:
+                fn(self)
+            except Exception as error:  # noqa: BLE001 - it must not end the reader, on whom every other answer depends
+                self._handler.report(f"callback {fn!r}", error)
+
+    def add_done_callback(self, fn: Callable[[ResponseFuture], object]) -> None:
+        """Have `fn(future)` called when the future is done, by the worker that completes it; at once if it is already.
+
+        That worker is usually the connection's reader: `fn` must not wait for another answer. What it raises is logged.
+        """
+        self._callbacks.append(fn)
+        if self._event.is_set():
+            self._call_back()
+
+    def get(self, response_cls: Callable[..., Any] | None = None, timeout: float | None = None, **kwargs: Any) -> Any:
+        """Wait for the response and return it.
+
+        :param response_cls: what to make of the response: called with it and with `kwargs`; None returns it as it is
+        :param timeout: how long to wait (s); None until the request's own deadline
+        :raises ResponseTimeoutError: nothing came in time; the request itself goes on
+        """
+        if not self._event.wait(timeout):
+            raise ResponseTimeoutError(
+                f"no answer within {timeout:.3g} s; the broker may be overloaded, or the timeout too short"
+            )
+        error = self.error
+        if error is not None:
+            raise error.again() if isinstance(error, KafkaException) else error
+        return self.response if response_cls is None else response_cls(self.response, **kwargs)

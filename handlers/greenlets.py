@@ -1,0 +1,257 @@
+# ruff: noqa: N802  (Event(), Lock() and the rest bear the documented names of what they make)
+"""GEventHandler: PyKafka on gevent's greenlets, with nothing patched. gevent is imported when a handler is made."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from pykafka.handlers.base import (
+    Address,
+    EventType,
+    Handler,
+    LockType,
+    QueueType,
+    RLockType,
+    SemaphoreType,
+    Stream,
+    Worker,
+)
+from pykafka.handlers.native import NativeHandler
+from pykafka.handlers.streams import connect_stream
+from pykafka.handlers.threads import is_numeric, look_up
+from pykafka.handlers.tls import open_tls
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: How long one worker may keep the hub before `breathe` lets it turn (s).
+HELD_MAX_S = 0.001
+
+_numbers = itertools.count(1)
+
+
+class HubWaiter:
+    """Waits on gevent's hub for a descriptor.
+
+    :param fd: the descriptor
+    :param writing: for which direction
+    """
+
+    def __init__(self, fd: int, writing: bool) -> None:
+        self._fd = fd
+        self._events = 2 if writing else 1  # libev's EV_WRITE and EV_READ
+        self._hub: Any = None
+        self._watcher: Any = None
+
+    def wait(self, timeout: float) -> bool:
+        """Return whether the descriptor became ready (or broke) in time (s)."""
+        import gevent
+        from gevent.socket import wait
+
+        hub = gevent.get_hub()
+        if hub is not self._hub:  # the first wait, or a worker of another thread's hub
+            self.close()
+            self._hub = hub
+            self._watcher = hub.loop.io(self._fd, self._events)
+        try:
+            wait(self._watcher, max(timeout, 0.0), _TIMED_OUT)
+        except _TimedOut:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Free the watcher."""
+        watcher, self._watcher, self._hub = self._watcher, None, None
+        if watcher is not None:
+            watcher.close()
+
+
+class _TimedOut(Exception):
+    """Tells our own timeout from one that the application has set on the greenlet."""
+
+
+_TIMED_OUT = _TimedOut()
+
+
+class HubWatch:
+    """Keeps a hub turning while its greenlets work."""
+
+    def __init__(self) -> None:
+        import gevent
+
+        self._get_hub = gevent.get_hub
+        self._turned = 0.0
+
+    def breathe(self) -> None:
+        """Let the hub turn if it has not done so for HELD_MAX_S, as far as is known here."""
+        if time.monotonic() - self._turned < HELD_MAX_S:
+            return
+        # Not sleep(0): that runs other greenlets but looks at neither sockets nor timers for up to 5 ms.
+        hub = self._get_hub()
+        with hub.loop.timer(0.0) as timer:
+            hub.wait(timer)
+        self._turned = time.monotonic()
+
+    def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call `fn` in the hub's thread pool and wait for it on the hub."""
+        result: R = self._get_hub().threadpool.apply(fn, args, kwargs)
+        return result
+
+
+def native_beside_hub() -> Handler:
+    """Make a native handler whose workers' last words are logged on the present hub."""
+    import gevent
+
+    loop = gevent.get_hub().loop
+    return NativeHandler(lambda say: loop.run_callback_threadsafe(gevent.spawn, say))
+
+
+class GreenletWorker(Worker):
+    """A greenlet."""
+
+    def __init__(self, handler: Handler, run: Callable[[], object], name: str) -> None:
+        import gevent
+
+        super().__init__(name)
+        self._handler = handler
+        self._run = run
+        self._exit = gevent.GreenletExit
+        self._getcurrent = gevent.getcurrent
+        self._greenlet = gevent.Greenlet(self._main)
+        self._greenlet.name = name
+        self._greenlet.start()
+
+    def _main(self) -> None:
+        run = self._run
+        del self._run  # its arguments must not live as long as this object
+        try:
+            run()
+        except self._exit:
+            pass  # killed, which is not an error
+        except Exception as error:  # noqa: BLE001 - whatever a worker may raise
+            self.error = error
+            self._handler.report(f"worker {self.name}", error)
+        except BaseException as error:
+            # Ctrl-C hits whichever greenlet runs; gevent hands it on to the main one.
+            self.error = error
+            raise
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the greenlet has ended and return whether it has. As `Worker.join`."""
+        if self._greenlet is self._getcurrent():
+            raise RuntimeError("a worker cannot wait for itself")
+        self._greenlet.join(timeout)
+        return bool(self._greenlet.dead)
+
+    def is_alive(self) -> bool:
+        """Return whether the greenlet is still to run or running."""
+        return not self._greenlet.dead
+
+
+class GEventHandler(Handler):
+    """Runs workers in gevent's greenlets; needs no monkey patching and does none.
+
+    :raises ImportError: gevent is not installed
+    """
+
+    name = "gevent"
+    cooperative = True
+
+    def __init__(self) -> None:
+        try:
+            import gevent.event
+            import gevent.local
+            import gevent.lock
+            import gevent.queue
+            import gevent.socket
+            import gevent.thread
+        except ImportError as error:
+            raise ImportError("greenlets need gevent: install pykafka[gevent]", name="gevent") from error
+        super().__init__()
+        self._gevent = gevent
+        self._hub = HubWatch()
+        self._native: Handler | None = None
+
+    @property
+    def Socket(self) -> type[Any]:
+        """The class `gevent.socket.socket`."""
+        cls: type[Any] = self._gevent.socket.socket
+        return cls
+
+    def Event(self) -> EventType:
+        """Make a flag that is not set."""
+        event: EventType = self._gevent.event.Event()
+        return event
+
+    def Lock(self) -> LockType:
+        """Make a lock that is not re-entrant."""
+        lock: LockType = self._gevent.thread.allocate_lock()
+        return lock
+
+    def RLock(self) -> RLockType:
+        """Make a re-entrant lock."""
+        lock: RLockType = self._gevent.lock.RLock()
+        return lock
+
+    def Semaphore(self, value: int = 1) -> SemaphoreType:
+        """Make a semaphore. As `Handler.Semaphore`."""
+        semaphore: SemaphoreType = self._gevent.lock.Semaphore(value)
+        return semaphore
+
+    def Queue(self, maxsize: int = 0) -> QueueType[Any]:
+        """Make a queue. As `Handler.Queue`."""
+        made: QueueType[Any] = self._gevent.queue.JoinableQueue(maxsize if maxsize > 0 else None)
+        return made
+
+    def local(self) -> Any:
+        """Make an object whose attributes each greenlet has for itself."""
+        return self._gevent.local.local()
+
+    def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
+        """Start `target(*args, **kwargs)` in a greenlet. As `Handler.spawn`."""
+        return GreenletWorker(self, lambda: target(*args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
+
+    def sleep(self, seconds: float = 0.0) -> None:
+        """Let other greenlets run for at least this long (s)."""
+        self._gevent.sleep(seconds)
+
+    def breathe(self) -> None:
+        """Let the hub turn if it has been held for a millisecond. As `Handler.breathe`."""
+        self._hub.breathe()
+
+    def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call `fn` in the hub's thread pool. As `Handler.offload`."""
+        return self._hub.offload(fn, *args, **kwargs)
+
+    def resolve(self, host: str, port: int, timeout: float | None = None) -> list[Address]:
+        """Look a name up with gevent's resolver. As `Handler.resolve`."""
+        getaddrinfo = self._gevent.socket.getaddrinfo
+        if timeout is None or is_numeric(host):
+            return look_up(getaddrinfo, host, port)
+        late = TimeoutError(f"no name server answered for {host!r} within {timeout:.3g} s")
+        with self._gevent.Timeout(timeout, late):
+            return look_up(getaddrinfo, host, port)
+
+    def connect(self, address: Address, timeout: float, source_address: tuple[str, int] | None = None) -> Stream:
+        """Connect to an address over TCP. As `Handler.connect`."""
+        return connect_stream(address, timeout, source_address, HubWaiter)
+
+    def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
+        """Speak TLS over a connected stream. As `Handler.wrap_tls`."""
+        return open_tls(self, stream, context, server_hostname, timeout)
+
+    @property
+    def native(self) -> Handler:
+        """A handler over unpatched OS threads. As `Handler.native`."""
+        if self._native is None:
+            self._native = native_beside_hub()
+        return self._native
+
+    def kazoo(self) -> Any:
+        """Make kazoo's handler for gevent."""
+        from kazoo.handlers.gevent import SequentialGeventHandler
+
+        return SequentialGeventHandler()

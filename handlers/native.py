@@ -1,0 +1,363 @@
+# ruff: noqa: N802  (Event(), Lock() and the rest bear the documented names of what they make)
+"""NativeHandler: OS threads and what they meet at, whatever gevent.monkey has done to the process.
+
+The standard library's Event, Semaphore and Queue look their locks up in modules that gevent.monkey patches, at the
+moment when somebody waits; so they are built anew here, on the one primitive that cannot be exchanged: the
+interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import time
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from pykafka.handlers.base import (
+    Address,
+    EventType,
+    Handler,
+    LockType,
+    QueueType,
+    RLockType,
+    SemaphoreType,
+    Stream,
+    Worker,
+    log,
+)
+from pykafka.handlers.patching import original
+from pykafka.handlers.streams import PollWaiter, connect_stream
+from pykafka.handlers.threads import is_numeric, look_up, resolve_aside
+from pykafka.handlers.tls import open_tls
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_numbers = itertools.count(1)
+
+
+def _allocate_lock() -> LockType:
+    lock: LockType = original("_thread", "allocate_lock")()
+    return lock
+
+
+class _Condition:
+    """A place to wait, under a lock that is let go meanwhile.
+
+    :param lock: held by the caller of every method
+    """
+
+    def __init__(self, lock: LockType) -> None:
+        self._lock = lock
+        self._waiting: deque[LockType] = deque()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Return whether somebody called `notify` for this worker in time (s)."""
+        gate = _allocate_lock()
+        gate.acquire()
+        self._waiting.append(gate)
+        self._lock.release()
+        woken = False
+        try:
+            woken = gate.acquire(timeout=-1 if timeout is None else max(timeout, 0.0))
+        finally:
+            self._lock.acquire()
+            if not woken and gate in self._waiting:
+                self._waiting.remove(gate)
+        return woken
+
+    def wait_until(self, ready: Callable[[], bool], timeout: float | None) -> bool:
+        """Wait until `ready()`, which is called under the lock, and return whether it was in time (s)."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not ready():
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            self.wait(left)
+        return True
+
+    def notify(self) -> None:
+        """Wake who has waited longest."""
+        if self._waiting:
+            self._waiting.popleft().release()
+
+    def notify_all(self) -> None:
+        """Wake everybody."""
+        while self._waiting:
+            self._waiting.popleft().release()
+
+
+class NativeEvent:
+    """A flag on native locks. As `EventType`."""
+
+    def __init__(self) -> None:
+        self._lock = _allocate_lock()
+        self._changed = _Condition(self._lock)
+        self._flag = False
+
+    def is_set(self) -> bool:
+        """Return whether the flag is set."""
+        return self._flag
+
+    def set(self) -> None:
+        """Set the flag and wake everybody who waits for it."""
+        with self._lock:
+            self._flag = True
+            self._changed.notify_all()
+
+    def clear(self) -> None:
+        """Take the flag back."""
+        with self._lock:
+            self._flag = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the flag and return whether it was set in time (s)."""
+        with self._lock:
+            # Woken is woken, even if somebody has cleared the flag since.
+            return self._flag or self._changed.wait(timeout)
+
+
+class NativeSemaphore:
+    """A counter on native locks. As `SemaphoreType`."""
+
+    def __init__(self, value: int) -> None:
+        if value < 0:
+            raise ValueError("a semaphore begins at zero or above")
+        self._lock = _allocate_lock()
+        self._freed = _Condition(self._lock)
+        self._value = value
+
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        """Take one, waiting where there is none, and return whether that succeeded in time (s)."""
+        with self._lock:
+            if not self._freed.wait_until(lambda: self._value > 0, timeout if blocking else 0.0):
+                return False
+            self._value -= 1
+            return True
+
+    def release(self) -> None:
+        """Give one back."""
+        with self._lock:
+            self._value += 1
+            self._freed.notify()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class NativeQueue:
+    """A queue on native locks. As `QueueType`."""
+
+    def __init__(self, maxsize: int) -> None:
+        self._maxsize = maxsize
+        self._items: deque[Any] = deque()
+        self._unfinished = 0
+        self._lock = _allocate_lock()
+        self._filled = _Condition(self._lock)
+        self._emptied = _Condition(self._lock)
+        self._finished = _Condition(self._lock)
+
+    def qsize(self) -> int:
+        """Return how many items are in it."""
+        return len(self._items)
+
+    def empty(self) -> bool:
+        """Return whether nothing is in it."""
+        return not self._items
+
+    def full(self) -> bool:
+        """Return whether a `put` would have to wait."""
+        return 0 < self._maxsize <= len(self._items)
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Append an item, waiting for room.
+
+        :param timeout: how long (s)
+        :raises queue.Full: no room in time
+        """
+        with self._lock:
+            if not self._emptied.wait_until(lambda: not self.full(), timeout if block else 0.0):
+                raise queue.Full
+            self._items.append(item)
+            self._unfinished += 1
+            self._filled.notify()
+
+    def put_nowait(self, item: Any) -> None:
+        """Append an item, or raise queue.Full."""
+        self.put(item, block=False)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Take the first item, waiting for one.
+
+        :param timeout: how long (s)
+        :raises queue.Empty: none came in time
+        """
+        with self._lock:
+            if not self._filled.wait_until(lambda: bool(self._items), timeout if block else 0.0):
+                raise queue.Empty
+            item = self._items.popleft()
+            self._emptied.notify()
+            return item
+
+    def get_nowait(self) -> Any:
+        """Take the first item, or raise queue.Empty."""
+        return self.get(block=False)
+
+    def task_done(self) -> None:
+        """Say that an item has been dealt with.
+
+        :raises ValueError: more often than there were items
+        """
+        with self._lock:
+            if self._unfinished <= 0:
+                raise ValueError("task_done() was called more often than items were put")
+            self._unfinished -= 1
+            if not self._unfinished:
+                self._finished.notify_all()
+
+    def join(self) -> None:
+        """Wait until every item has been dealt with."""
+        with self._lock:
+            self._finished.wait_until(lambda: not self._unfinished, None)
+
+
+class NativeWorker(Worker):
+    """An OS thread that `threading` does not know of, since that may be patched."""
+
+    def __init__(self, handler: Handler, run: Callable[[], object], name: str) -> None:
+        super().__init__(name)
+        self._handler = handler
+        self._run = run
+        self._ended = NativeEvent()
+        self._ident = 0
+        handler.at_fork(self._after_fork)
+        original("_thread", "start_new_thread")(self._main, ())
+
+    def _after_fork(self) -> None:
+        self._ended = NativeEvent()  # threads stay with the parent, and the old one's lock may be held for ever
+        self._ended.set()
+
+    def _main(self) -> None:
+        self._ident = original("_thread", "get_ident")()
+        run = self._run
+        del self._run  # its arguments must not live as long as this object
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001 - whatever a worker may raise
+            self.error = error
+            self._handler.report(f"worker {self.name}", error)
+        finally:
+            self._ended.set()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the thread has ended and return whether it has. As `Worker.join`.
+
+        It holds the calling OS thread, and with it a hub: greenlets call it through `offload`.
+        """
+        if self._ident == original("_thread", "get_ident")():
+            raise RuntimeError("a worker cannot wait for itself")
+        return self._ended.wait(timeout)
+
+    def is_alive(self) -> bool:
+        """Return whether the thread has not ended."""
+        return not self._ended.is_set()
+
+
+class NativeHandler(Handler):
+    """Runs workers in OS threads, with nothing patched between; what `Handler.native` gives.
+
+    :param say: called with a function that logs something, to have it called where logging does no harm
+    """
+
+    name = "native"
+    cooperative = False
+
+    def __init__(self, say: Callable[[Callable[[], None]], object]) -> None:
+        super().__init__()
+        self._say = say
+        self._getaddrinfo: Callable[..., list[Any]] = original("socket", "getaddrinfo")
+        self._sleep: Callable[[float], None] = original("time", "sleep")
+
+    @property
+    def Socket(self) -> type[Any]:
+        """The unpatched class `socket.socket`."""
+        cls: type[Any] = original("socket", "socket")
+        return cls
+
+    def Event(self) -> EventType:
+        """Make a flag that is not set."""
+        return NativeEvent()
+
+    def Lock(self) -> LockType:
+        """Make a lock that is not re-entrant."""
+        return _allocate_lock()
+
+    def RLock(self) -> RLockType:
+        """Make a re-entrant lock."""
+        lock: RLockType = original("_thread", "RLock")()
+        return lock
+
+    def Semaphore(self, value: int = 1) -> SemaphoreType:
+        """Make a semaphore. As `Handler.Semaphore`."""
+        return NativeSemaphore(value)
+
+    def Queue(self, maxsize: int = 0) -> QueueType[Any]:
+        """Make a queue. As `Handler.Queue`."""
+        return NativeQueue(maxsize)
+
+    def local(self) -> Any:
+        """Make an object whose attributes each thread has for itself."""
+        return original("_thread", "_local")()
+
+    def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
+        """Start `target(*args, **kwargs)` in an OS thread. As `Handler.spawn`."""
+        return NativeWorker(self, lambda: target(*args, **kwargs), name or f"pykafka.native-{next(_numbers)}")
+
+    def sleep(self, seconds: float = 0.0) -> None:
+        """Let other threads run for at least this long (s)."""
+        self._sleep(seconds)
+
+    def breathe(self) -> None:
+        """Do nothing: there is no hub in an OS thread."""
+
+    def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call `fn` in place."""
+        return fn(*args, **kwargs)
+
+    def resolve(self, host: str, port: int, timeout: float | None = None) -> list[Address]:
+        """Look a name up. As `Handler.resolve`."""
+        if timeout is None or is_numeric(host):
+            return look_up(self._getaddrinfo, host, port)
+        return resolve_aside(self, self._getaddrinfo, host, port, timeout)
+
+    def connect(self, address: Address, timeout: float, source_address: tuple[str, int] | None = None) -> Stream:
+        """Connect to an address over TCP. As `Handler.connect`."""
+        return connect_stream(address, timeout, source_address, PollWaiter)
+
+    def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
+        """Speak TLS over a connected stream. As `Handler.wrap_tls`."""
+        return open_tls(self, stream, context, server_hostname, timeout)
+
+    @property
+    def native(self) -> Handler:
+        """This handler itself."""
+        return self
+
+    def kazoo(self) -> Any:
+        """Refuse: kazoo logs, and builds on `threading`, whatever has been done to that.
+
+        :raises NotImplementedError: always
+        """
+        raise NotImplementedError("ZooKeeper is spoken to on the application's own handler, not on its native one")
+
+    def report(self, what: str, error: BaseException) -> None:
+        """Have an exception logged by somebody who may wait for a log's locks. As `Handler.report`."""
+        self._say(lambda: log.error("%s failed: %s", what, error, exc_info=error))

@@ -1,0 +1,21 @@
+"""What gevent.monkey has replaced in this process, and what stood there before; never imports gevent."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+
+def is_patched(module: str) -> bool:
+    """Return whether gevent.monkey has replaced parts of a module of the standard library."""
+    monkey = sys.modules.get("gevent.monkey")
+    return monkey is not None and bool(monkey.is_module_patched(module))
+
+
+def original(module: str, name: str) -> Any:
+    """Return a member of a module of the standard library as it was before any patching."""
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is not None:
+        return monkey.get_original(module, name)
+    return getattr(import_module(module), name)

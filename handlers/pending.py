@@ -1,0 +1,119 @@
+"""PendingRequests: what was sent on a connection and not answered yet, and whether answers can still come."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from pykafka.exceptions import KafkaException, SocketDisconnectedError
+
+if TYPE_CHECKING:
+    from pykafka.handlers.base import Handler
+    from pykafka.handlers.futures import ResponseFuture
+
+#: Correlation ids are signed 32-bit numbers on the wire.
+ID_MAX = 2**31 - 1
+
+
+class Pending(NamedTuple):
+    """One request that waits for its answer; `deadline` is on the handler's clock (s)."""
+
+    request: object
+    future: ResponseFuture
+    deadline: float
+
+
+class PendingRequests:
+    """The table that a connection's writers and its reader share.
+
+    State: everything is under `_lock`, which is held for a few steps only and never while anything is waited for or a
+    future is completed. Once `error` is set it stays, and nothing can be added any more.
+
+    :param handler: supplies lock, event and fork hook
+    """
+
+    def __init__(self, handler: Handler) -> None:
+        self._lock = handler.Lock()
+        self._tasks: dict[int, Pending] = {}  # in the order in which they were sent
+        self._last_id = 0
+        self._drained = handler.Event()
+        self._closing = False
+        self._pid = os.getpid()
+        #: Why no answer can come any more; None while some can.
+        self.error: KafkaException | None = None
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    @property
+    def inherited(self) -> bool:
+        """Whether this is a forked child's copy, whose connection is the parent's."""
+        return self._pid != os.getpid()
+
+    def next_id(self) -> int:
+        """Return the number of the next request."""
+        with self._lock:
+            self._last_id = self._last_id + 1 if self._last_id < ID_MAX else 1
+            return self._last_id
+
+    def add(self, correlation_id: int, task: Pending) -> None:
+        """Enter a request that is about to be sent.
+
+        :raises KafkaException: the connection has ended, or no new requests are taken
+        """
+        with self._lock:
+            self._check()
+            self._tasks[correlation_id] = task
+
+    def check(self) -> None:
+        """Raise what ended the connection, where it has ended."""
+        with self._lock:
+            self._check()
+
+    def _check(self) -> None:
+        if self.error is not None:
+            raise self.error.again()
+        if self._closing:
+            raise SocketDisconnectedError("this client is closing the connection and sends nothing more on it")
+
+    def take(self, correlation_id: int) -> Pending | None:
+        """Remove and return the request that an answer belongs to; None where there is none."""
+        with self._lock:
+            task = self._tasks.pop(correlation_id, None)
+            if self._closing and not self._tasks:
+                self._drained.set()
+        return task
+
+    def discard(self, correlation_id: int) -> None:
+        """Remove a request that was not sent after all."""
+        self.take(correlation_id)
+
+    def next_deadline(self) -> float | None:
+        """Return the earliest deadline; None where nothing is pending."""
+        with self._lock:
+            return min((task.deadline for task in self._tasks.values()), default=None)
+
+    def take_overdue(self, now: float) -> list[Pending]:
+        """Remove and return the requests whose deadline has passed."""
+        with self._lock:
+            overdue = [number for number, task in self._tasks.items() if task.deadline <= now]
+            return [self._tasks.pop(number) for number in overdue]
+
+    def drain(self, timeout: float) -> bool:
+        """Take no new requests, wait for the answers that are due, and return whether all came in time (s)."""
+        with self._lock:
+            self._closing = True
+            if not self._tasks:
+                return True
+        return self._drained.wait(timeout)
+
+    def end(self, error: KafkaException) -> list[Pending] | None:
+        """Take the first reason why no answer can come any more; return what is left to be failed, else None."""
+        with self._lock:
+            if self.error is not None:
+                return None
+            self.error = error
+            left = list(self._tasks.values())
+            self._tasks.clear()
+            self._drained.set()
+        return left

@@ -1,0 +1,291 @@
+"""SocketStream: a connected socket that one worker reads and one writes, each with a deadline of its own."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import select
+import socket
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafka.handlers.base import Address, Buffer
+from pykafka.handlers.patching import original
+
+if TYPE_CHECKING:
+    from pykafka.handlers.base import Handler
+
+#: How many buffers one system call may gather (POSIX's IOV_MAX on Linux and macOS).
+GATHER_MAX = 1024
+#: After how long a silence the system asks whether the peer is still there (s), and how often it asks.
+KEEPALIVE_IDLE_S = 60
+KEEPALIVE_INTERVAL_S = 15
+KEEPALIVE_PROBES = 4
+
+
+class Waiter(Protocol):
+    """Waits, in the way of one kind of concurrency, until a descriptor is ready."""
+
+    def wait(self, timeout: float) -> bool:
+        """Return whether the descriptor became ready (or broke) in time (s)."""
+
+    def close(self) -> None:
+        """Let go of what waiting took."""
+
+
+#: Makes a Waiter of a descriptor and a direction (True: for writing).
+WaiterFactory = Callable[[int, bool], Waiter]
+
+
+class PollWaiter:
+    """Waits in poll(2), which lets other threads run.
+
+    :param fd: the descriptor
+    :param writing: for which direction
+    """
+
+    __slots__ = ("_poll",)
+
+    def __init__(self, fd: int, writing: bool) -> None:
+        poll = original("select", "poll")()
+        poll.register(fd, select.POLLOUT if writing else select.POLLIN)
+        self._poll = poll.poll
+
+    def wait(self, timeout: float) -> bool:
+        """Return whether the descriptor became ready (or broke) in time (s)."""
+        # Rounded up: a wait that ends a fraction early would be followed by a busy loop.
+        return bool(self._poll(math.ceil(max(timeout, 0.0) * 1000)))
+
+    def close(self) -> None:
+        """Do nothing; a poll object holds no descriptor."""
+
+
+class SocketStream:
+    """A connected socket of the system, never blocking, and a way to wait for it.
+
+    A socket's own timeout is one for both directions, and setting it is a system call; hence deadlines are given with
+    each call and kept here. The descriptor is closed by whoever leaves last, so that no other socket can get its number
+    while somebody still waits for it.
+
+    :param sock: connected or about to be; becomes this stream's own
+    :param make_waiter: how to wait
+    """
+
+    def __init__(self, sock: socket.socket, make_waiter: WaiterFactory) -> None:
+        sock.setblocking(False)
+        #: The socket itself.
+        self.socket = sock
+        self._make_waiter = make_waiter
+        self._reader: Waiter | None = None
+        self._writer: Waiter | None = None
+        self._reading = False
+        self._writing = False
+        self._closed = False
+        self._pid = os.getpid()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.socket!r}>"
+
+    def fileno(self) -> int:
+        """Return the descriptor, -1 when it is closed."""
+        return self.socket.fileno()
+
+    def getsockname(self) -> Any:
+        """Return the address at this end."""
+        return self.socket.getsockname()
+
+    def getpeername(self) -> Any:
+        """Return the address at the other end."""
+        return self.socket.getpeername()
+
+    def recv_into(self, buffer: bytearray | memoryview, timeout: float) -> int:
+        """Read at least one byte; 0 when the peer has closed. As `Stream.recv_into`."""
+        self._reading = True
+        try:
+            self._check_open()
+            try:
+                return self._recv_into(buffer)
+            except BlockingIOError:
+                deadline = time.monotonic() + timeout
+            while True:
+                self._wait_readable(deadline)
+                try:
+                    return self._recv_into(buffer)
+                except BlockingIOError:
+                    continue
+        finally:
+            self._reading = False
+            if self._closed:
+                self._let_go()
+
+    def send(self, buffers: Sequence[Buffer], timeout: float) -> None:
+        """Write all of the buffers. As `Stream.send`."""
+        self._writing = True
+        try:
+            self._check_open()
+            left = [view for buffer in buffers if (view := memoryview(buffer).cast("B"))]
+            deadline = 0.0
+            while left:
+                try:
+                    sent = self._send(left[:GATHER_MAX])
+                except BlockingIOError:
+                    deadline = deadline or time.monotonic() + timeout
+                    self._wait_writable(deadline)
+                    continue
+                _drop(left, sent)
+        finally:
+            self._writing = False
+            if self._closed:
+                self._let_go()
+
+    # What a wrapped socket does otherwise.
+
+    def _recv_into(self, buffer: bytearray | memoryview) -> int:
+        return self.socket.recv_into(buffer)
+
+    def _send(self, views: list[memoryview]) -> int:
+        return self.socket.sendmsg(views)
+
+    def _wait_readable(self, deadline: float) -> None:
+        reader = self._reader
+        if reader is None:
+            reader = self._reader = self._make_waiter(self.socket.fileno(), False)
+        self._wait(reader, deadline, "read from")
+
+    def _wait_writable(self, deadline: float) -> None:
+        writer = self._writer
+        if writer is None:
+            writer = self._writer = self._make_waiter(self.socket.fileno(), True)
+        self._wait(writer, deadline, "written to")
+
+    def _wait(self, waiter: Waiter, deadline: float, what: str) -> None:
+        left = deadline - time.monotonic()
+        ready = waiter.wait(left) if left > 0 else False
+        self._check_open()
+        if not ready:
+            raise TimeoutError(errno.ETIMEDOUT, f"nothing could be {what} the socket in time")
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise OSError(errno.EBADF, "the stream was closed")
+        if self._pid != os.getpid():
+            raise OSError(errno.EBADF, "the stream belongs to the process that this one was forked from")
+
+    def close(self) -> None:
+        """End the connection and wake whoever reads or writes. As `Stream.close`."""
+        if self._closed:
+            return
+        self._closed = True
+        # shutdown() ends the connection for every process that shares it: not for a forked child to do.
+        if self._pid == os.getpid():
+            try:
+                self.socket.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # not connected, or no longer: nobody can be waiting for it
+        else:
+            self._reading = self._writing = False  # they were workers of the parent
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._reading or self._writing:
+            return
+        self.socket.close()
+        for waiter in (self._reader, self._writer):
+            if waiter is not None:
+                waiter.close()
+        self._reader = self._writer = None
+
+
+class WrappedStream(SocketStream):
+    """A socket inside an object that somebody's `wrap_socket()` made, such as pyOpenSSL's; for OS threads.
+
+    Such objects seldom bear one worker reading while another writes, so each call into it is made under `_lock`;
+    waiting is not.
+
+    :param handler: supplies the lock
+    :param stream: connected; its socket becomes this object's own
+    :param wrapper: has `wrap_socket(sock)`, which shakes hands
+    :param timeout: for the handshake (s)
+    """
+
+    def __init__(self, handler: Handler, stream: SocketStream, wrapper: Any, timeout: float) -> None:
+        sock = stream.socket
+        sock.settimeout(timeout)
+        super().__init__(wrapper.wrap_socket(sock), stream._make_waiter)
+        self._lock = handler.Lock()
+
+    def _recv_into(self, buffer: bytearray | memoryview) -> int:
+        return self._try(self.socket.recv_into, buffer)
+
+    def _send(self, views: list[memoryview]) -> int:
+        return self._try(self.socket.send, views[0])
+
+    def _try(self, call: Callable[[Any], int], data: Any) -> int:
+        try:
+            with self._lock:
+                return call(data)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
+            raise BlockingIOError(errno.EAGAIN, "the TLS engine wants more") from error
+
+
+def _drop(views: list[memoryview], sent: int) -> None:
+    """Take the first `sent` bytes off the views."""
+    done = 0
+    for view in views:
+        if sent < len(view):
+            break
+        sent -= len(view)
+        done += 1
+    del views[:done]
+    if sent:
+        views[0] = views[0][sent:]
+
+
+def connect_stream(
+    address: Address, timeout: float, source_address: tuple[str, int] | None, make_waiter: WaiterFactory
+) -> SocketStream:
+    """Connect to an address. As `Handler.connect`.
+
+    :param make_waiter: how to wait
+    """
+    sock = original("socket", "socket")(address.family, socket.SOCK_STREAM)
+    try:
+        _prepare(sock)
+        if source_address is not None and source_address != ("", 0):
+            sock.bind(source_address)
+        _connect(sock, address, timeout, make_waiter)
+        return SocketStream(sock, make_waiter)
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _prepare(sock: socket.socket) -> None:
+    sock.setblocking(False)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # The system's own default is two hours, after which most firewalls have long forgotten the connection.
+    for option, value in (
+        ("TCP_KEEPIDLE", KEEPALIVE_IDLE_S),
+        ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL_S),
+        ("TCP_KEEPCNT", KEEPALIVE_PROBES),
+    ):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+def _connect(sock: socket.socket, address: Address, timeout: float, make_waiter: WaiterFactory) -> None:
+    code = sock.connect_ex(address.sockaddr)
+    if code in {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR}:
+        waiter = make_waiter(sock.fileno(), True)
+        try:
+            if not waiter.wait(timeout):
+                raise TimeoutError(errno.ETIMEDOUT, f"no answer within {timeout:.3g} s")
+        finally:
+            waiter.close()
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if code:
+        raise OSError(code, os.strerror(code))  # OSError itself picks ConnectionRefusedError and the like

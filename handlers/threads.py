@@ -1,0 +1,209 @@
+# ruff: noqa: N802  (Event(), Lock() and the rest bear the documented names of what they make)
+"""ThreadingHandler: PyKafka on the standard library's threads, or on what gevent.monkey has put in their place."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from pykafka.handlers.base import (
+    Address,
+    EventType,
+    Handler,
+    LockType,
+    QueueType,
+    RLockType,
+    SemaphoreType,
+    Stream,
+    Worker,
+)
+from pykafka.handlers.patching import is_patched
+from pykafka.handlers.streams import PollWaiter, connect_stream
+from pykafka.handlers.tls import open_tls
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_numbers = itertools.count(1)
+
+
+class ThreadWorker(Worker):
+    """A daemon thread."""
+
+    def __init__(self, handler: Handler, run: Callable[[], object], name: str) -> None:
+        super().__init__(name)
+        self._handler = handler
+        self._run = run
+        self._thread = threading.Thread(target=self._main, name=name, daemon=True)
+        self._thread.start()
+
+    def _main(self) -> None:
+        run = self._run
+        del self._run  # its arguments must not live as long as this object
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001 - whatever a worker may raise
+            self.error = error
+            self._handler.report(f"worker {self.name}", error)
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the thread has ended and return whether it has. As `Worker.join`."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def is_alive(self) -> bool:
+        """Return whether the thread has not ended."""
+        return self._thread.is_alive()
+
+
+class ThreadingHandler(Handler):
+    """Runs workers in threads.
+
+    In a process where gevent.monkey has patched `threading`, those threads are greenlets: the handler then knows that
+    there is a hub, waits on it, and offloads to its thread pool. Whether it is so is found out when the handler is
+    made.
+    """
+
+    name = "threads"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cooperative = is_patched("threading")
+        self._native: Handler | None = None
+        if self.cooperative:
+            from pykafka.handlers import greenlets
+
+            self._make_waiter: Any = greenlets.HubWaiter
+            self._hub = greenlets.HubWatch()
+        else:
+            self._make_waiter = PollWaiter
+
+    @property
+    def Socket(self) -> type[Any]:
+        """The class `socket.socket`."""
+        return socket.socket
+
+    def Event(self) -> EventType:
+        """Make a flag that is not set."""
+        return threading.Event()
+
+    def Lock(self) -> LockType:
+        """Make a lock that is not re-entrant."""
+        return threading.Lock()
+
+    def RLock(self) -> RLockType:
+        """Make a re-entrant lock."""
+        return threading.RLock()
+
+    def Semaphore(self, value: int = 1) -> SemaphoreType:
+        """Make a semaphore. As `Handler.Semaphore`."""
+        return threading.Semaphore(value)
+
+    def Queue(self, maxsize: int = 0) -> QueueType[Any]:
+        """Make a queue. As `Handler.Queue`."""
+        # gevent's, which may stand here, warns about an explicit 0.
+        return queue.Queue(maxsize) if maxsize > 0 else queue.Queue()
+
+    def local(self) -> Any:
+        """Make an object whose attributes each thread has for itself."""
+        return threading.local()
+
+    def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
+        """Start `target(*args, **kwargs)` in a daemon thread. As `Handler.spawn`."""
+        return ThreadWorker(self, lambda: target(*args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
+
+    def sleep(self, seconds: float = 0.0) -> None:
+        """Let other threads run for at least this long (s)."""
+        time.sleep(seconds)
+
+    def breathe(self) -> None:
+        """Do nothing where there is no hub. As `Handler.breathe`."""
+        if self.cooperative:
+            self._hub.breathe()
+
+    def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call `fn` in place where there is no hub. As `Handler.offload`."""
+        if self.cooperative:
+            return self._hub.offload(fn, *args, **kwargs)
+        return fn(*args, **kwargs)
+
+    def resolve(self, host: str, port: int, timeout: float | None = None) -> list[Address]:
+        """Look a name up. As `Handler.resolve`."""
+        if timeout is None or is_numeric(host):
+            return look_up(socket.getaddrinfo, host, port)
+        return resolve_aside(self, socket.getaddrinfo, host, port, timeout)
+
+    def connect(self, address: Address, timeout: float, source_address: tuple[str, int] | None = None) -> Stream:
+        """Connect to an address over TCP. As `Handler.connect`."""
+        return connect_stream(address, timeout, source_address, self._make_waiter)
+
+    def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
+        """Speak TLS over a connected stream. As `Handler.wrap_tls`."""
+        return open_tls(self, stream, context, server_hostname, timeout)
+
+    @property
+    def native(self) -> Handler:
+        """This handler itself, or one over the unpatched originals where it runs on a hub."""
+        if not self.cooperative:
+            return self
+        if self._native is None:
+            from pykafka.handlers.greenlets import native_beside_hub
+
+            self._native = native_beside_hub()
+        return self._native
+
+    def kazoo(self) -> Any:
+        """Make kazoo's handler for threads."""
+        from kazoo.handlers.threading import SequentialThreadingHandler
+
+        return SequentialThreadingHandler()
+
+
+def look_up(getaddrinfo: Callable[..., list[Any]], host: str, port: int) -> list[Address]:
+    """Return the addresses of a name, each once, in the order given."""
+    found = getaddrinfo(host, port, 0, socket.SOCK_STREAM)
+    return list(dict.fromkeys(Address(family, sockaddr) for family, _, _, _, sockaddr in found))
+
+
+def is_numeric(host: str) -> bool:
+    """Return whether looking this host up needs no network."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except OSError:
+            continue
+        return True
+    return False
+
+
+def resolve_aside(
+    handler: Handler, getaddrinfo: Callable[..., list[Any]], host: str, port: int, timeout: float
+) -> list[Address]:
+    """Look a name up in a worker of its own, since the system's resolver knows no deadline.
+
+    One that is too late goes on in its daemon thread until the resolver gives up, and is then forgotten.
+    """
+    done = handler.Event()
+    outcome: list[list[Address] | Exception] = []
+
+    def run() -> None:
+        try:
+            outcome.append(look_up(getaddrinfo, host, port))
+        except Exception as error:  # noqa: BLE001 - handed to the caller below
+            outcome.append(error)
+        finally:
+            done.set()
+
+    worker = handler.spawn(run, name=f"pykafka.resolve.{host}")
+    if not done.wait(timeout):
+        raise TimeoutError(f"no name server answered for {host!r} within {timeout:.3g} s")
+    worker.join()
+    result = outcome[0]
+    if isinstance(result, Exception):
+        raise result
+    return result

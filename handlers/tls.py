@@ -1,0 +1,213 @@
+"""TlsStream: TLS over memory buffers, carried by any handler's stream."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from pykafka.handlers.base import Buffer
+from pykafka.handlers.streams import SocketStream, WrappedStream
+
+if TYPE_CHECKING:
+    from pykafka.handlers.base import Handler, Stream
+
+#: How much ciphertext one system call may bring, and how much plaintext is encrypted at a time (bytes): large enough
+#: that calls do not count, small enough that a hub is not held.
+CHUNK = 256 * 1024
+
+
+class TlsStream:
+    """A TLS connection over a stream; one worker may read while another writes.
+
+    State: the TLS engine and its two memory buffers are touched under `_lock`, for no longer than one call into it.
+    Ciphertext leaves under `_writing`, which is held while the peer is waited for, so that records stay in order;
+    whoever wants both takes `_writing` first.
+
+    :param handler: supplies locks and clock
+    :param stream: connected; becomes this object's own once the handshake has succeeded
+    :param context: any SSLContext
+    :param server_hostname: whom the certificate must name
+    :param timeout: for the handshake (s)
+    :raises ssl.SSLError: the handshake failed
+    :raises TimeoutError: it did not end in time
+    :raises ConnectionResetError: the peer hung up in the middle of it
+    """
+
+    def __init__(
+        self, handler: Handler, stream: Stream, context: ssl.SSLContext, server_hostname: str | None, timeout: float
+    ) -> None:
+        self._handler = handler
+        self._stream = stream
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)
+        self._lock = handler.Lock()
+        self._writing = handler.Lock()
+        self._received = bytearray(CHUNK)
+        self._error: ssl.SSLError | None = None
+        self._shake_hands(handler.now() + timeout)
+
+    def _shake_hands(self, deadline: float) -> None:
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._flush(deadline)
+                if not self._receive(deadline):
+                    raise ConnectionResetError("the peer closed the connection during the TLS handshake") from None
+            except ssl.SSLError:
+                self._flush(deadline)  # the alert that tells the peer what is wrong
+                raise
+            else:
+                self._flush(deadline)
+                return
+
+    def _left(self, deadline: float) -> float:
+        return max(deadline - self._handler.now(), 0.0)
+
+    def _flush(self, deadline: float) -> None:
+        """Send what the engine has to say; only before other workers know this stream, or under `_writing`."""
+        if self._outgoing.pending:
+            with self._lock:
+                records = self._outgoing.read()
+            self._stream.send([records], self._left(deadline))
+
+    def _receive(self, deadline: float) -> bool:
+        """Feed the engine once and return whether the peer is still there."""
+        count = self._stream.recv_into(self._received, self._left(deadline))
+        with self._lock:
+            if count:
+                self._incoming.write(memoryview(self._received)[:count])
+            else:
+                self._incoming.write_eof()
+        return count > 0
+
+    def recv_into(self, buffer: bytearray | memoryview, timeout: float) -> int:
+        """Read at least one byte of plaintext; 0 when the peer has closed. As `Stream.recv_into`."""
+        deadline = self._handler.now() + timeout
+        view = memoryview(buffer).cast("B")
+        while True:
+            count, ended = self._decrypt(view)
+            if self._outgoing.pending:
+                self._flush_aside(deadline)
+            if count or ended:
+                return count
+            self._receive(deadline)
+
+    def _decrypt(self, view: memoryview) -> tuple[int, bool]:
+        """Return how much plaintext the engine had (bytes), and whether it will never have more."""
+        done = 0
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            try:
+                while done < len(view):
+                    count = _read(self._tls, view[done:])  # one TLS record, 16 KiB, at most
+                    if not count:
+                        return done, True
+                    done += count
+            except ssl.SSLWantReadError:
+                return done, False
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                # With or without a farewell: Kafka's frames have lengths, so nothing can be cut off unnoticed.
+                return done, True
+            except ssl.SSLError as error:
+                self._error = error  # the engine itself may say something else the next time
+                if not done:
+                    raise
+        return done, False
+
+    def _flush_aside(self, deadline: float) -> None:
+        """Send what reading made the engine say, unless a writer is at it, who will then send that too."""
+        if self._writing.acquire(blocking=False):
+            try:
+                self._flush(deadline)
+            finally:
+                self._writing.release()
+
+    def send(self, buffers: Sequence[Buffer], timeout: float) -> None:
+        """Encrypt and write all of the buffers. As `Stream.send`."""
+        deadline = self._handler.now() + timeout
+        if not self._writing.acquire(timeout=max(timeout, 0.0)):
+            raise TimeoutError("another worker was writing all the time")
+        try:
+            for piece in _pieces(buffers):
+                self._encrypt(piece, deadline)
+                self._flush(deadline)
+        finally:
+            self._writing.release()
+
+    def _encrypt(self, piece: Buffer, deadline: float) -> None:
+        while True:
+            try:
+                with self._lock:
+                    self._tls.write(piece)
+                return
+            except ssl.SSLWantReadError:
+                # TLS 1.2 renegotiation: the reader has to bring the peer's answer first.
+                self._flush(deadline)
+                if self._left(deadline) <= 0:
+                    raise TimeoutError("the peer did not complete a TLS renegotiation in time") from None
+                self._handler.sleep(0.01)
+
+    def close(self) -> None:
+        """End the connection, without TLS's farewell, which might have to wait. As `Stream.close`."""
+        self._stream.close()
+
+    def fileno(self) -> int:
+        """Return the descriptor, -1 when it is closed."""
+        return self._stream.fileno()
+
+    def getsockname(self) -> Any:
+        """Return the address at this end."""
+        return self._stream.getsockname()
+
+    def getpeername(self) -> Any:
+        """Return the address at the other end."""
+        return self._stream.getpeername()
+
+
+def open_tls(handler: Handler, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
+    """Speak TLS over a connected stream. As `Handler.wrap_tls`.
+
+    :param context: an ssl.SSLContext; in OS threads also any other object with `wrap_socket(sock)`
+    :raises TypeError: it has only `wrap_socket()`, which would block the hub
+    """
+    if hasattr(context, "wrap_bio"):
+        return TlsStream(handler, stream, context, server_hostname, timeout)
+    if handler.cooperative:
+        raise TypeError(
+            f"{type(context).__name__} has wrap_socket() only, which would hold up every greenlet; "
+            "give an SslConfig or an ssl.SSLContext"
+        )
+    if not isinstance(stream, SocketStream):
+        raise TypeError(f"wrap_socket() wants a socket, and {type(stream).__name__} is none")
+    return WrappedStream(handler, stream, context, timeout)
+
+
+def _read(tls: ssl.SSLObject, view: memoryview) -> int:
+    # Into a buffer it returns a count, which typeshed does not know.
+    return cast(int, tls.read(len(view), view))
+
+
+def _pieces(buffers: Sequence[Buffer]) -> Iterator[Buffer]:
+    """Yield the bytes of the buffers in pieces of at most CHUNK, small neighbours joined."""
+    small: list[Buffer] = []
+    size = 0
+    for buffer in buffers:
+        view = memoryview(buffer).cast("B")
+        if size + len(view) <= CHUNK:
+            small.append(view)
+            size += len(view)
+            continue
+        if small:
+            yield b"".join(small)
+        small, size = [], 0
+        whole = len(view) - len(view) % CHUNK
+        for start in range(0, whole, CHUNK):
+            yield view[start : start + CHUNK]
+        if whole < len(view):
+            small, size = [view[whole:]], len(view) - whole
+    if small:
+        yield b"".join(small)

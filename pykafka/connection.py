@@ -1,0 +1,342 @@
+"""BrokerConnection: one TCP or TLS connection to a broker, framed."""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka.exceptions import (
+    ConnectionRefused,
+    ConnectTimeoutError,
+    CorrelationIdError,
+    KafkaException,
+    NameResolutionError,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    TlsError,
+)
+from pykafka.frames import FrameReader
+from pykafka.security import SslConfig, SslConfigLike, explain_tls_error
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Address, Handler, Stream
+
+__all__ = ["Attempt", "BrokerConnection", "SslConfig", "SslConfigLike"]
+
+#: The documented default of socket_timeout_ms, for calls before the first connect (s).
+DEFAULT_TIMEOUT_S = 30.0
+#: Pause before another attempt (s).
+RETRY_PAUSE_S = 0.1
+#: Buffers smaller than this are joined before they are written (bytes): copying them costs less than a gathered write.
+JOIN_BELOW = 4096
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Attempt(NamedTuple):
+    """One step of connecting that failed: a line in the `ledger` of the error."""
+
+    stage: str  # "DNS", "TCP" or "TLS"
+    address: str
+    error: str
+    ms: int
+
+    def __str__(self) -> str:
+        return f"{self.stage} {self.address}: {self.error} ({self.ms} ms)"
+
+
+class BrokerConnection:
+    """A connection to one broker. One worker may read while another writes; any may disconnect.
+
+    State: `_stream` and `_frames` are set by `connect` and taken away by `disconnect`; readers and writers keep their
+    own reference, and notice the end by an error of the stream.
+
+    :param host: DNS name or IP address of the broker
+    :param port: its TCP port
+    :param handler: supplies sockets and clock
+    :param buffer_size: how much may be read ahead of what is asked for (bytes); more than 64 KiB makes no difference
+    :param source_host: local address to connect from; "" for any
+    :param source_port: local port to connect from; where it is taken, any
+    :param ssl_config: an SslConfig or ssl.SSLContext, or with threads any object with `wrap_socket(sock)`; None for
+        plaintext
+    """
+
+    def __init__(
+        self,
+        host: str | bytes,
+        port: int,
+        handler: Handler,
+        buffer_size: int = 1024 * 1024,
+        source_host: str = "",
+        source_port: int = 0,
+        ssl_config: SslConfigLike | None = None,
+    ) -> None:
+        self.host = host.decode() if isinstance(host, bytes) else host
+        self.port = int(port)
+        self.source_host = source_host
+        self.source_port = int(source_port)
+        self._handler = handler
+        self._buffer_size = buffer_size
+        self._ssl_config = ssl_config
+        self._timeout = DEFAULT_TIMEOUT_S
+        self._stream: Stream | None = None
+        self._frames: FrameReader | None = None
+        # Correlation ids of what `request` sent and `response` has not read.
+        self._expected: deque[int] = deque()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address} {'connected' if self.connected else 'not connected'}>"
+
+    def __del__(self) -> None:
+        stream = self.__dict__.get("_stream")
+        if stream is not None:
+            stream.close()
+
+    @property
+    def address(self) -> str:
+        """Host and port as people write them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection has been made and not been found broken."""
+        return self._stream is not None
+
+    # -- making and ending it ----------------------------------------------------------------------------------------
+
+    def connect(self, timeout: int, attempts: int = 1) -> None:
+        """Connect, trying each address of the host in turn.
+
+        :param timeout: for each attempt, all addresses and TLS included; also how long later calls may take (ms)
+        :param attempts: how often to try
+        :raises NameResolutionError: the host has no address
+        :raises ConnectionRefused: nothing listens there, or there is no way there
+        :raises ConnectTimeoutError: no answer in time
+        :raises TlsError: TLS could not be agreed on, or the certificate is not trusted
+        :raises SocketDisconnectedError: anything else; of each of them `.ledger` is the list of `Attempt`s
+        """
+        self.disconnect()
+        self._timeout = timeout / 1000
+        ledger: list[Attempt] = []
+        for attempt in range(1, max(attempts, 1) + 1):
+            try:
+                stream = self._open(ledger)
+                break
+            except SocketDisconnectedError as error:
+                if attempt >= attempts:
+                    error.ledger = list(ledger)
+                    raise
+            self._handler.sleep(RETRY_PAUSE_S * attempt)
+        self._expected.clear()
+        self._frames = FrameReader(stream, self._handler, self._buffer_size, self._ssl_config is not None)
+        self._stream = stream
+
+    def _open(self, ledger: list[Attempt]) -> Stream:
+        deadline = self._handler.now() + self._timeout
+        addresses = self._resolve(ledger)
+        worst: SocketDisconnectedError | None = None
+        for number, address in enumerate(addresses):
+            # An address that swallows packets must leave time for the others.
+            left = max(deadline - self._handler.now(), 0.0) / (len(addresses) - number)
+            try:
+                return self._open_one(address, left, ledger)
+            except SocketDisconnectedError as error:
+                if worst is None or not isinstance(worst, TlsError):
+                    worst = error
+        assert worst is not None
+        raise worst
+
+    def _resolve(self, ledger: list[Attempt]) -> list[Address]:
+        started = self._handler.now()
+        try:
+            addresses = self._handler.resolve(self.host, self.port, timeout=self._timeout)
+        except (OSError, UnicodeError) as error:
+            ledger.append(self._attempt("DNS", self.address, error, started))
+            late = isinstance(error, TimeoutError)
+            raise (ConnectTimeoutError if late else NameResolutionError)(
+                f"the host name {self.host!r} cannot be resolved: {_reason(error)}; "
+                "correct it, or have the broker advertise a listener whose name is known here",
+                broker=self.address,
+            ) from error
+        return addresses
+
+    def _attempt(self, stage: str, where: str, error: BaseException, started: float) -> Attempt:
+        return Attempt(stage, where, _reason(error), round((self._handler.now() - started) * 1000))
+
+    def _open_one(self, address: Address, timeout: float, ledger: list[Attempt]) -> Stream:
+        started = self._handler.now()
+        try:
+            stream = self._connect_tcp(address, timeout)
+        except OSError as error:
+            ledger.append(self._attempt("TCP", address.text, error, started))
+            raise self._explain_tcp(error, address, timeout) from error
+        if self._ssl_config is None:
+            return stream
+        try:
+            return self._wrap_tls(stream, self._ssl_config, max(timeout - (self._handler.now() - started), 0.0))
+        except BaseException as error:
+            stream.close()
+            if not isinstance(error, (OSError, TypeError, TlsError)):
+                raise
+            ledger.append(self._attempt("TLS", address.text, error, started))
+            if isinstance(error, TlsError):
+                raise error.with_context(broker=self.address) from None
+            raise TlsError(explain_tls_error(error, self.host), broker=self.address) from error
+
+    def _connect_tcp(self, address: Address, timeout: float) -> Stream:
+        source = (self.source_host, self.source_port)
+        if source == ("", 0):
+            return self._handler.connect(address, timeout)
+        try:
+            return self._handler.connect(address, timeout, source)
+        except OSError as error:
+            if not self.source_port or error.errno not in {errno.EADDRINUSE, errno.EADDRNOTAVAIL}:
+                raise
+        # One port serves one connection to an address, and a broker is given several.
+        return self._handler.connect(address, timeout, (self.source_host, 0))
+
+    def _explain_tcp(self, error: OSError, address: Address, timeout: float) -> SocketDisconnectedError:
+        if isinstance(error, TimeoutError):
+            return ConnectTimeoutError(
+                f"{address.text} did not answer within {timeout * 1000:.0f} ms; a firewall may drop what is sent, "
+                "or the host may be down",
+                broker=self.address,
+            )
+        if error.errno == errno.EADDRNOTAVAIL and self.source_host:
+            return SocketDisconnectedError(
+                f"cannot connect from {self.source_host!r}: no address of this machine; correct source_address",
+                broker=self.address,
+            )
+        advice = (
+            "is the broker running, and is that its port?"
+            if isinstance(error, ConnectionRefusedError)
+            else "check the address and the network between"
+        )
+        return ConnectionRefused(f"cannot connect to {address.text}: {_reason(error)}; {advice}", broker=self.address)
+
+    def _wrap_tls(self, stream: Stream, config: SslConfigLike, timeout: float) -> Stream:
+        context = config.context if isinstance(config, SslConfig) else config
+        return self._handler.wrap_tls(stream, context, self.host.rstrip("."), timeout)
+
+    def disconnect(self) -> None:
+        """End the connection and wake whoever reads or writes; nothing happens where there is none."""
+        stream, self._stream, self._frames = self._stream, None, None
+        if stream is not None:
+            stream.close()
+
+    def reconnect(self) -> None:
+        """End the connection and make a new one; errors as of `connect`."""
+        self.disconnect()
+        self.connect(round(self._timeout * 1000))
+
+    # -- frames ------------------------------------------------------------------------------------------------------
+
+    def send(self, buffers: Sequence[Buffer], timeout: float | None = None) -> None:
+        """Write buffers one after another; large ones are not copied.
+
+        :param buffers: length prefix included
+        :param timeout: for all of it (s); None for the timeout of `connect`
+        :raises SocketDisconnectedError: not everything could be written; the connection has been ended
+        """
+        stream = self._stream
+        if stream is None:
+            raise self._not_connected()
+        limit = self._timeout if timeout is None else timeout
+        try:
+            stream.send(_join_small(buffers), limit)
+        except TimeoutError as error:
+            self.disconnect()
+            raise SocketDisconnectedError(
+                f"the broker did not take a request within {limit:.3g} s; it may be overloaded", broker=self.address
+            ) from error
+        except OSError as error:
+            self.disconnect()
+            raise self._lost(error) from error
+
+    def receive(self, timeout: float | None = None) -> memoryview:
+        """Read one frame and return it without its length prefix; it stays valid for as long as it is referred to.
+
+        :param timeout: how long to wait (s); None for the timeout of `connect`
+        :raises ResponseTimeoutError: it has not come completely; the next call goes on where this one stopped
+        :raises NotKafkaError: something other than a Kafka broker answers
+        :raises FrameTooLargeError: the length cannot be right
+        :raises SocketDisconnectedError: the connection is lost; it has been ended, as with every error but the first
+        """
+        frames = self._frames
+        if frames is None:
+            raise self._not_connected()
+        limit = self._timeout if timeout is None else timeout
+        try:
+            return frames.next(limit)
+        except KafkaException as error:
+            self.disconnect()
+            raise error.with_context(broker=self.address) from None
+        except TimeoutError:
+            raise ResponseTimeoutError(f"no answer within {limit:.3g} s", broker=self.address) from None
+        except OSError as error:
+            self.disconnect()
+            raise self._lost(error) from error
+
+    def _not_connected(self) -> SocketDisconnectedError:
+        return SocketDisconnectedError("not connected; call connect() first", broker=self.address)
+
+    def _lost(self, error: OSError) -> SocketDisconnectedError:
+        return SocketDisconnectedError(
+            f"the connection was lost ({_reason(error)}); the broker may have been stopped or cut off",
+            broker=self.address,
+        )
+
+    # -- one request after the other, as documented ------------------------------------------------------------------
+
+    def request(self, request: Any) -> None:
+        """Send a request, for `response` to read its answer.
+
+        :param request: has `get_bytes()`, the whole frame
+        :raises SocketDisconnectedError: it could not be written
+        """
+        frame = request.get_bytes()
+        self.send([frame])
+        # Behind length (4 bytes), API key (2) and version (2).
+        self._expected.append(int.from_bytes(frame[8:12], "big", signed=True))
+
+    def response(self) -> memoryview:
+        """Wait for the answer to the oldest request and return it, from behind the correlation id on.
+
+        :raises CorrelationIdError: the answer is to another request; the connection has been ended
+        :raises ResponseTimeoutError: no answer in time
+        :raises SocketDisconnectedError: the connection is lost
+        """
+        frame = self.receive()
+        expected = self._expected.popleft() if self._expected else None
+        found = int.from_bytes(frame[:4], "big", signed=True)
+        if found != expected:
+            self.disconnect()
+            raise CorrelationIdError(
+                f"an answer to request {found} came where {expected} was due; the connection has been garbled",
+                broker=self.address,
+            )
+        return frame[4:]
+
+
+def _reason(error: BaseException) -> str:
+    """Return what an error says, without its number."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+
+
+def _join_small(buffers: Sequence[Buffer]) -> list[Buffer]:
+    """Return the buffers with small neighbours joined."""
+    joined: list[Buffer] = []
+    small: list[Buffer] = []
+    for buffer in buffers:
+        if len(buffer) < JOIN_BELOW:
+            small.append(buffer)
+            continue
+        if small:
+            joined.append(b"".join(small))
+            small = []
+        joined.append(buffer)
+    if small:
+        joined.append(b"".join(small))
+    return joined

@@ -1,0 +1,137 @@
+"""FrameReader: Kafka's length-prefixed frames out of a byte stream."""
+
+from __future__ import annotations
+
+import mmap
+from typing import TYPE_CHECKING
+
+from pykafka.exceptions import FrameTooLargeError, NotKafkaError, SocketDisconnectedError
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler, Stream
+
+#: No answer is larger (bytes): brokers stop at 100 MiB unless told otherwise.
+FRAME_MAX = 512 * 1024 * 1024
+#: How much is read ahead at most (bytes): whole small answers in one system call, while large ones are read in place.
+READ_AHEAD_MAX = 64 * 1024
+#: An incomplete frame larger than this is read into a buffer of its own (bytes).
+STAGED_MAX = 16 * 1024
+#: From here on (bytes) memory comes straight from the system, since clearing it by hand would hold a hub up.
+MAPPED_FROM = 4 * 1024 * 1024
+
+
+class FrameReader:
+    """Reads frames for one worker; what has come of one is kept when a read times out.
+
+    :param stream: connected
+    :param handler: supplies the clock
+    :param read_ahead: size of the buffer for small frames (bytes); READ_AHEAD_MAX at most
+    :param is_tls: whether the stream is encrypted already
+    """
+
+    def __init__(self, stream: Stream, handler: Handler, read_ahead: int, is_tls: bool) -> None:
+        self._stream = stream
+        self._handler = handler
+        self._is_tls = is_tls
+        self._staged = bytearray(max(min(read_ahead, READ_AHEAD_MAX), 4096))
+        self._start = 0
+        self._end = 0
+        # The large frame that is being read: its own buffer, and how much of it has come.
+        self._frame: memoryview | None = None
+        self._filled = 0
+        self._any = False
+
+    def next(self, timeout: float) -> memoryview:
+        """Return the next frame, without its length.
+
+        :param timeout: how long to wait (s)
+        :raises TimeoutError: it has not come, or not completely; ask again
+        :raises SocketDisconnectedError: the peer has closed the connection
+        :raises NotKafkaError: the peer speaks something else
+        :raises FrameTooLargeError: its length cannot be right
+        """
+        deadline = self._handler.now() + timeout
+        while True:
+            frame = self._take()
+            if frame is not None:
+                return frame
+            left = deadline - self._handler.now()
+            if self._frame is not None:
+                count = self._stream.recv_into(self._frame[self._filled :], max(left, 0.0))
+                self._filled += count
+            else:
+                count = self._stream.recv_into(memoryview(self._staged)[self._end :], max(left, 0.0))
+                self._end += count
+            if not count:
+                raise self._closed_by_peer()
+            self._handler.breathe()
+
+    def _take(self) -> memoryview | None:
+        """Return a frame that is complete; None where there is none yet."""
+        frame = self._frame
+        if frame is not None:
+            if self._filled < len(frame):
+                return None
+            self._frame = None
+            return frame.toreadonly()
+        start, have = self._start, self._end - self._start
+        if have < 4:
+            self._make_room()
+            return None
+        size = self._check_size(start)
+        self._any = True
+        if have - 4 >= size:
+            self._start = start + 4 + size
+            return memoryview(bytes(memoryview(self._staged)[start + 4 : self._start]))
+        if size > min(STAGED_MAX, len(self._staged) - 4):
+            self._begin_large(start + 4, size)
+        else:
+            self._make_room()
+        return None
+
+    def _make_room(self) -> None:
+        """Move what is staged to the beginning of the buffer."""
+        if self._start:
+            have = self._end - self._start
+            self._staged[:have] = self._staged[self._start : self._end]
+            self._start, self._end = 0, have
+
+    def _begin_large(self, start: int, size: int) -> None:
+        self._frame = memoryview(mmap.mmap(-1, size) if size >= MAPPED_FROM else bytearray(size))
+        self._filled = self._end - start
+        self._frame[: self._filled] = memoryview(self._staged)[start : self._end]
+        self._start = self._end = 0
+
+    def _check_size(self, start: int) -> int:
+        """Return the length at this place in the buffer, where it can be one."""
+        head = bytes(self._staged[start : start + 4])
+        if head.isascii() and head.decode("ascii").isprintable():
+            said = bytes(self._staged[start : min(self._end, start + 40)]).split(b"\r")[0]
+            raise NotKafkaError(
+                f"the peer answers {said!r}: it is no Kafka broker; look the broker's port up in its listeners"
+            )
+        if not self._any and not self._is_tls and head[0] == 0x15 and head[1] == 3 and head[2] <= 4:
+            raise NotKafkaError("the peer answers with a TLS alert: it is a TLS port; give KafkaClient an ssl_config")
+        size = int.from_bytes(head, "big", signed=True)
+        if not 0 <= size <= FRAME_MAX:
+            raise FrameTooLargeError(
+                f"the peer announces an answer of {size} bytes (0x{head.hex()}), where {FRAME_MAX} are the most; "
+                "it is no Kafka broker, or the connection has been garbled"
+            )
+        return size
+
+    def _closed_by_peer(self) -> SocketDisconnectedError:
+        if self._frame is not None:
+            return SocketDisconnectedError(
+                f"the peer closed the connection in mid-answer ({self._filled} of {len(self._frame)} bytes had come)"
+            )
+        if self._end > self._start:
+            return SocketDisconnectedError(
+                f"the peer closed the connection in mid-answer ({self._end - self._start} bytes had come)"
+            )
+        if not self._any:
+            hint = "" if self._is_tls else "; if this is a TLS port, give KafkaClient an ssl_config"
+            return SocketDisconnectedError(f"the peer closed the connection without an answer{hint}")
+        return SocketDisconnectedError(
+            "the peer closed the connection; the broker may have been stopped, or have found it idle"
+        )
