@@ -1,0 +1,138 @@
+"""Run the whole job: brokers, producers, Spark, report, checks. `make demo` does this."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from examples.flights.job import ROOT, Job, add_common_arguments
+from examples.flights.requirements import RequirementMissingError, check_requirements
+from examples.flights.supervision import Interrupts, session
+
+EXIT_FAILED, EXIT_MISSING = 1, 2
+#: Lines of Spark's log that are shown when it fails.
+LOG_LINES = 15
+
+
+class StageFailedError(RuntimeError):
+    """A stage ended with a status other than 0; says where to look."""
+
+
+@dataclass
+class Clock:
+    """Print lines with the time since the start of the job."""
+
+    started: float = field(default_factory=time.monotonic)
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        print(f"[{time.monotonic() - self.started:5.1f} s] {text}", flush=True)
+
+
+def main() -> int:
+    """Run the job that the command line describes.
+
+    :returns: 0; 1 when a stage failed or a check found a difference; 2 when something is missing here
+    """
+    interrupts = Interrupts()
+    parser = argparse.ArgumentParser(prog="python -m examples.flights", description=__doc__)
+    parser.add_argument("--broker", default="embedded", help="embedded (default), kafka, or host:port of your own")
+    add_common_arguments(parser)
+    options = parser.parse_args()
+    job = Job("", options.directory.resolve(), limit=options.limit)
+    try:
+        check_requirements()
+        prepare_directory(job)
+        run(options.broker or "embedded", job, interrupts)
+    except RequirementMissingError as error:
+        print(f"flights: {error}", file=sys.stderr)
+        return EXIT_MISSING
+    except StageFailedError as error:
+        print(f"flights: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    finally:
+        shutil.rmtree(job.work, ignore_errors=True)
+    return 0
+
+
+def prepare_directory(job: Job) -> None:
+    """Take away what an earlier run left, and nothing else."""
+    for old in (job.landed, job.checkpoints, job.work):
+        shutil.rmtree(old, ignore_errors=True)
+    for file in (job.plot, job.spark_log):
+        file.unlink(missing_ok=True)
+    job.work.mkdir(parents=True)
+
+
+def run(broker: str, job: Job, interrupts: Interrupts) -> None:
+    """Start the brokers, then one stage after another.
+
+    :raises RequirementMissingError: there are no brokers to be had
+    :raises StageFailedError: a stage failed
+    """
+    # Not before the requirements are known to be there.
+    from examples.flights.brokers import brokers
+
+    clock = Clock()
+    clock.say(f"brokers: {broker}")
+    with brokers(broker, job, interrupts) as ready:
+        clock.say(f"produce: greenlets replay flights and weather to {ready.hosts}")
+        stage("produce", ready, interrupts)
+        clock.say("pipeline: Spark joins, lands and aggregates")
+        stage("pipeline", ready, interrupts, log=ready.spark_log)
+        clock.say("report: what the topic of the delays says")
+        stage("report", ready, interrupts)
+        clock.say("check: against the CSV")
+        stage("check", ready, interrupts)
+        if ready.suffix:
+            clock.say(f"your brokers keep the topics {', '.join(ready.topics)}; delete them when you like")
+    clock.say(f"done: plot in {shown(job.plot)}, flights in {shown(job.landed)}")
+
+
+def stage(name: str, job: Job, interrupts: Interrupts, log: Path | None = None) -> None:
+    """Run one stage to its end.
+
+    :param log: where its standard error goes; None: to ours
+    :raises StageFailedError: its exit status is not 0
+    """
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
+        "TMPDIR": str(job.work),
+        "SPARK_LOCAL_DIRS": str(job.work),
+    }
+    # The Spark of the installed pyspark is meant, not one that is around elsewhere.
+    for variable in ("SPARK_HOME", "SPARK_CONF_DIR"):
+        environment.pop(variable, None)
+    command = [sys.executable, "-m", f"examples.flights.{name}", *job.arguments()]
+    errors = log.open("ab") if log is not None else None
+    try:
+        with session(interrupts, command, environment=environment, stderr=errors) as process:
+            status = process.wait()
+    finally:
+        if errors is not None:
+            errors.close()
+    if status:
+        raise StageFailedError(failure(name, status, log))
+
+
+def failure(name: str, status: int, log: Path | None) -> str:
+    """Say that a stage failed, with the end of its log."""
+    if log is None:
+        return f"{name} failed with exit status {status}; the lines above say why"
+    lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+    return "\n".join((f"{name} failed with exit status {status}; the end of {shown(log)}:", *lines))
+
+
+def shown(path: Path) -> str:
+    """Return a path as a user in the checkout would write it."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

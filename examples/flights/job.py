@@ -1,0 +1,99 @@
+"""What the stages of the job share: where the brokers are, what the topics are called, where files go."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Enough for the embedded broker, which keeps about 5 MB a partition, to hold all flights.
+PARTITIONS = 12
+#: A departure later than this is an alert (minutes).
+ALERT_MINUTES = 120
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of the job.
+
+    :param hosts: "host:port,host:port" of the brokers
+    :param directory: where results go
+    :param suffix: of the topics' names, so that a run on a cluster that others use has its own
+    :param limit: replay so many flights only
+    """
+
+    hosts: str
+    directory: Path
+    suffix: str = ""
+    limit: int | None = None
+
+    @property
+    def flights(self) -> str:
+        """Name the topic of the flights."""
+        return f"flights{self.suffix}"
+
+    @property
+    def weather(self) -> str:
+        """Name the topic of the weather."""
+        return f"weather{self.suffix}"
+
+    @property
+    def delays(self) -> str:
+        """Name the topic of the aggregates."""
+        return f"delays{self.suffix}"
+
+    @property
+    def alerts(self) -> str:
+        """Name the topic of the flights that left very late."""
+        return f"alerts{self.suffix}"
+
+    @property
+    def topics(self) -> dict[str, int]:
+        """List the topics with their numbers of partitions."""
+        return dict.fromkeys((self.flights, self.weather, self.delays, self.alerts), PARTITIONS)
+
+    @property
+    def landed(self) -> Path:
+        """Name the directory that the joined flights land in, as Parquet."""
+        return self.directory / "landed"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Name the directory in which Spark keeps how far its queries are."""
+        return self.directory / "checkpoints"
+
+    @property
+    def plot(self) -> Path:
+        """Name the file of the plot."""
+        return self.directory / "delays.png"
+
+    @property
+    def work(self) -> Path:
+        """Name the directory of temporary files."""
+        return self.directory / "work"
+
+    @property
+    def spark_log(self) -> Path:
+        """Name the file that Spark logs to."""
+        return self.directory / "spark.log"
+
+    def arguments(self) -> list[str]:
+        """Return the command line from which a stage makes the same job."""
+        arguments = ["--hosts", self.hosts, "--directory", str(self.directory), f"--suffix={self.suffix}"]
+        return arguments if self.limit is None else [*arguments, "--limit", str(self.limit)]
+
+    @classmethod
+    def from_command_line(cls, description: str | None) -> Job:
+        """Make the job that a stage's command line describes."""
+        parser = argparse.ArgumentParser(description=description)
+        parser.add_argument("--hosts", default="127.0.0.1:9092", help="host:port,host:port of the brokers")
+        parser.add_argument("--suffix", default="", help="of the topics' names")
+        add_common_arguments(parser)
+        return cls(**vars(parser.parse_args()))
+
+
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the whole job and each of its stages understand."""
+    parser.add_argument("--directory", type=Path, default=ROOT / "var" / "flights", help="where results go")
+    parser.add_argument("--limit", type=int, metavar="N", help="replay the first N flights only")

@@ -1,0 +1,145 @@
+"""Replay the flights and the weather as JSON events: one greenlet a carrier, one a weather station, nothing patched."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+
+import gevent
+from gevent.pool import Group
+from gevent.queue import Queue
+
+from examples.flights import data
+from examples.flights.data import Event
+from examples.flights.job import Job
+from examples.flights.progress import Progress
+from pykafka import KafkaClient, Topic
+from pykafka.common import CompressionType
+from pykafka.exceptions import KafkaException
+from pykafka.partitioners import hashing_partitioner
+
+#: Events that wait for one greenlet, at most.
+LANE_SIZE = 500
+#: A loop over a file waits for nothing, so it lets the other greenlets have their turn after so many events.
+TURN_EVERY = 100
+WEATHER_HOURS = 26_115
+
+encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+class MessagesDroppedError(RuntimeError):
+    """The broker no longer has all that was produced; says which partition, and what to do."""
+
+
+def main() -> int:
+    """Produce both topics, then make sure that the broker kept every message."""
+    job = Job.from_command_line(__doc__)
+    # Raised in a greenlet of its own, so that the exit never ends one of the client's workers in its middle.
+    gevent.signal_handler(signal.SIGTERM, sys.exit, 128 + signal.SIGTERM)
+    try:
+        with KafkaClient(job.hosts, use_greenlets=True) as client:
+            counts = produce_all(client, job)
+            for name, count in counts.items():
+                check_kept(client.topics[name], count)
+    except (KafkaException, MessagesDroppedError) as error:
+        print(f"produce: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def produce_all(client: KafkaClient, job: Job) -> dict[str, int]:
+    """Produce flights and weather at the same time; gives the numbers of messages by topic."""
+    totals = {job.flights: data.count_flights(job.limit), job.weather: WEATHER_HOURS}
+    with Progress(totals) as progress:
+        readers = [
+            gevent.spawn(replay, client.topics[job.flights], data.flights(job.limit), "carrier", flight_key, progress),
+            gevent.spawn(replay, client.topics[job.weather], data.weather(), "origin", weather_key, progress),
+        ]
+        try:
+            gevent.joinall(readers, raise_error=True)
+        finally:
+            gevent.killall(readers)
+    return {job.flights: readers[0].value, job.weather: readers[1].value}
+
+
+def flight_key(event: Event) -> bytes:
+    """Name a flight number of a carrier: all its flights go to one partition, in order."""
+    return f"{event['carrier']}{event['flight']}".encode()
+
+
+def weather_key(event: Event) -> bytes:
+    """Name an hour at an airport."""
+    return f"{event['origin']} {event['time_hour']}".encode()
+
+
+def replay(
+    topic: Topic, events: Iterator[Event], lane: str, key_of: Callable[[Event], bytes], progress: Progress
+) -> int:
+    """Produce events to a topic, those of each lane by a greenlet of their own; gives their number.
+
+    :param lane: the field by whose value events are divided among greenlets
+    """
+    # The time of a message is now: by those of 2013, a broker would soon delete them as too old.
+    with topic.get_producer(
+        partitioner=hashing_partitioner, compression=CompressionType.ZSTD, required_acks=-1, linger_ms=1000
+    ) as producer:
+
+        def produce(queue: Queue) -> None:
+            for event in queue:
+                producer.produce(encode(event).encode(), key_of(event))
+                progress.advance(topic.name)
+
+        return divide(events, lane, produce)
+
+
+def divide(events: Iterator[Event], lane: str, produce: Callable[[Queue], None]) -> int:
+    """Hand each event to the greenlet of its lane, and wait for all of them to end."""
+    lanes: dict[object, Queue] = {}
+    group, reader, count = Group(), gevent.getcurrent(), 0
+
+    def fail(greenlet: gevent.Greenlet) -> None:
+        # Nobody empties that lane any more: the reader must not wait for room in it.
+        gevent.kill(reader, greenlet.exception, block=False)
+
+    try:
+        for event in events:
+            name = event[lane]
+            if name not in lanes:
+                lanes[name] = Queue(LANE_SIZE)
+                group.spawn(produce, lanes[name]).link_exception(fail)
+            lanes[name].put(event)
+            count += 1
+            if count % TURN_EVERY == 0:
+                gevent.sleep(0)
+        for queue in lanes.values():
+            queue.put(StopIteration)
+        group.join(raise_error=True)
+    finally:
+        group.kill()
+    return count
+
+
+def check_kept(topic: Topic, produced: int) -> None:
+    """Make sure that a topic holds what was produced to it, from its first message on.
+
+    :raises MessagesDroppedError: it does not
+    """
+    earliest, latest = topic.earliest_available_offsets(), topic.latest_available_offsets()
+    dropped = {id_: found.offset[0] for id_, found in earliest.items() if found.offset[0] > 0}
+    if dropped:
+        raise MessagesDroppedError(
+            f"the broker has dropped the oldest {sum(dropped.values()):,} messages of topic {topic.name}, in partitions"
+            f" {sorted(dropped)}: it keeps too little of each; give the topic more partitions, or more space"
+        )
+    kept = sum(found.offset[0] for found in latest.values())
+    if kept != produced:
+        raise MessagesDroppedError(
+            f"topic {topic.name} holds {kept:,} messages, but {produced:,} were produced: "
+            "run again, on topics that nobody else writes to"
+        )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
