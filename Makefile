@@ -1,8 +1,69 @@
+# Everything is set up in .venv of this checkout, once: `make test` and `make demo` need Python 3.11+ and a JDK 17, no more.
 SHELL := /bin/sh
-VENV := .venv
+.DEFAULT_GOAL := help
+.SUFFIXES:
+
+VENV ?= .venv
 PY := $(VENV)/bin/python
+PYTEST := $(PY) -m pytest
+BROKER ?= embedded
+ARGS ?=
 
-build:
-	@flock $(VENV)/.build.lock $(PY) setup.py -q build_ext --inplace -j2
+.PHONY: help setup build test test-fast test-pure lint types demo dist bench clean distclean java
 
-.PHONY: build
+help: ## say what there is to make
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(VENV)/.ready: setup.cfg
+	@PYTHON="$(PYTHON)" tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test
+
+$(VENV)/.ready-lint: $(VENV)/.ready
+	@tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,lint $@
+
+$(VENV)/.ready-bench: $(VENV)/.ready
+	@tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,bench $@
+
+$(VENV)/.ready-dist: $(VENV)/.ready
+	@tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,dist $@
+
+java:
+	@tools/need_java.sh make
+
+setup: $(VENV)/.ready ## make the virtual environment
+
+build: $(VENV)/.ready ## compile the modules that have a .pxd, in place
+	@$(PY) tools/build.py
+
+# The pure sources first: they are the smaller part, and pytest's closing lines are then those of the whole.
+test: java build test-pure ## all tests: pure and compiled, real Kafka, examples, Spark
+	$(PYTEST) $(ARGS) tests
+
+test-pure: java build
+	PYKAFKA_PURE_PYTHON=1 $(PYTEST) $(ARGS) -m "not slow" tests/unit tests/property tests/contract tests/integration
+
+test-fast: build ## the tests that need no Java and no patience
+	$(PYTEST) $(ARGS) -m "not slow and not kafka and not spark" tests/unit tests/property tests/contract tests/integration
+
+lint: $(VENV)/.ready-lint types ## ruff, mypy, import-linter
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/lint-imports --config setup.cfg
+
+types: $(VENV)/.ready-lint ## mypy only
+	$(PY) -m mypy
+
+demo: java build ## the flights job; BROKER=kafka or BROKER=host:port for real Kafka
+	@$(PY) -m examples.flights --broker "$(BROKER)" $(ARGS)
+
+dist: $(VENV)/.ready-dist ## build wheel and sdist, and try both in clean environments, compiled and pure
+	@$(PY) tools/dist_check.py
+
+bench: java build $(VENV)/.ready-bench ## 1,000,000 messages with this client and with others, on real Kafka
+	$(PY) -m benchmarks $(ARGS)
+
+clean: ## remove what was built
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .tox
+	find pykafka handlers -name '*.so' -delete -o -name '*.c' -delete
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+distclean: clean ## remove the virtual environment as well
+	rm -rf $(VENV)

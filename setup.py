@@ -1,9 +1,8 @@
 """Build of the compiled modules; everything else about the package stands in setup.cfg.
 
 A module is compiled when a .pxd lies beside its .py. Building is optional: without a C compiler or without Cython the
-same sources are installed as they are, and a line says so. PYKAFKA_PURE_PYTHON=1 leaves compiling out; PYKAFKA_COMPILED=1
-makes
-a failure to compile an error (used by `make dist` and wherever a slow build must not pass unnoticed).
+same sources are installed as they are, and a line says so. PYKAFKA_PURE_PYTHON=1 leaves compiling out;
+PYKAFKA_COMPILED=1 makes a failure to compile an error (used where a slow build must not pass unnoticed).
 """
 
 import os

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Make the virtual environment that the Makefile works in: tools/setup.sh DIRECTORY EXTRAS [STAMP]
+# EXTRAS are those of setup.cfg, with commas. PYTHON chooses the interpreter; else the first that is 3.11 or later.
+set -eu
+venv=$1
+extras=$2
+stamp=${3:-$venv/.ready}
+log=$venv/setup.log
+
+fail() {
+    echo "setup: $*" >&2
+    exit 1
+}
+
+usable() {
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+if [ ! -x "$venv/bin/python" ]; then
+    found=
+    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.14 python}; do
+        usable "$candidate" || continue
+        found=$candidate
+        # Debian's python3 has no venv until python3-venv is installed: then the next one may do.
+        "$candidate" -m venv "$venv" >/dev/null 2>&1 && break
+        rm -rf "$venv"
+    done
+    [ -n "$found" ] || fail "PyKafka needs Python 3.11 or later, which is not here${PYTHON:+ ($PYTHON is not)}: install it, or name it: make PYTHON=/path/to/python3"
+    [ -x "$venv/bin/python" ] || fail "$found cannot make virtual environments: install its venv module (Debian: apt install python3-venv)"
+fi
+
+echo "setup: installing the Python packages of [$extras] into $venv, once (PySpark is large: some minutes)"
+# compat: the strict and the default way hide the package from type checkers.
+if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
+    --config-settings editable_mode=compat --editable ".[$extras]" >"$log" 2>&1 </dev/null; then
+    tail -n 15 "$log" >&2
+    fail "cannot install the Python packages: check the network (pip's own words stand above, all of them in $log) and run it again"
+fi
+touch "$stamp"
