@@ -22,6 +22,7 @@ from pykafka.spark.offsets import (
     is_pinned,
     limit_rows,
     plan_ranges,
+    report_gone,
     resolve,
     to_json,
 )
@@ -74,7 +75,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Note the present ends: the query reads up to them and no further."""
-        self._target = self._offsets.latest(self._offsets.first_partitions())
+        self._target = self._offsets.latest(self._offsets.partitions())
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return maxOffsetsPerTrigger as Spark has it."""
@@ -115,18 +116,22 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         :raises NoBrokersAvailableError: no broker answered
         """
         begin, until = from_json(start), from_json(end)
-        if begin == until:
-            return []
+        report_gone(begin, until, self._report)
         moving = [tp for tp in until if begin.get(tp) != until[tp]]
-        earliest = self._offsets.earliest(moving)
-        begin |= clamp_start(
-            {tp: begin[tp] for tp in moving if tp in begin},
-            {tp: Bounds(earliest[tp], max(until[tp], begin.get(tp, 0))) for tp in moving},
+        if not moving:
+            return []
+        present = self._offsets.partitions()
+        report_gone(moving, present, self._report)
+        ends = {tp: until[tp] for tp in moving if tp in present}
+        earliest = self._offsets.earliest(ends)
+        starts = clamp_start(
+            {tp: begin[tp] for tp in ends if tp in begin},
+            {tp: Bounds(earliest[tp], max(end_at, begin.get(tp, 0))) for tp, end_at in ends.items()},
             self._report,
         )
         return [
             KafkaInputPartition(tp.topic, tp.partition, first, last)
-            for tp, first, last in plan_ranges(begin, until, earliest, self._report)
+            for tp, first, last in plan_ranges(starts, ends, earliest, self._report)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

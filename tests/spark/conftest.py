@@ -1,0 +1,79 @@
+"""A Spark session for all tests here, and topics for each."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.brokers import KafkaCluster
+from tests.spark.topics import Topics
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of this directory, and let PySpark's own warnings be."""
+    for item in items:
+        if HERE not in item.path.parents:
+            continue
+        item.add_marker(pytest.mark.spark)
+        item.add_marker(pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"))
+        # Sockets of py4j's gateway, which PySpark leaves to the garbage collector.
+        item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+        item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Give a local session whose Python workers are of this Python and see this checkout."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    session: SparkSession = (
+        SparkSession.builder.master("local[2]")
+        .appName("pykafka-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def topics(kafka: KafkaCluster) -> Topics:
+    """Give a way to make and fill topics on the real broker."""
+    return Topics(kafka.hosts)
+
+
+@pytest.fixture
+def read(spark: SparkSession, topics: Topics) -> Callable[..., DataFrame]:
+    """Give `read(subscribe=..., ...)`: a batch DataFrame of the real broker."""
+
+    def load(schema: str | None = None, **options: Any) -> DataFrame:
+        reader = spark.read.format("pykafka").option("kafka.bootstrap.servers", topics.hosts).options(**options)
+        return (reader.schema(schema) if schema else reader).load()
+
+    return load
+
+
+@pytest.fixture
+def read_stream(spark: SparkSession, topics: Topics) -> Callable[..., DataFrame]:
+    """Give `read_stream(subscribe=..., ...)`: a streaming DataFrame of the real broker."""
+
+    def load(**options: Any) -> DataFrame:
+        reader = spark.readStream.format("pykafka").option("kafka.bootstrap.servers", topics.hosts)
+        return reader.options(**options).load()
+
+    return load

@@ -1,0 +1,180 @@
+"""spark.readStream.format("pykafka") on a real broker."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.spark.topics import Record, Topics
+
+Read = Callable[..., DataFrame]
+TIMEOUT_S = 60
+
+
+class Landing:
+    """Land a stream as files, in one run after another from the same checkpoint.
+
+    :param spark: the session
+    :param path: for files and checkpoint
+    """
+
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        self._spark = spark
+        self._path = path
+
+    def start(self, frame: DataFrame, **trigger: Any) -> StreamingQuery:
+        """Start a run."""
+        return (
+            frame.selectExpr("CAST(value AS STRING) AS value")
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(self._path / "checkpoint"))
+            .trigger(**trigger)
+            .start(str(self._path / "data"))
+        )
+
+    def run(self, frame: DataFrame) -> list[int]:
+        """Read all there is now, and return how many rows each micro-batch had."""
+        query = self.start(frame, availableNow=True)
+        try:
+            assert query.awaitTermination(TIMEOUT_S)
+        finally:
+            query.stop()
+        return [progress["numInputRows"] for progress in query.recentProgress]
+
+    def landed(self) -> list[str]:
+        """Return the values that landed, sorted."""
+        if not (self._path / "data").exists():
+            return []
+        return sorted(
+            row.value for row in self._spark.read.schema("value string").parquet(str(self._path / "data")).collect()
+        )
+
+    def offsets(self, batch: int) -> Any:
+        """Return the offsets that the checkpoint has as the end of a micro-batch."""
+        lines = (self._path / "checkpoint" / "offsets" / str(batch)).read_text().splitlines()
+        return json.loads(lines[-1])
+
+
+@pytest.fixture
+def landing(spark: SparkSession, tmp_path: Path) -> Landing:
+    return Landing(spark, tmp_path)
+
+
+def numbers(partition: int, first: int, last: int) -> list[str]:
+    return [f"{partition}:{n}" for n in range(first, last)]
+
+
+def test_limited_batches_and_restart_from_checkpoint(read_stream: Read, topics: Topics, landing: Landing) -> None:
+    topic = topics.create(partitions=2)
+    topics.numbered(topic, {0: 30, 1: 10})
+    options = {"subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "20"}
+    assert landing.run(read_stream(**options)) == [20, 20]
+    assert landing.offsets(0) == {topic: {"0": 15, "1": 5}}
+    topics.numbered(topic, {0: 5}, first=30)
+    assert landing.run(read_stream(**options)) == [5]
+    assert landing.landed() == sorted(numbers(0, 0, 35) + numbers(1, 0, 10))
+    assert landing.run(read_stream(**options)) == []
+
+
+def test_latest_stays_where_it_was_first(read_stream: Read, topics: Topics, landing: Landing) -> None:
+    topic = topics.create()
+    topics.numbered(topic, {0: 5})
+    assert landing.run(read_stream(subscribe=topic)) == [0]
+    assert landing.offsets(0) == {topic: {"0": 5}}
+    topics.numbered(topic, {0: 3}, first=5)
+    assert sum(landing.run(read_stream(subscribe=topic))) == 3
+    assert landing.landed() == numbers(0, 5, 8)
+
+
+def test_starts_by_partition_and_headers(read_stream: Read, topics: Topics, landing: Landing) -> None:
+    topic = topics.create(partitions=2)
+    topics.produce(topic, [Record(b"a"), Record(b"b", headers=[("h", b"1")]), Record(b"c", partition=1)])
+    starting = json.dumps({topic: {"0": 1, "1": -1}})
+    frame = read_stream(subscribe=topic, startingOffsets=starting, includeHeaders="true")
+    landing.run(frame.selectExpr("CAST(headers[0].value AS STRING) AS value"))
+    topics.produce(topic, [Record(b"d", partition=1, headers=[("h", b"2")])])
+    landing.run(frame.selectExpr("CAST(headers[0].value AS STRING) AS value"))
+    assert landing.landed() == ["1", "2"]
+
+
+def test_new_partitions_are_read_from_their_beginning(read_stream: Read, topics: Topics, landing: Landing) -> None:
+    topic = topics.create()
+    topics.numbered(topic, {0: 3})
+    assert landing.run(read_stream(subscribe=topic, startingOffsets="earliest")) == [3]
+    topics.grow(topic, 2)
+    topics.numbered(topic, {1: 4})
+    assert sum(landing.run(read_stream(subscribe=topic, startingOffsets="earliest"))) == 4
+    assert landing.landed() == sorted(numbers(0, 0, 3) + numbers(1, 0, 4))
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_records_that_are_gone_after_a_restart(read_stream: Read, topics: Topics, landing: Landing, fail: str) -> None:
+    topic = topics.create()
+    topics.numbered(topic, {0: 10})
+    options = {"subscribe": topic, "startingOffsets": "earliest", "failOnDataLoss": fail}
+    assert landing.run(read_stream(**options)) == [10]
+    topics.numbered(topic, {0: 10}, first=10)
+    topics.delete_before(topic, 0, 15)
+    if fail == "true":
+        with pytest.raises(PySparkException, match="from offset 10, but its oldest record left is 15"):
+            landing.run(read_stream(**options))
+    else:
+        assert landing.run(read_stream(**options)) == [5]
+        assert landing.landed() == sorted(numbers(0, 0, 10) + numbers(0, 15, 20))
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_topic_that_is_gone(read_stream: Read, topics: Topics, landing: Landing, fail: str) -> None:
+    prefix = topics.create()
+    kept, gone = topics.create(prefix=f"{prefix}-kept"), topics.create(prefix=f"{prefix}-gone")
+    topics.numbered(kept, {0: 2})
+    topics.numbered(gone, {0: 2})
+    options = {"subscribePattern": f"{prefix}-.*", "startingOffsets": "earliest", "failOnDataLoss": fail}
+    assert landing.run(read_stream(**options)) == [4]
+    topics.delete(gone)
+    topics.numbered(kept, {0: 3}, first=2)
+    if fail == "true":
+        with pytest.raises(PySparkException, match=f"{gone}-0 cannot be read any more"):
+            landing.run(read_stream(**options))
+    else:
+        assert sum(landing.run(read_stream(**options))) == 3
+
+
+def test_a_query_that_keeps_running(read_stream: Read, topics: Topics, landing: Landing) -> None:
+    topic = topics.create()
+    query = landing.start(read_stream(subscribe=topic, startingOffsets="earliest"), processingTime="100 milliseconds")
+    try:
+        for n in range(3):
+            topics.numbered(topic, {0: 2}, first=2 * n)
+            query.processAllAvailable()
+            assert landing.landed() == numbers(0, 0, 2 * n + 2)
+        deadline = time.monotonic() + TIMEOUT_S
+        while (progress := query.lastProgress) is None or not progress["sources"][0]["latestOffset"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        source = progress["sources"][0]
+        latest = source["latestOffset"]
+        assert (json.loads(latest) if isinstance(latest, str) else latest) == {topic: {"0": 6}}
+    finally:
+        query.stop()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"subscribe": "a", "endingOffsets": "latest"}, "'endingOffsets' is not valid in a streaming read"),
+        ({"subscribe": "a", "maxOffsetsPerTrigger": "-1"}, "'maxOffsetsPerTrigger' must be at least 1"),
+        ({"subscribe": "no-such-topic"}, "no-such-topic does not exist on"),
+    ],
+)
+def test_what_cannot_be_is_said(read_stream: Read, landing: Landing, options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(PySparkException, match=sentence):
+        landing.run(read_stream(**options))
