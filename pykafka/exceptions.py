@@ -17,6 +17,7 @@
       MessageSetDecodeFailure
       CodecNotAvailableError
       FieldNotAvailableError
+      FieldValueError                        (also ValueError)
       SocketDisconnectedError
         ConnectionRefused
         NameResolutionError
@@ -163,6 +164,10 @@ class CodecNotAvailableError(KafkaException):
 
 class FieldNotAvailableError(KafkaException):
     """Tell that a request asks for something that the version to be sent cannot express."""
+
+
+class FieldValueError(KafkaException, ValueError):
+    """Tell that a value does not fit into its field of a request."""
 
 
 class SocketDisconnectedError(KafkaException):

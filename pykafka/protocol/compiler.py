@@ -1,0 +1,345 @@
+"""From a declaration to one encoder and one decoder per version: closures; neighbours of fixed size go together."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from pykafka.protocol import wire
+from pykafka.protocol.wire import Append, Cursor, Malformed, Reader, Unfit, Writer
+
+if TYPE_CHECKING:
+    from pykafka.protocol.schema import Field, Struct
+
+Encoder = Callable[[Any, Append], None]
+Decoder = Callable[[Cursor], Any]
+EncodeStep = Callable[[Any, Append], None]
+DecodeStep = Callable[[Cursor, dict[str, Any]], None]
+
+_MIN_SIZES = {"uuid": 16, "string": 2, "bytes": 4, "records": 4}
+_NO_TAGS = b"\x00"
+#: What writing a value of the wrong type or size raises.
+_MISFITS = (struct.error, ValueError, TypeError, AttributeError)
+
+
+class _Version:
+    """What compiling needs to know besides the field: the version, and whether it is a flexible one."""
+
+    __slots__ = ("flexible", "number")
+
+    def __init__(self, number: int, flexible: bool) -> None:
+        self.number = number
+        self.flexible = flexible
+
+
+def encoder(cls: type[Struct], number: int, flexible: bool) -> Encoder:
+    """Make the encoder of a struct.
+
+    :param cls: the struct
+    :param number: version of the message that it is part of
+    :param flexible: whether that is a flexible version
+    :return: appends the bytes of an instance to a list; it raises Unfit
+    """
+    version = _Version(number, flexible)
+    steps = [_encode_group(group, version) for group in _groups(cls, version)]
+    refusals = [field for field in cls.fields if not field.ignorable and number not in field.versions]
+    tagged = sorted((field for field in cls.fields if field.is_tagged_in(number)), key=lambda field: field.tag or 0)
+
+    def encode(value: Any, append: Append) -> None:
+        if refusals:
+            _refuse(value, refusals)
+        blame: Callable[[Any], str] = _no_blame
+        try:
+            for step, blame in steps:  # noqa: B007  (the handlers below want it)
+                step(value, append)
+        except Unfit as unfit:
+            unfit.path.append(blame(value))
+            raise
+        except _MISFITS as error:
+            raise Unfit(str(error), path=[blame(value)]) from error
+
+    if not flexible:
+        return encode
+    write_tags = _tags_encoder(tagged, version)
+
+    def encode_flexible(value: Any, append: Append) -> None:
+        encode(value, append)
+        write_tags(value, append)
+
+    return encode_flexible
+
+
+def _no_blame(_: Any) -> str:
+    return "?"
+
+
+def _refuse(value: Any, refusals: Sequence[Field]) -> None:
+    """Raise where a field that this version lacks, and that matters, is set."""
+    for field in refusals:
+        found = getattr(value, field.name)
+        if found != field.default_value():
+            raise Unfit(f"is {found!r}, which this version cannot express", in_version=True, path=[field.name])
+
+
+def _groups(cls: type[Struct], version: _Version) -> list[list[Field]]:
+    """Return the untagged fields of a version, neighbours of fixed size together."""
+    groups: list[list[Field]] = []
+    last_fixed = False
+    for field in cls.fields:
+        if version.number not in field.versions or field.is_tagged_in(version.number):
+            continue
+        fixed = field.kind in wire.FIXED
+        if fixed and last_fixed:
+            groups[-1].append(field)
+        else:
+            groups.append([field])
+        last_fixed = fixed
+    return groups
+
+
+def _encode_group(group: list[Field], version: _Version) -> tuple[EncodeStep, Callable[[Any], str]]:
+    names = [field.name for field in group]
+    get = attrgetter(*names)
+    first = group[0]
+    if first.kind not in wire.FIXED:
+        write = field_writer(first, version)
+
+        def step(value: Any, append: Append) -> None:
+            write(get(value), append)
+
+        return step, lambda _: first.name
+    pack = struct.Struct(">" + "".join(wire.FIXED[field.kind] for field in group)).pack
+    if len(group) == 1:
+
+        def step_one(value: Any, append: Append) -> None:
+            append(pack(get(value)))
+
+        return step_one, lambda _: first.name
+
+    def step_all(value: Any, append: Append) -> None:
+        append(pack(*get(value)))
+
+    def blame(value: Any) -> str:
+        for field in group:
+            try:
+                struct.pack(">" + wire.FIXED[field.kind], getattr(value, field.name))
+            except struct.error:
+                return field.name
+        return ", ".join(names)
+
+    return step_all, blame
+
+
+def _tags_encoder(tagged: list[Field], version: _Version) -> Encoder:
+    writers = [(field, field_writer(field, version)) for field in tagged]
+
+    def write(value: Any, append: Append) -> None:
+        unknown = value.unknown_tags
+        if not writers and not unknown:
+            append(_NO_TAGS)
+            return
+        found: dict[int, bytes] = dict(unknown)
+        for field, write_field in writers:
+            content = getattr(value, field.name)
+            if content == field.default_value():
+                continue
+            pieces: list[Any] = []
+            try:
+                write_field(content, pieces.append)
+            except Unfit as unfit:
+                unfit.path.append(field.name)
+                raise
+            except _MISFITS as error:
+                raise Unfit(str(error), path=[field.name]) from error
+            found[field.tag or 0] = b"".join(pieces)
+        append(wire.uvarint(len(found)))
+        for tag in sorted(found):
+            append(wire.uvarint(tag) + wire.uvarint(len(found[tag])) + found[tag])
+
+    return write
+
+
+def field_writer(field: Field, version: _Version) -> Writer:
+    """Make the writer of one field's value."""
+    compact = version.flexible and not field.rigid
+    nullable = version.number in field.nullable
+    if not field.is_array:
+        return _element_writer(field, version, compact, nullable)
+    return wire.array_writer(_element_writer(field, version, compact, False), compact, nullable)
+
+
+def _element_writer(field: Field, version: _Version, compact: bool, nullable: bool) -> Writer:
+    if field.kind in wire.FIXED:
+        return wire.fixed_writer(field.kind)
+    if field.kind == "uuid":
+        return wire.uuid_writer
+    if field.kind == "string":
+        return wire.string_writer(compact, nullable)
+    if field.kind == "bytes":
+        return wire.bytes_writer(compact, nullable)
+    if field.kind == "records":
+        return wire.records_writer(compact)
+    write = field.struct.encoder(version.number, version.flexible)
+    if not nullable:
+        return write
+
+    def write_nullable(value: Any, append: Append) -> None:
+        if value is None:
+            append(b"\xff")
+        else:
+            append(b"\x01")
+            write(value, append)
+
+    return write_nullable
+
+
+def decoder(cls: type[Struct], number: int, flexible: bool) -> Decoder:
+    """Make the decoder of a struct; parameters as for `encoder`.
+
+    :return: reads an instance at a cursor; it raises Malformed
+    """
+    version = _Version(number, flexible)
+    steps = [_decode_group(group, version) for group in _groups(cls, version)]
+    if flexible:
+        tagged = [field for field in cls.fields if field.is_tagged_in(number)]
+        steps.append((_tags_decoder(tagged, version), lambda _: "tagged fields"))
+    new: Callable[[type[Struct]], Struct] = object.__new__
+
+    def decode(cursor: Cursor) -> Any:
+        value = new(cls)
+        found = value.__dict__
+        blame: Callable[[int], str] = _no_blame
+        try:
+            for step, blame in steps:  # noqa: B007  (the handlers below want it)
+                step(cursor, found)
+        except Malformed as malformed:
+            malformed.path.append(blame(cursor.end - cursor.pos))
+            raise
+        except struct.error as error:
+            remaining = cursor.end - cursor.pos
+            raise Malformed(f"{remaining} bytes remain, which is too few", path=[blame(remaining)]) from error
+        except UnicodeDecodeError as error:
+            raise Malformed(f"no UTF-8 ({error.reason})", path=[blame(0)]) from error
+        return value
+
+    return decode
+
+
+def _decode_group(group: list[Field], version: _Version) -> tuple[DecodeStep, Callable[[int], str]]:
+    names = [field.name for field in group]
+    name = names[0]
+    if group[0].kind not in wire.FIXED or group[0].is_array:
+        read = field_reader(group[0], version)
+
+        def step(cursor: Cursor, found: dict[str, Any]) -> None:
+            found[name] = read(cursor)
+
+        return step, lambda _: name
+    packed = struct.Struct(">" + "".join(wire.FIXED[field.kind] for field in group))
+    unpack, size = packed.unpack_from, packed.size
+    if len(group) == 1:
+
+        def step_one(cursor: Cursor, found: dict[str, Any]) -> None:
+            start = cursor.pos
+            found[name] = unpack(cursor.buffer, start)[0]
+            cursor.pos = start + size
+
+        return step_one, lambda _: name
+
+    def step_all(cursor: Cursor, found: dict[str, Any]) -> None:
+        start = cursor.pos
+        found.update(zip(names, unpack(cursor.buffer, start), strict=True))
+        cursor.pos = start + size
+
+    def blame(remaining: int) -> str:
+        for field in group:
+            remaining -= struct.calcsize(">" + wire.FIXED[field.kind])
+            if remaining < 0:
+                return field.name
+        return names[-1]
+
+    return step_all, blame
+
+
+def _tags_decoder(tagged: list[Field], version: _Version) -> DecodeStep:
+    readers = {field.tag: (field.name, field_reader(field, version)) for field in tagged}
+
+    def step(cursor: Cursor, found: dict[str, Any]) -> None:
+        count = cursor.uvarint()
+        if not count:
+            return
+        unknown: dict[int, bytes] = {}
+        for _ in range(count):
+            tag = cursor.uvarint()
+            content = cursor.take(cursor.uvarint())
+            known = readers.get(tag)
+            if known is None:
+                unknown[tag] = bytes(content)
+                continue
+            name, read = known
+            inner = Cursor(content)
+            try:
+                found[name] = read(inner)
+            except struct.error as error:
+                raise Malformed(f"tag {tag} ({name}) is cut off") from error
+            if inner.pos != inner.end:
+                raise Malformed(f"tag {tag} ({name}) has {inner.end - inner.pos} bytes too many")
+        if unknown:
+            found["unknown_tags"] = unknown
+
+    return step
+
+
+def field_reader(field: Field, version: _Version) -> Reader:
+    """Make the reader of one field's value."""
+    compact = version.flexible and not field.rigid
+    nullable = version.number in field.nullable
+    if not field.is_array:
+        return _element_reader(field, version, compact, nullable)
+    if field.kind in wire.FIXED:
+        return wire.fixed_array_reader(field.kind, compact, nullable)
+    element = _element_reader(field, version, compact, False)
+    return wire.array_reader(element, compact, nullable, _least_size(field, version))
+
+
+def _element_reader(field: Field, version: _Version, compact: bool, nullable: bool) -> Reader:
+    if field.kind in wire.FIXED:
+        return wire.fixed_reader(field.kind)
+    if field.kind == "uuid":
+        return wire.uuid_reader
+    if field.kind == "string":
+        return wire.string_reader(compact, nullable)
+    if field.kind == "bytes":
+        return wire.bytes_reader(compact, nullable)
+    if field.kind == "records":
+        return wire.records_reader(compact)
+    read = field.struct.decoder(version.number, version.flexible)
+    if not nullable:
+        return read
+
+    def read_nullable(cursor: Cursor) -> Any:
+        return None if cursor.take(1)[0] == 0xFF else read(cursor)
+
+    return read_nullable
+
+
+def _least_size(field: Field, version: _Version) -> int:
+    """Return the fewest bytes that one value (of an array: one element) takes, at least 1."""
+    if field.kind in wire.FIXED:
+        return struct.calcsize(wire.FIXED[field.kind])
+    if field.kind != "struct":
+        compact = version.flexible and not field.rigid and field.kind != "uuid"
+        return 1 if compact else _MIN_SIZES[field.kind]
+    size = 1 if version.flexible else 0
+    for inner in field.struct.fields:
+        if version.number not in inner.versions or inner.is_tagged_in(version.number):
+            continue
+        if inner.is_array:
+            size += 1 if version.flexible else 4
+        elif inner.kind == "struct" and version.number in inner.nullable:
+            size += 1
+        else:
+            size += _least_size(inner, version)
+    return max(size, 1)

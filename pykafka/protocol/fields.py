@@ -1,0 +1,241 @@
+"""The fields of messages: what `pykafka.protocol.schema` says, one function a type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from pykafka.protocol.schema import Struct
+
+__all__ = [
+    "Field",
+    "array",
+    "binary",
+    "boolean",
+    "float64",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "nested",
+    "parse_versions",
+    "records",
+    "string",
+    "uint16",
+    "uint32",
+    "uuid",
+]
+
+#: Above every version there will be.
+_OPEN_END = 0x8000
+_ZERO_UUID = UUID(int=0)
+_DEFAULTS: dict[str, Any] = {
+    "string": "",
+    "bytes": b"",
+    "records": None,
+    "uuid": _ZERO_UUID,
+    "bool": False,
+    "float64": 0.0,
+}
+_UNSET: Any = object()
+
+
+def parse_versions(text: str) -> range:
+    """Return the versions of a text: "3-8", "9+", "2" or "none"."""
+    if text == "none":
+        return range(0)
+    if text.endswith("+"):
+        return range(int(text[:-1]), _OPEN_END)
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+class Field:
+    """Declare one field; made by the functions `int8`, `string`, `array`, ... below.
+
+    :param kind: type of the value, or of the elements of an array
+    :param versions: those that have the field
+    :param default: None stands for null
+    :param nullable: versions in which it may be null
+    :param ignorable: whether versions that lack it may drop it
+    :param tag: its number among tagged fields
+    :param tagged: versions in which it is a tagged field
+    :param rigid: never compact, not even in flexible versions
+    """
+
+    __slots__ = (
+        "_struct",
+        "default",
+        "ignorable",
+        "is_array",
+        "kind",
+        "name",
+        "nullable",
+        "rigid",
+        "tag",
+        "tagged",
+        "versions",
+    )
+
+    def __init__(
+        self,
+        kind: str,
+        versions: str,
+        *,
+        default: Any = _UNSET,
+        nullable: str = "none",
+        ignorable: bool = False,
+        tag: int | None = None,
+        tagged: str | None = None,
+        rigid: bool = False,
+        is_array: bool = False,
+        struct: type[Struct] | None = None,
+    ) -> None:
+        self.name = ""
+        self.kind = kind
+        self.versions = parse_versions(versions)
+        self.nullable = parse_versions(nullable)
+        self.ignorable = ignorable
+        self.tag = tag
+        self.tagged = range(0) if tag is None else parse_versions(tagged or versions)
+        self.rigid = rigid
+        self.is_array = is_array
+        self._struct = struct
+        self.default = default if default is not _UNSET else _DEFAULTS.get(kind, 0)
+
+    @property
+    def struct(self) -> type[Struct]:
+        """The class of a field of kind "struct"."""
+        if self._struct is None:
+            raise TypeError(f"field {self.name} is of kind {self.kind}, not a struct")
+        return self._struct
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether each instance needs a default of its own."""
+        return self.default is not None and (self.is_array or self.kind == "struct")
+
+    def default_value(self) -> Any:
+        """Return the default; a new one where it can be changed."""
+        if not self.is_mutable:
+            return self.default
+        return [] if self.is_array else self.struct()
+
+    def is_tagged_in(self, version: int) -> bool:
+        """Whether a version has it among the tagged fields."""
+        return version in self.tagged
+
+
+def int8(versions: str, default: int = 0, *, ignorable: bool = False, tag: int | None = None) -> Any:
+    """Declare a number of 1 byte."""
+    return Field("int8", versions, default=default, ignorable=ignorable, tag=tag)
+
+
+def int16(versions: str, default: int = 0, *, ignorable: bool = False, tag: int | None = None) -> Any:
+    """Declare a number of 2 bytes."""
+    return Field("int16", versions, default=default, ignorable=ignorable, tag=tag)
+
+
+def int32(versions: str, default: int = 0, *, ignorable: bool = False, tag: int | None = None) -> Any:
+    """Declare a number of 4 bytes."""
+    return Field("int32", versions, default=default, ignorable=ignorable, tag=tag)
+
+
+def int64(versions: str, default: int = 0, *, ignorable: bool = False, tag: int | None = None) -> Any:
+    """Declare a number of 8 bytes."""
+    return Field("int64", versions, default=default, ignorable=ignorable, tag=tag)
+
+
+def uint16(versions: str, default: int = 0, *, ignorable: bool = False, tag: int | None = None) -> Any:
+    """Declare an unsigned number of 2 bytes."""
+    return Field("uint16", versions, default=default, ignorable=ignorable, tag=tag)
+
+
+def uint32(versions: str, default: int = 0, *, ignorable: bool = False, tag: int | None = None) -> Any:
+    """Declare an unsigned number of 4 bytes."""
+    return Field("uint32", versions, default=default, ignorable=ignorable, tag=tag)
+
+
+def float64(versions: str, default: float = 0.0, *, ignorable: bool = False, tag: int | None = None) -> Any:
+    """Declare a floating-point number of 8 bytes."""
+    return Field("float64", versions, default=default, ignorable=ignorable, tag=tag)
+
+
+def boolean(versions: str, default: bool = False, *, ignorable: bool = False, tag: int | None = None) -> Any:
+    """Declare a truth value."""
+    return Field("bool", versions, default=default, ignorable=ignorable, tag=tag)
+
+
+def uuid(versions: str, *, ignorable: bool = False, tag: int | None = None) -> Any:
+    """Declare a UUID; the zero UUID is its default."""
+    return Field("uuid", versions, ignorable=ignorable, tag=tag)
+
+
+def string(
+    versions: str,
+    default: str | None = "",
+    *,
+    nullable: str = "none",
+    ignorable: bool = False,
+    tag: int | None = None,
+    rigid: bool = False,
+) -> Any:
+    """Declare text: UTF-8 of at most 32767 bytes."""
+    return Field("string", versions, default=default, nullable=nullable, ignorable=ignorable, tag=tag, rigid=rigid)
+
+
+def binary(
+    versions: str,
+    default: bytes | None = b"",
+    *,
+    nullable: str = "none",
+    ignorable: bool = False,
+    tag: int | None = None,
+) -> Any:
+    """Declare bytes."""
+    return Field("bytes", versions, default=default, nullable=nullable, ignorable=ignorable, tag=tag)
+
+
+def records(versions: str, *, nullable: str = "none") -> Any:
+    """Declare record batches or message sets: bytes-like, or a list of them; a memoryview when read; None is null."""
+    return Field("records", versions, nullable=nullable)
+
+
+def array(
+    of: str | type[Struct],
+    versions: str,
+    default: list[Any] | None = _UNSET,
+    *,
+    nullable: str = "none",
+    ignorable: bool = False,
+    tag: int | None = None,
+) -> Any:
+    """Declare a list; its default is empty, or None.
+
+    :param of: the struct, or the name of the type, of its elements
+    """
+    kind, struct = (of, None) if isinstance(of, str) else ("struct", of)
+    return Field(
+        kind,
+        versions,
+        default=default,
+        nullable=nullable,
+        ignorable=ignorable,
+        tag=tag,
+        is_array=True,
+        struct=struct,
+    )
+
+
+def nested(
+    of: type[Struct],
+    versions: str,
+    default: None = _UNSET,
+    *,
+    nullable: str = "none",
+    ignorable: bool = False,
+    tag: int | None = None,
+) -> Any:
+    """Declare a struct within a struct; its default is one of defaults, or None."""
+    return Field("struct", versions, default=default, nullable=nullable, ignorable=ignorable, tag=tag, struct=of)

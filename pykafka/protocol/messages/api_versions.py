@@ -1,0 +1,45 @@
+"""What a broker speaks."""
+
+from __future__ import annotations
+
+from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string
+
+
+class ApiVersionsResponse(Response, api_key=18, versions="0-4", flexible="3+"):
+    """Tell which versions of which APIs the broker takes; in the form of version 0 where it refuses (35)."""
+
+    class ApiVersion(Struct):
+        """The lowest and highest version of one API."""
+
+        api_key: int = int16("0+")
+        min_version: int = int16("0+")
+        max_version: int = int16("0+")
+
+    class SupportedFeature(Struct):
+        """A feature and the levels that the broker supports."""
+
+        name: str = string("3+")
+        min_version: int = int16("3+")
+        max_version: int = int16("3+")
+
+    class FinalizedFeature(Struct):
+        """A feature and the levels that the cluster has agreed on."""
+
+        name: str = string("3+")
+        max_version_level: int = int16("3+")
+        min_version_level: int = int16("3+")
+
+    error_code: int = int16("0+")
+    api_keys: list[ApiVersion] = array(ApiVersion, "0+")
+    throttle_time_ms: int = int32("1+", ignorable=True)
+    supported_features: list[SupportedFeature] = array(SupportedFeature, "3+", ignorable=True, tag=0)
+    finalized_features_epoch: int = int64("3+", -1, ignorable=True, tag=1)
+    finalized_features: list[FinalizedFeature] = array(FinalizedFeature, "3+", ignorable=True, tag=2)
+    zk_migration_ready: bool = boolean("3+", ignorable=True, tag=3)
+
+
+class ApiVersionsRequest(Request[ApiVersionsResponse], api_key=18, versions="0-4", flexible="3+"):
+    """Ask which versions of which APIs the broker takes. Version 3 names the client (KIP-511)."""
+
+    client_software_name: str = string("3+", ignorable=True)
+    client_software_version: str = string("3+", ignorable=True)

@@ -1,0 +1,35 @@
+"""Who coordinates a group or a transaction."""
+
+from __future__ import annotations
+
+from pykafka.protocol.schema import Request, Response, Struct, array, int8, int16, int32, string
+
+
+class FindCoordinatorResponse(Response, api_key=10, versions="0-6", flexible="3+"):
+    """Tell who coordinates; one answer a key from version 4 on."""
+
+    class Coordinator(Struct):
+        """Who coordinates one key."""
+
+        key: str = string("4+")
+        node_id: int = int32("4+")
+        host: str = string("4+")
+        port: int = int32("4+")
+        error_code: int = int16("4+")
+        error_message: str | None = string("4+", nullable="4+", ignorable=True)
+
+    throttle_time_ms: int = int32("1+", ignorable=True)
+    error_code: int = int16("0-3")
+    error_message: str | None = string("1-3", nullable="1-3", ignorable=True)
+    node_id: int = int32("0-3")
+    host: str = string("0-3")
+    port: int = int32("0-3")
+    coordinators: list[Coordinator] = array(Coordinator, "4+")
+
+
+class FindCoordinatorRequest(Request[FindCoordinatorResponse], api_key=10, versions="0-6", flexible="3+"):
+    """Ask who coordinates groups (key_type 0) or transactions (1); several at once from version 4 on (KIP-699)."""
+
+    key: str = string("0-3")
+    key_type: int = int8("1+")
+    coordinator_keys: list[str] = array("string", "4+")

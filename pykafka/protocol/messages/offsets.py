@@ -1,0 +1,169 @@
+"""The offsets that groups commit."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string, uuid
+
+
+class OffsetCommitResponse(Response, api_key=8, versions="0-10", flexible="8+"):
+    """Tell whether each offset was committed."""
+
+    class Topic(Struct):
+        """One topic."""
+
+        class Partition(Struct):
+            """One partition."""
+
+            partition_index: int = int32("0+")
+            error_code: int = int16("0+")
+
+        name: str = string("0-9", ignorable=True)
+        topic_id: UUID = uuid("10+", ignorable=True)
+        partitions: list[Partition] = array(Partition, "0+")
+
+    throttle_time_ms: int = int32("3+", ignorable=True)
+    topics: list[Topic] = array(Topic, "0+")
+
+
+class OffsetCommitRequest(Request[OffsetCommitResponse], api_key=8, versions="0-10", flexible="8+"):
+    """Commit a group's offsets: to ZooKeeper in version 0, to Kafka from 1 on; topic ids from 10 on."""
+
+    class Topic(Struct):
+        """One topic."""
+
+        class Partition(Struct):
+            """One partition."""
+
+            partition_index: int = int32("0+")
+            committed_offset: int = int64("0+")
+            committed_leader_epoch: int = int32("6+", -1, ignorable=True)
+            commit_timestamp: int = int64("1", -1)
+            committed_metadata: str | None = string("0+", nullable="0+")
+
+        name: str = string("0-9", ignorable=True)
+        topic_id: UUID = uuid("10+", ignorable=True)
+        partitions: list[Partition] = array(Partition, "0+")
+
+    group_id: str = string("0+")
+    generation_id_or_member_epoch: int = int32("1+", -1, ignorable=True)
+    member_id: str = string("1+", ignorable=True)
+    group_instance_id: str | None = string("7+", None, nullable="7+")
+    retention_time_ms: int = int64("2-4", -1, ignorable=True)
+    topics: list[Topic] = array(Topic, "0+")
+
+
+class OffsetFetchResponse(Response, api_key=9, versions="0-10", flexible="6+"):
+    """Tell a group's committed offsets; -1 where there is none. Several groups from version 8 on."""
+
+    class Topic(Struct):
+        """One topic."""
+
+        class Partition(Struct):
+            """One partition."""
+
+            partition_index: int = int32("0-7")
+            committed_offset: int = int64("0-7")
+            committed_leader_epoch: int = int32("5-7", -1, ignorable=True)
+            metadata: str | None = string("0-7", nullable="0-7")
+            error_code: int = int16("0-7")
+
+        name: str = string("0-7")
+        partitions: list[Partition] = array(Partition, "0-7")
+
+    class Group(Struct):
+        """One group."""
+
+        class Topic(Struct):
+            """One topic."""
+
+            class Partition(Struct):
+                """One partition."""
+
+                partition_index: int = int32("8+")
+                committed_offset: int = int64("8+")
+                committed_leader_epoch: int = int32("8+", -1, ignorable=True)
+                metadata: str | None = string("8+", nullable="8+")
+                error_code: int = int16("8+")
+
+            name: str = string("8-9", ignorable=True)
+            topic_id: UUID = uuid("10+", ignorable=True)
+            partitions: list[Partition] = array(Partition, "8+")
+
+        group_id: str = string("8+")
+        topics: list[Topic] = array(Topic, "8+")
+        error_code: int = int16("8+")
+
+    throttle_time_ms: int = int32("3+", ignorable=True)
+    topics: list[Topic] = array(Topic, "0-7")
+    error_code: int = int16("2-7", ignorable=True)
+    groups: list[Group] = array(Group, "8+")
+
+
+class OffsetFetchRequest(Request[OffsetFetchResponse], api_key=9, versions="0-10", flexible="6+"):
+    """Ask for committed offsets: ZooKeeper's in version 0, Kafka's from 1 on; None asks for all, from 2 on."""
+
+    class Topic(Struct):
+        """One topic."""
+
+        name: str = string("0-7")
+        partition_indexes: list[int] = array("int32", "0-7")
+
+    class Group(Struct):
+        """One group."""
+
+        class Topic(Struct):
+            """One topic."""
+
+            name: str = string("8-9", ignorable=True)
+            topic_id: UUID = uuid("10+", ignorable=True)
+            partition_indexes: list[int] = array("int32", "8+")
+
+        group_id: str = string("8+")
+        member_id: str | None = string("9+", None, nullable="9+", ignorable=True)
+        member_epoch: int = int32("9+", -1, ignorable=True)
+        topics: list[Topic] | None = array(Topic, "8+", nullable="8+")
+
+    group_id: str = string("0-7")
+    topics: list[Topic] | None = array(Topic, "0-7", nullable="2-7")
+    groups: list[Group] = array(Group, "8+")
+    require_stable: bool = boolean("7+")
+
+
+class OffsetDeleteResponse(Response, api_key=47, versions="0"):
+    """Tell which offsets were deleted."""
+
+    class Topic(Struct):
+        """One topic."""
+
+        class Partition(Struct):
+            """One partition."""
+
+            partition_index: int = int32("0+")
+            error_code: int = int16("0+")
+
+        name: str = string("0+")
+        partitions: list[Partition] = array(Partition, "0+")
+
+    error_code: int = int16("0+")
+    throttle_time_ms: int = int32("0+", ignorable=True)
+    topics: list[Topic] = array(Topic, "0+")
+
+
+class OffsetDeleteRequest(Request[OffsetDeleteResponse], api_key=47, versions="0"):
+    """Delete a group's offsets (KIP-496)."""
+
+    class Topic(Struct):
+        """One topic."""
+
+        class Partition(Struct):
+            """One partition."""
+
+            partition_index: int = int32("0+")
+
+        name: str = string("0+")
+        partitions: list[Partition] = array(Partition, "0+")
+
+    group_id: str = string("0+")
+    topics: list[Topic] = array(Topic, "0+")

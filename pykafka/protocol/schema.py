@@ -1,0 +1,365 @@
+"""The declarative message language: one class a message, for all its versions.
+
+    class MetadataRequest(Request[MetadataResponse], api_key=3, versions="0-13", flexible="9+"):
+        class Topic(Struct):
+            topic_id: UUID = uuid("10+", ignorable=True)
+            name: str | None = string("0+", nullable="10+")
+
+        topics: list[Topic] | None = array(Topic, "0+", nullable="1+")
+        allow_auto_topic_creation: bool = boolean("4+", default=True)
+
+The annotation is what a type checker sees; the call says what is on the wire: in which versions the field lives, since
+when it may be null, its default where that is not zero, empty or false, and its tag. A field that a version lacks is
+left out when it is ignorable, and otherwise refused when it is set. Each version is compiled when it is first used.
+
+Reference: Kafka's message generator (clients/src/main/resources/common/message/README.md), KIP-482.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, get_args, get_origin
+
+from pykafka.exceptions import CorruptResponseError, FieldNotAvailableError, FieldValueError, UnsupportedVersion
+from pykafka.protocol import compiler
+from pykafka.protocol.fields import (
+    Field,
+    array,
+    binary,
+    boolean,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    nested,
+    parse_versions,
+    records,
+    string,
+    uint16,
+    uint32,
+    uuid,
+)
+from pykafka.protocol.wire import Cursor, Malformed, Unfit
+
+__all__ = [
+    "Field",
+    "Message",
+    "Request",
+    "Response",
+    "Struct",
+    "array",
+    "binary",
+    "boolean",
+    "decode_response",
+    "encode_request",
+    "float64",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "nested",
+    "records",
+    "string",
+    "uint16",
+    "uint32",
+    "uuid",
+]
+
+R = TypeVar("R")
+
+
+class _OwnDefault:
+    """Give each instance a default of its own when it is first asked for: most are never."""
+
+    __slots__ = ("field",)
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+    def __get__(self, instance: Struct | None, owner: type[Struct]) -> Any:
+        if instance is None:
+            return self
+        value = instance.__dict__[self.field.name] = self.field.default_value()
+        return value
+
+
+@dataclass_transform(kw_only_default=True, eq_default=True)
+class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
+    """Be the base of all structs of messages.
+
+    Instances hold what was set; the rest is in the class. They compare by content.
+
+    :param values: fields by name
+    """
+
+    fields: ClassVar[tuple[Field, ...]] = ()
+    _encoders: ClassVar[dict[tuple[int, bool], compiler.Encoder]]
+    _decoders: ClassVar[dict[tuple[int, bool], compiler.Decoder]]
+    #: Tagged fields that were read and are not declared: {tag: bytes}. They are written again.
+    unknown_tags: ClassVar[dict[int, bytes]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        found = []
+        for name, field in list(vars(cls).items()):
+            if isinstance(field, Field):
+                field.name = name
+                found.append(field)
+                setattr(cls, name, _OwnDefault(field) if field.is_mutable else field.default)
+        cls.fields = tuple(found)
+        cls._encoders = {}
+        cls._decoders = {}
+
+    def __init__(self, **values: Any) -> None:
+        known = {field.name for field in self.fields}
+        if not known.issuperset(values):
+            unknown = ", ".join(sorted(set(values) - known))
+            raise TypeError(f"{type(self).__qualname__} has no field {unknown}; it has {', '.join(sorted(known))}")
+        self.__dict__.update(values)
+
+    @classmethod
+    def encoder(cls, version: int, flexible: bool) -> compiler.Encoder:
+        """Return the encoder of a version, compiled when it is first asked for."""
+        key = (version, flexible)
+        found = cls._encoders.get(key)
+        if found is None:
+            found = cls._encoders[key] = compiler.encoder(cls, version, flexible)
+        return found
+
+    @classmethod
+    def decoder(cls, version: int, flexible: bool) -> compiler.Decoder:
+        """Return the decoder of a version, compiled when it is first asked for."""
+        key = (version, flexible)
+        found = cls._decoders.get(key)
+        if found is None:
+            found = cls._decoders[key] = compiler.decoder(cls, version, flexible)
+        return found
+
+    def _contents(self) -> Iterable[tuple[str, Any]]:
+        for field in self.fields:
+            yield field.name, getattr(self, field.name)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        if self.unknown_tags != other.unknown_tags:
+            return False
+        return all(getattr(self, field.name) == getattr(other, field.name) for field in self.fields)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self._contents())
+        return f"{type(self).__qualname__}({shown})"
+
+
+class Message(Struct):
+    """Be the base of requests, responses and what else stands by itself.
+
+    Class keywords: `versions`, all of them; `flexible`, those with compact types and tagged fields.
+    """
+
+    min_version: ClassVar[int]
+    max_version: ClassVar[int]
+    flexible_versions: ClassVar[range] = range(0)
+    versions: ClassVar[range] = range(0)
+
+    def __init_subclass__(cls, *, versions: str = "none", flexible: str = "none", **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.versions = parse_versions(versions)
+        cls.flexible_versions = parse_versions(flexible)
+        if cls.versions:
+            cls.min_version, cls.max_version = cls.versions[0], cls.versions[-1]
+
+    @classmethod
+    def is_flexible(cls, version: int) -> bool:
+        """Whether a version has compact types and tagged fields."""
+        return version in cls.flexible_versions
+
+    @classmethod
+    def _check_version(cls, version: int) -> None:
+        if version not in cls.versions:
+            raise UnsupportedVersion(
+                f"this client knows {cls.__name__} in versions {cls.min_version} to {cls.max_version}, not {version}",
+                api=cls.__name__,
+            )
+
+    def prepared(self, version: int) -> Self:
+        """Return what to send in a version: this, unless the version says the same thing in another way."""
+        return self
+
+    def chunks(self, version: int) -> list[bytes | memoryview]:
+        """Return the body in pieces: bytes, and records as memoryviews of what was given.
+
+        :param version: to write
+        :raises UnsupportedVersion: not known here
+        :raises FieldNotAvailableError: a field is set that this version cannot express
+        :raises FieldValueError: a value does not fit into its field
+        """
+        self._check_version(version)
+        pieces: list[bytes | memoryview] = []
+        try:
+            self.encoder(version, self.is_flexible(version))(self.prepared(version), pieces.append)
+        except Unfit as unfit:
+            where = _join(unfit.path)
+            text = f"{type(self).__name__} version {version}: {where} {unfit}"
+            name = type(self).__name__
+            if unfit.in_version:
+                raise FieldNotAvailableError(f"{text}; leave it out, or use a newer broker", api=name) from None
+            raise FieldValueError(text, api=name) from None
+        return pieces
+
+    def encode(self, version: int) -> bytes:
+        """Return the body; parameters and errors as for `chunks`."""
+        return b"".join(self.chunks(version))
+
+    @classmethod
+    def read(cls, cursor: Cursor, version: int) -> Self:
+        """Read a body at a cursor, which is moved past it; parameters and errors as for `decode`."""
+        cls._check_version(version)
+        try:
+            found: Self = cls.decoder(version, cls.is_flexible(version))(cursor)
+        except Malformed as malformed:
+            raise CorruptResponseError(
+                f"{cls.__name__} version {version} is cut off or corrupt at {_join(malformed.path)}: {malformed}",
+                api=cls.__name__,
+            ) from None
+        return found
+
+    @classmethod
+    def decode(cls, buffer: bytes | bytearray | memoryview, version: int) -> Self:
+        """Read a body.
+
+        :param buffer: all of it, and nothing else; `records` become views of it
+        :param version: that it is in
+        :raises UnsupportedVersion: not known here
+        :raises CorruptResponseError: it is cut off, or not such a message
+        """
+        cursor = Cursor(memoryview(buffer))
+        found = cls.read(cursor, version)
+        if cursor.pos != cursor.end:
+            raise CorruptResponseError(
+                f"{cls.__name__} version {version} ends {cursor.end - cursor.pos} bytes before what was received does",
+                api=cls.__name__,
+            )
+        return found
+
+
+def _join(path: list[str]) -> str:
+    """Return "topics[3].name" for what was gathered from the inside out."""
+    return ".".join(reversed(path)).replace(".[", "[")
+
+
+class Response(Message):
+    """Be the base of all responses."""
+
+    api_key: ClassVar[int]
+
+    def __init_subclass__(cls, *, api_key: int = -1, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.api_key = api_key
+
+
+class Request(Message, Generic[R]):
+    """Be the base of all requests; `Request[MetadataResponse]` names the response."""
+
+    api_key: ClassVar[int]
+    response: ClassVar[type[Response]]
+
+    def __init_subclass__(cls, *, api_key: int = -1, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.api_key = api_key
+        for base in getattr(cls, "__orig_bases__", ()):
+            if get_origin(base) is Request:
+                cls.response = get_args(base)[0]
+
+
+class RequestHeader(Message, versions="0-2", flexible="2+"):
+    """Say what follows: which request, in which version, by whom."""
+
+    request_api_key: int = int16("0+")
+    request_api_version: int = int16("0+")
+    correlation_id: int = int32("0+")
+    client_id: str | None = string("1+", nullable="1+", ignorable=True, rigid=True)
+
+
+class ResponseHeader(Message, versions="0-1", flexible="1+"):
+    """Say to which request a response belongs."""
+
+    correlation_id: int = int32("0+")
+
+
+_CONTROLLED_SHUTDOWN = 7
+_API_VERSIONS = 18
+
+
+def request_header_version(request_cls: type[Request[Any]], version: int) -> int:
+    """Return the version of the header that goes with a request."""
+    if request_cls.api_key == _CONTROLLED_SHUTDOWN and version == 0:
+        return 0
+    return 2 if request_cls.is_flexible(version) else 1
+
+
+def response_header_version(request_cls: type[Request[Any]], version: int) -> int:
+    """Return the version of the header that comes with a response."""
+    # A client that does not know yet what the broker speaks must be able to read the answer: KIP-511.
+    if request_cls.api_key == _API_VERSIONS:
+        return 0
+    return 1 if request_cls.is_flexible(version) else 0
+
+
+def encode_request(
+    message: Request[Any], version: int, correlation_id: int, client_id: str | None
+) -> list[bytes | memoryview]:
+    """Make all that goes over the wire for a request.
+
+    :param message: the request
+    :param version: to write it in
+    :param correlation_id: comes back with the response
+    :param client_id: name of this client for logs and quotas
+    :return: length prefix, header and body, in pieces; records as memoryviews of what was given, uncopied
+    :raises UnsupportedVersion: the version is not known here
+    :raises FieldNotAvailableError: a field is set that this version cannot express
+    :raises FieldValueError: a value does not fit into its field
+    """
+    header = RequestHeader(
+        request_api_key=message.api_key,
+        request_api_version=version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    pieces = header.chunks(request_header_version(type(message), version))
+    pieces += message.chunks(version)
+    size = sum(len(piece) for piece in pieces)
+    return _merged([size.to_bytes(4, "big"), *pieces])
+
+
+def _merged(pieces: list[bytes | memoryview]) -> list[bytes | memoryview]:
+    """Join neighbours of bytes; records stay as they are."""
+    found: list[bytes | memoryview] = []
+    run: list[bytes] = []
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            run.append(piece)
+            continue
+        found += (b"".join(run), piece)
+        run = []
+    if run:
+        found.append(b"".join(run))
+    return found
+
+
+def decode_response(
+    request_cls: type[Request[R]], version: int, frame: bytes | bytearray | memoryview
+) -> tuple[int, R]:
+    """Read a response.
+
+    :param request_cls: class of the request that it answers
+    :param version: of the request
+    :param frame: what was received, without the length prefix; `records` become views of it
+    :return: correlation id and response
+    :raises CorruptResponseError: it is cut off, or not such a response
+    """
+    cursor = Cursor(memoryview(frame))
+    header = ResponseHeader.read(cursor, response_header_version(request_cls, version))
+    response: Any = request_cls.response.decode(cursor.buffer[cursor.pos :], version)
+    return header.correlation_id, response

@@ -1,0 +1,107 @@
+"""The small tuples that documented requests are made of, and documented responses answer with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+
+class BrokerMetadata(NamedTuple):
+    """Tell where a broker is."""
+
+    id: int
+    host: str
+    port: int
+
+
+class PartitionMetadata(NamedTuple):
+    """Tell who leads and who keeps a partition; leader is -1 while there is none."""
+
+    id: int
+    leader: int
+    replicas: Sequence[int]
+    isr: Sequence[int]
+    err: int
+
+
+class TopicMetadata(NamedTuple):
+    """Tell of a topic's partitions, by their numbers."""
+
+    name: str
+    partitions: Mapping[int, PartitionMetadata]
+    err: int
+
+
+class PartitionFetchRequest(NamedTuple):
+    """Ask for messages of a partition, from an offset on.
+
+    :param topic_name: name of the topic
+    :param partition_id: number of the partition
+    :param offset: of the first message
+    :param max_bytes: how much at most
+    """
+
+    topic_name: str | bytes
+    partition_id: int
+    offset: int
+    max_bytes: int = 1024 * 1024
+
+
+class PartitionOffsetRequest(NamedTuple):
+    """Ask a partition for offsets by time.
+
+    :param topic_name: name of the topic
+    :param partition_id: number of the partition
+    :param offsets_before: ms since 1970; -1 is the latest, -2 the earliest offset
+    :param max_offsets: how many at most; brokers since 0.10.1 answer one
+    """
+
+    topic_name: str | bytes
+    partition_id: int
+    offsets_before: int
+    max_offsets: int
+
+
+class PartitionOffsetCommitRequest(NamedTuple):
+    """Commit an offset of a partition.
+
+    :param topic_name: name of the topic
+    :param partition_id: number of the partition
+    :param offset: to commit
+    :param timestamp: ms since 1970; only brokers before 0.9 keep it
+    :param metadata: kept with the offset
+    """
+
+    topic_name: str | bytes
+    partition_id: int
+    offset: int
+    timestamp: int
+    metadata: str | bytes
+
+
+class PartitionOffsetFetchRequest(NamedTuple):
+    """Ask for the committed offset of a partition."""
+
+    topic_name: str | bytes
+    partition_id: int
+
+
+class OffsetPartitionResponse(NamedTuple):
+    """Answer with the offsets found in a partition, and an error code."""
+
+    offset: list[int]
+    err: int
+
+
+class OffsetCommitPartitionResponse(NamedTuple):
+    """Answer with the error code of a commit."""
+
+    err: int
+
+
+class OffsetFetchPartitionResponse(NamedTuple):
+    """Answer with the offset committed for a partition (-1: none), its metadata, and an error code."""
+
+    offset: int
+    metadata: str
+    err: int
