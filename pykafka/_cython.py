@@ -18,6 +18,7 @@ address = cast = Py_ssize_t = uchar = pointer = None  # type names and conversio
 memcpy: Any = None
 PyBytes_AS_STRING: Any = None
 PyBytes_FromStringAndSize: Any = None
+PyObject_GC_UnTrack: Any = None
 
 
 def system_time() -> float:

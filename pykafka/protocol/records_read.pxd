@@ -3,12 +3,15 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 
 from pykafka.protocol.message cimport Message
 
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(void* op)
+
 # Where the parts of one record stand: the next record (-1: the bytes are no record), then timestamp and offset (of a
 # record of format 2: less the batch's), key position and size, value position and size, position of the header count.
 ctypedef (Py_ssize_t, long long, long long, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) Parts
 
 
-@cython.locals(byte="unsigned char", shift=int, bits="unsigned long long")
+@cython.locals(byte=int, shift=int, bits="unsigned long long")
 cdef (long long, Py_ssize_t) get_varint(const unsigned char* data, Py_ssize_t at, Py_ssize_t end) noexcept nogil
 
 cdef unsigned int get_u32(const unsigned char* data, Py_ssize_t at) noexcept nogil

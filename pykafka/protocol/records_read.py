@@ -20,7 +20,7 @@ except ImportError:
     import pykafka._cython as cython
 
 if not cython.compiled:
-    from pykafka._cython import PyBytes_FromStringAndSize
+    from pykafka._cython import PyBytes_FromStringAndSize, PyObject_GC_UnTrack
 
 # bytes in the pure source, a pointer in compiled code
 Data = Any
@@ -29,8 +29,11 @@ Fields = tuple[int, int, int, int, int, int, int, int]
 
 def get_varint(data: Data, at: int, end: int) -> tuple[int, int]:
     # A zigzag number of up to 64 bits and the place after it, which is -1 where there is none.
-    if at < 0:
+    if at < 0 or at >= end:
         return 0, -1
+    byte = data[at]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at + 1
     bits = 0
     shift = 0
     while at < end:
@@ -282,6 +285,10 @@ class BatchReader:
                 self._at = following
                 self.remaining -= 1
                 self.offset = offset + 1
+                if cython.compiled:
+                    # Bytes refer to nothing, so that no cycle runs through a message as it comes: the garbage collector
+                    # would walk over all that somebody keeps, and find none.
+                    PyObject_GC_UnTrack(cython.cast("void*", message))
                 return message
 
     def skip_to(self, offset: int) -> None:
