@@ -1,8 +1,8 @@
 """Build of the compiled modules; everything else about the package stands in setup.cfg.
 
 A module is compiled when a .pxd lies beside its .py. Building is optional: without a C compiler or without Cython the
-same sources are installed as they are, and a line says so. PYKAFKA_PURE_PYTHON=1 leaves compiling out;
-PYKAFKA_COMPILED=1 makes a failure to compile an error (used where a slow build must not pass unnoticed).
+same sources are installed as they are, and a line says so. PYKAFKA_PURE_PYTHON=1 leaves compiling out.
+PYKAFKA_COMPILED=1 makes a failure to compile an error; PYKAFKA_COMPILED=partly keeps the modules that do compile.
 """
 
 import os
@@ -15,7 +15,8 @@ from setuptools.errors import CCompilerError, CompileError, ExecError, LinkError
 
 ROOT = Path(__file__).resolve().parent
 PURE = os.environ.get("PYKAFKA_PURE_PYTHON", "") not in ("", "0")
-REQUIRED = os.environ.get("PYKAFKA_COMPILED", "") not in ("", "0")
+REQUIRED = os.environ.get("PYKAFKA_COMPILED", "") == "1"
+PARTLY = os.environ.get("PYKAFKA_COMPILED", "") == "partly"
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,
@@ -62,27 +63,31 @@ def extensions() -> list[Extension]:
 
 
 class OptionalBuildExt(build_ext):
-    """Compile what can be compiled; what cannot stays pure, with a line that says why."""
+    """Compile all that has a .pxd, or nothing: compiled modules call each other in ways that the sources cannot."""
 
     def run(self) -> None:
-        try:
-            self.extensions = self.translated()
-            super().run()
-        except (PlatformError, FileNotFoundError) as error:
-            self.stay_pure(error)
+        self.failures: dict[str, BaseException] = {}
+        every = list(self.extensions)
+        self.extensions = self.translated()
+        if PARTLY or not self.failures:
+            try:
+                super().run()
+            except (PlatformError, FileNotFoundError) as error:
+                self.failures.update((ext.name, error) for ext in self.extensions)
+        if self.failures:
+            self.stay_pure(every)
 
     def translated(self) -> list[Extension]:
         """Turn each .py into C; done here and not at import, so that sdist and --version need no Cython."""
         try:
             from Cython.Build import cythonize
         except ImportError as error:
-            for ext in self.extensions:
-                self.stay_pure(error, ext)
+            self.failures.update((ext.name, error) for ext in self.extensions)
             return []
         if any(ext.name.startswith("pykafka.handlers.") for ext in self.extensions):
             link_handlers()
         plain = [Extension(ext.name, list(ext.sources)) for ext in self.extensions]
-        done = cythonize(plain, compiler_directives=DIRECTIVES, quiet=True, exclude_failures=not REQUIRED)
+        done = cythonize(plain, compiler_directives=DIRECTIVES, quiet=True, exclude_failures=True)
         sources_of = {ext.name: ext.sources for ext in done}
         kept = []
         for ext in self.extensions:
@@ -90,28 +95,31 @@ class OptionalBuildExt(build_ext):
                 ext.sources = sources_of[ext.name]
                 kept.append(ext)
             else:
-                self.stay_pure(CompileError("Cython refuses it (see above)"), ext)
+                self.failures[ext.name] = CompileError("Cython refuses it (see above)")
         return kept
 
     def build_extension(self, ext: Extension) -> None:
+        # Nothing to copy, as yet, is no error in a build in place: stay_pure() says what is.
+        ext.optional = True
         try:
             super().build_extension(ext)
         except (CCompilerError, CompileError, LinkError, ExecError, PlatformError, OSError) as error:
-            self.stay_pure(error, ext)
+            self.failures[ext.name] = error
 
-    def stay_pure(self, error: BaseException, ext: Extension | None = None) -> None:
+    def stay_pure(self, every: list[Extension]) -> None:
+        for name, error in self.failures.items():
+            say(f"could not compile {name}: {error}")
         if REQUIRED:
-            raise error
-        say(f"could not compile {ext.name if ext is not None else 'the compiled modules'}: {error}")
-        say("the pure Python source is used, which is slower. Cython, a C compiler and Python's headers make it fast.")
-        if ext is None:
-            return
-        # A build of an older source must not be loaded in the place of this one.
-        filename = Path(self.get_ext_filename(self.get_ext_fullname(ext.name)))
-        beside = ROOT / Path(str(filename).replace("pykafka/handlers/", "handlers/"))
-        for stale in (Path(self.build_lib) / filename, beside):
-            stale.unlink(missing_ok=True)
-        ext.optional = True
+            raise SystemExit("pykafka: PYKAFKA_COMPILED is set, and not all modules could be compiled (see above)")
+        gone = [ext for ext in every if not PARTLY or ext.name in self.failures]
+        self.extensions = [ext for ext in every if ext not in gone]
+        for ext in gone:
+            # A build of an older source must not be loaded in the place of this one.
+            filename = str(self.get_ext_filename(ext.name))
+            (Path(self.build_lib) / filename).unlink(missing_ok=True)
+            if self.inplace:
+                (ROOT / filename.replace("pykafka/handlers/", "handlers/")).unlink(missing_ok=True)
+        say("Python sources are used, which are slower. Cython, a C compiler and Python's headers make them fast.")
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuildExt})

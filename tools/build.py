@@ -33,14 +33,16 @@ def main() -> int:
             return 0
         print("build: compiling the modules that have a .pxd", flush=True)
         command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace", f"-j{os.cpu_count() or 1}"]
-        status = subprocess.run(command, cwd=ROOT, check=False).returncode
+        # In the middle of work on one module the others stay compiled.
+        environment = {"PYKAFKA_COMPILED": "partly"} | os.environ
+        status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         if status == 0:
             refresh()
         return status
 
 
 def refresh() -> None:
-    """Mark what is built as new: what setup.py found unchanged keeps its old date otherwise, and is asked about again."""
+    """Mark all that is built as new: what setup.py found unchanged keeps its old date, and would be asked about again."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     for top in ("pykafka", "handlers"):
         for path in (ROOT / top).rglob(f"*{suffix}"):

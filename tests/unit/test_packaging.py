@@ -1,0 +1,207 @@
+"""The package as a thing to install: what is listed, what is imported, and which form of it is loaded."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import importlib
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+import pykafka
+from pykafka import _pure
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = sorted({*(ROOT / "pykafka").rglob("*.py"), *(ROOT / "pyspark_pykafka").glob("*.py")})
+HANDLERS = sorted((ROOT / "handlers").rglob("*.py"))
+COMPILED = [path.with_suffix(".py") for top in ("pykafka", "handlers") for path in sorted((ROOT / top).rglob("*.pxd"))]
+# Concurrency, sockets, clocks and chance are asked of the injected handler.
+FORBIDDEN_MODULES = {
+    *("threading", "_thread", "queue", "socket", "ssl", "select", "selectors", "gevent", "concurrent", "asyncio"),
+    *("multiprocessing", "handlers"),
+}
+FORBIDDEN_CALLS = {("time", name) for name in ("sleep", "time", "time_ns", "monotonic", "monotonic_ns", "perf_counter")}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def settings() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    return parser
+
+
+def run(script: str, **environment: str) -> str:
+    """Run a script in a Python of its own; give what it printed."""
+    kept = {key: value for key, value in os.environ.items() if key != _pure.ENVIRONMENT_VARIABLE}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        cwd=ROOT,
+        env=kept | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.lineno, node.module
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def test_every_package_directory_is_listed() -> None:
+    found = {"pykafka.handlers"}
+    for top in ("pykafka", "pyspark_pykafka"):
+        inits = (ROOT / top).rglob("__init__.py")
+        found |= {".".join(path.parent.relative_to(ROOT).parts) for path in inits}
+    assert set(settings()["options"]["packages"].split()) == found
+
+
+def test_every_directory_with_sources_is_a_package() -> None:
+    folders = {path.parent for path in (*SOURCES, *HANDLERS)}
+    assert [name_of(folder) for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
+
+
+def test_handlers_are_reached_through_a_relative_symlink() -> None:
+    link = ROOT / "pykafka" / "handlers"
+    assert link.is_symlink()
+    assert os.readlink(link) == "../handlers"
+    assert settings()["options"]["package_dir"].split() == ["pykafka.handlers", "=", "handlers"]
+
+
+def test_the_version_is_one() -> None:
+    assert settings()["metadata"]["version"] == pykafka.__version__
+    assert f"\n{pykafka.__version__} " in (ROOT / "CHANGES.rst").read_text()
+
+
+def test_declarations_lie_beside_their_sources() -> None:
+    assert COMPILED
+    assert [name_of(path) for path in COMPILED if not path.exists()] == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_the_one_rule(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    allowed = {"ssl"} if (ROOT / "pykafka" / "security") in path.parents else set()
+    broken = [
+        f"line {line}: {module}"
+        for line, module in imports(tree)
+        if module.split(".")[0] in FORBIDDEN_MODULES - allowed or tuple(module.split(".")) in FORBIDDEN_CALLS
+    ]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner, name = node.value.id, node.attr
+            # random.Random is a type; everything else of that module is its global state.
+            if (owner, name) in FORBIDDEN_CALLS or (owner == "random" and name.islower()):
+                broken.append(f"line {node.lineno}: {owner}.{name}")
+    assert broken == [], "ask the injected handler instead"
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *HANDLERS], ids=name_of)
+def test_cython_is_no_dependency_at_run_time(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    guarded = {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Try)
+        for line, _ in imports(ast.Module([*node.body], []))
+    }
+    assert [line for line, module in imports(tree) if module == "cython" and line not in guarded] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(path for top in ("tests", "examples", "benchmarks", "tools") for path in (ROOT / top).rglob("*.py")),
+    ids=name_of,
+)
+def test_nobody_imports_a_second_copy_of_handlers(path: Path) -> None:
+    assert [line for line, module in imports(ast.parse(path.read_text())) if module.split(".")[0] == "handlers"] == []
+
+
+def test_public_names() -> None:
+    for name in pykafka.__all__:
+        assert getattr(pykafka, name).__name__ == name
+    with pytest.raises(AttributeError, match="no_such_name"):
+        pykafka.no_such_name  # noqa: B018
+
+
+def test_a_library_keeps_quiet() -> None:
+    assert any(isinstance(one, logging.NullHandler) for one in logging.getLogger("pykafka").handlers)
+    script = """
+import json, logging, signal, sys, threading
+before = [signal.getsignal(number) for number in signal.valid_signals()]
+import pykafka, pykafka.client, pykafka.simpleconsumer, pykafka.producer
+pykafka.KafkaClient, pykafka.Producer, pykafka.SimpleConsumer
+assert before == [signal.getsignal(number) for number in signal.valid_signals()]
+assert threading.active_count() == 1
+assert not logging.getLogger().handlers
+extras = ("gevent", "pyspark", "pyarrow", "confluent_kafka", "Cython")
+print(json.dumps([name for name in extras if name in sys.modules]))
+"""
+    # Nobody pays for what he does not use.
+    assert json.loads(run(script)) == []
+
+
+MODULES = """
+import importlib, json, sys
+import pykafka
+names = %r
+print(json.dumps({name: importlib.import_module(name).__file__ for name in names}))
+"""
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(("pykafka", *parts) if parts[0] == "handlers" else parts)
+
+
+def test_sources_are_loaded_when_asked_for() -> None:
+    names = [module_name(path) for path in COMPILED]
+    files = json.loads(run(MODULES % names, PYKAFKA_PURE_PYTHON="1"))
+    assert all(file.endswith(".py") for file in files.values()), files
+
+
+def test_either_all_modules_are_compiled_or_none() -> None:
+    names = [module_name(path) for path in COMPILED]
+    files = json.loads(run(MODULES % names, PYKAFKA_PURE_PYTHON="0"))
+    compiled = {name for name, file in files.items() if file.endswith(tuple(EXTENSION_SUFFIXES))}
+    assert compiled in (set(), set(names)), f"`make build` says why these are not: {sorted(set(names) - compiled)}"
+
+
+def test_this_run_is_what_it_says_it_is() -> None:
+    for path in COMPILED:
+        importlib.import_module(module_name(path))
+    if _pure.wanted():
+        assert _pure.compiled_modules() == []
+        assert "pure" in _pure.describe()
+    else:
+        assert bool(_pure.compiled_modules()) == _pure.describe().startswith("compiled")
+
+
+def test_the_finder_leaves_others_alone(tmp_path: Path) -> None:
+    finder = _pure.PureFinder()
+    assert finder.find_spec("json", None) is None
+    assert finder.find_spec("pykafka.common", [str(tmp_path)]) is None
+    (tmp_path / "both.py").write_text("value = 1")
+    assert finder.find_spec("pykafka.both", [str(tmp_path)]) is None  # no compiled twin: Python's own finders do
+    (tmp_path / f"both{EXTENSION_SUFFIXES[0]}").touch()
+    spec = finder.find_spec("pykafka.both", [str(tmp_path)])
+    assert spec is not None
+    assert spec.origin == str(tmp_path / "both.py")
