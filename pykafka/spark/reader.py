@@ -105,14 +105,14 @@ class RangeReader:
 
     def _send(self) -> PendingResponse[FetchResponse]:
         broker: Broker = self._cluster.leader(*self._tp)
-        partition = FetchRequest.FetchTopic.FetchPartition(
+        partition = FetchRequest.Topic.Partition(
             partition=self._tp.partition, fetch_offset=self._position, partition_max_bytes=self._fetch_bytes
         )
         request = FetchRequest(
             max_wait_ms=self._options.fetch_wait_ms,
             min_bytes=1,
             max_bytes=self._fetch_bytes,
-            topics=[FetchRequest.FetchTopic(topic=self._tp.topic, partitions=[partition])],
+            topics=[FetchRequest.Topic(topic=self._tp.topic, partitions=[partition])],
         )
         self._broker = broker
         return broker.send(request, CHANNEL, timeout_ms=self._options.fetch_wait_ms + self._options.client.timeout_ms)

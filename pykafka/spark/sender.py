@@ -187,7 +187,7 @@ class BatchSender:
         topics: dict[str, list[ProduceRequest.Topic.Partition]] = {}
         for batch in batches:
             if version >= 3:
-                records = batch.builder.seal(
+                records: Any = batch.builder.seal(
                     self._codec,
                     payload=batch.payload,
                     producer_id=self._producer_id,
@@ -201,7 +201,7 @@ class BatchSender:
         return ProduceRequest(
             acks=-1,
             timeout_ms=self._options.client.timeout_ms,
-            topics=[ProduceRequest.Topic(name=name, partitions=parts) for name, parts in topics.items()],
+            topic_data=[ProduceRequest.Topic(name=name, partition_data=parts) for name, parts in topics.items()],
         )
 
     def _take_answer(self, request: _Request) -> None:
@@ -216,7 +216,7 @@ class BatchSender:
         codes = {
             TopicPartition(topic.name, part.index): part.error_code
             for topic in answer.responses
-            for part in topic.partitions
+            for part in topic.partition_responses
         }
         for batch in request.batches:
             code = codes.get(batch.tp, -1)

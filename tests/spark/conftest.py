@@ -19,9 +19,9 @@ HERE = Path(__file__).resolve().parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of this directory, and let PySpark's own warnings be."""
+    """Mark the tests with a session, and let PySpark's own warnings be."""
     for item in items:
-        if HERE not in item.path.parents:
+        if HERE not in item.path.parents or "spark" not in getattr(item, "fixturenames", ()):
             continue
         item.add_marker(pytest.mark.spark)
         item.add_marker(pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"))

@@ -1,0 +1,201 @@
+"""What tasks of source and sink do when brokers misbehave: no Spark, an embedded cluster and faults made to order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pykafka.embedded import EmbeddedCluster
+from pykafka.spark import session
+from pykafka.spark.errors import DataLossError, PollTimeoutError, SinkError
+from pykafka.spark.offsets import OffsetRange, TopicPartition
+from pykafka.spark.options import Mode, ReadOptions, WriteOptions, read_options, write_options
+from pykafka.spark.reader import read_range
+from pykafka.spark.writer import write_rows
+from tests.spark.topics import Record, Topics
+
+TOPIC = "t"
+COLUMNS = ("offset", "value")
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=3, topics={TOPIC: 2}) as embedded:
+        embedded.set_leader(TOPIC, 0, 1)
+        embedded.set_leader(TOPIC, 1, 2)
+        yield embedded
+
+
+@pytest.fixture(autouse=True)
+def clients_closed() -> Iterator[None]:
+    yield
+    session.close_all()
+
+
+def reading(cluster: EmbeddedCluster, **options: str) -> ReadOptions:
+    raw = {"kafka.bootstrap.servers": cluster.hosts, "subscribe": TOPIC, "kafka.fetch.max.wait.ms": "50", **options}
+    return read_options(raw, Mode.BATCH_READ)
+
+
+def writing(cluster: EmbeddedCluster, **options: str) -> WriteOptions:
+    return write_options({"kafka.bootstrap.servers": cluster.hosts, "topic": TOPIC, **options}, Mode.BATCH_WRITE)
+
+
+def fill(cluster: EmbeddedCluster, count: int) -> list[bytes]:
+    """Produce to partition 0, in batches of ten."""
+    values = [f"{n}".encode() for n in range(count)]
+    topics = Topics(cluster.hosts)
+    for first in range(0, count, 10):
+        topics.produce(TOPIC, [Record(value) for value in values[first : first + 10]])
+    return values
+
+
+def read(cluster: EmbeddedCluster, start: int, end: int, **options: str) -> Iterator[pa.RecordBatch]:
+    return read_range(OffsetRange(TopicPartition(TOPIC, 0), start, end), reading(cluster, **options), COLUMNS)
+
+
+def values(batches: Iterator[pa.RecordBatch]) -> list[bytes]:
+    return [value for batch in batches for value in batch.column("value").to_pylist()]
+
+
+def test_a_leader_moves_while_a_range_is_read(cluster: EmbeddedCluster) -> None:
+    expected = fill(cluster, 60)
+    batches = read(cluster, 5, 55, **{"kafka.max.partition.fetch.bytes": "100"})
+    found = next(batches).column("value").to_pylist()
+    cluster.set_leader(TOPIC, 0, 3)
+    assert found + values(batches) == expected[5:55]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        ["NOT_LEADER_OR_FOLLOWER"] * 3,
+        ["UNKNOWN_TOPIC_OR_PART"] * 3,
+        ["DISCONNECT"] * 2,
+        ["REQUEST_TIMED_OUT", "DISCONNECT", "NOT_LEADER_OR_FOLLOWER"],
+    ],
+    ids=lambda faults: "-".join(dict.fromkeys(faults)),
+)
+def test_a_fetch_that_fails_is_sent_again(cluster: EmbeddedCluster, faults: list[str]) -> None:
+    expected = fill(cluster, 30)
+    cluster.inject_errors("Fetch", *faults)
+    assert values(read(cluster, 0, 30)) == expected
+
+
+def test_a_broker_comes_back(cluster: EmbeddedCluster) -> None:
+    expected = fill(cluster, 60)
+    batches = read(cluster, 0, 60, **{"kafka.max.partition.fetch.bytes": "100"})
+    found = next(batches).column("value").to_pylist()
+    cluster.broker_down(1)
+    cluster.broker_up(1)
+    assert found + values(batches) == expected
+
+
+def test_records_that_never_come(cluster: EmbeddedCluster) -> None:
+    fill(cluster, 10)
+    batches = read(cluster, 0, 20, **{"kafkaConsumer.pollTimeoutMs": "300"})
+    with pytest.raises(
+        PollTimeoutError, match="no record of offsets 10 to 19 came within 300 ms: the partition ends at"
+    ):
+        values(batches)
+
+
+def test_a_leader_that_is_away_too_long(cluster: EmbeddedCluster) -> None:
+    fill(cluster, 10)
+    session.client_for(reading(cluster).client)
+    cluster.broker_down(1)
+    options = {"kafkaConsumer.pollTimeoutMs": "500", "kafka.request.timeout.ms": "1000"}
+    with pytest.raises(
+        PollTimeoutError, match=r"offsets 0 to 9 came within 500 ms: .*Check that the partition's leader is up"
+    ):
+        values(read(cluster, 0, 10, **options))
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_range_behind_the_end(cluster: EmbeddedCluster, fail: str, capfd: pytest.CaptureFixture[str]) -> None:
+    fill(cluster, 10)
+    batches = read(cluster, 15, 20, failOnDataLoss=fail)
+    if fail == "true":
+        with pytest.raises(DataLossError, match="t-0 was to be read from offset 15 to 19, but it has 0 to 9 now"):
+            values(batches)
+    else:
+        assert values(batches) == []
+
+
+def test_a_read_given_up_leaves_the_connection_usable(cluster: EmbeddedCluster) -> None:
+    expected = fill(cluster, 60)
+    for _ in range(3):
+        batches = read(cluster, 0, 60, **{"kafka.max.partition.fetch.bytes": "100"})
+        assert next(batches).num_rows
+        batches.close()  # type: ignore[attr-defined]
+    assert values(read(cluster, 0, 60)) == expected
+
+
+def rows(count: int, first: int = 0) -> pa.RecordBatch:
+    numbers = range(first, first + count)
+    return pa.record_batch(
+        {"value": [f"{n}" for n in numbers], "partition": pa.array([n % 2 for n in numbers], pa.int32())}
+    )
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        ["NOT_LEADER_OR_FOLLOWER"] * 3,
+        ["NOT_ENOUGH_REPLICAS"] * 2,
+        ["DISCONNECT"] * 2,
+        ["REQUEST_TIMED_OUT", "NOT_LEADER_OR_FOLLOWER", "DISCONNECT"],
+    ],
+    ids=lambda faults: "-".join(dict.fromkeys(faults)),
+)
+def test_batches_that_fail_are_sent_again_in_order(cluster: EmbeddedCluster, faults: list[str]) -> None:
+    cluster.inject_errors("Produce", *faults)
+    batches = [rows(1000, 1000 * n) for n in range(10)]
+    written = write_rows(
+        iter(batches), writing(cluster, **{"kafka.max.request.size": "10000"}), frozenset({"value", "partition"})
+    )
+    assert written == {TOPIC: 10_000}
+    found = Topics(cluster.hosts).read(TOPIC, 10_000)
+    for partition in (0, 1):
+        numbers = [int(record.value or b"-1") for record in found if record.partition == partition]
+        assert numbers == list(range(partition, 10_000, 2))
+
+
+def test_a_leader_moves_while_rows_are_written(cluster: EmbeddedCluster) -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        for n in range(10):
+            if n == 5:
+                cluster.set_leader(TOPIC, 0, 3)
+            yield rows(1000, 1000 * n)
+
+    written = write_rows(
+        batches(), writing(cluster, **{"kafka.max.request.size": "10000"}), frozenset({"value", "partition"})
+    )
+    assert written == {TOPIC: 10_000}
+    assert len({record.value for record in Topics(cluster.hosts).read(TOPIC, 10_000)}) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        ("TOPIC_AUTHORIZATION_FAILED", "5 rows were not acknowledged: "),
+        ("NOT_ENOUGH_REPLICAS", "5 rows were not acknowledged within 700 ms (kafka.delivery.timeout.ms): "),
+    ],
+)
+def test_rows_that_are_refused_fail_the_task(cluster: EmbeddedCluster, fault: str, sentence: str) -> None:
+    cluster.inject_errors("Produce", *[fault] * 100)
+    options = writing(cluster, **{"kafka.delivery.timeout.ms": "700"})
+    with pytest.raises(SinkError, match=re.escape(sentence)) as caught:
+        write_rows(iter([rows(10)]), options, frozenset({"value", "partition"}))
+    assert "Of this task's rows 0 are written" in str(caught.value)
+
+
+def test_a_topic_that_does_not_exist_is_named(cluster: EmbeddedCluster) -> None:
+    cluster.set_topic_error("absent", "UNKNOWN_TOPIC_OR_PART")
+    options: Any = writing(cluster, topic="absent")
+    with pytest.raises(SinkError, match="the topic 'absent' does not exist on"):
+        write_rows(iter([rows(1)]), options, frozenset({"value"}))
