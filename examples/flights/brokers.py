@@ -1,0 +1,103 @@
+"""The brokers that the job runs on: embedded, a real Kafka started for it, or the user's own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from examples.flights.job import Job
+from examples.flights.requirements import RequirementMissingError
+from examples.flights.supervision import Interrupts, session
+from pykafka import KafkaClient
+from pykafka.embedded import EmbeddedCluster
+from pykafka.exceptions import (
+    KafkaException,
+    NoBrokersAvailableError,
+    UnsupportedVersion,
+    error_for,
+)
+from pykafka.protocol.messages import CreateTopicsRequest
+
+#: How long a broker of the user's may take to answer (ms).
+PATIENCE_MS = 10_000
+
+
+@contextmanager
+def brokers(choice: str, job: Job, interrupts: Interrupts) -> Iterator[Job]:
+    """Have brokers with the job's topics for the length of the block.
+
+    :param choice: "embedded", "kafka" or "host:port,host:port"
+    :param job: what the topics are called
+    :returns: the job with the brokers' addresses, and its topics' names made unique on the user's own brokers
+    :raises RequirementMissingError: they cannot be started or reached
+    """
+    if choice == "embedded":
+        with EmbeddedCluster(brokers=3, topics=job.topics) as cluster:
+            yield replace(job, hosts=cluster.hosts)
+    elif choice == "kafka":
+        with _real_kafka(job, interrupts) as hosts:
+            job = replace(job, hosts=hosts)
+            create_topics(job.hosts, job.topics)
+            yield job
+    else:
+        job = replace(job, hosts=choice, suffix=f"-{uuid.uuid4().hex[:8]}")
+        create_topics(job.hosts, job.topics)
+        yield job
+
+
+@contextmanager
+def _real_kafka(job: Job, interrupts: Interrupts) -> Iterator[str]:
+    """Start an Apache Kafka; the first time, its jars are fetched by their Maven coordinates."""
+    environment = {**os.environ, "TMPDIR": str(job.work)}
+    command = [sys.executable, "-m", "tests.brokers"]
+    pipe = subprocess.PIPE
+    with session(interrupts, command, environment=environment, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        hosts = process.stdout.readline().strip()
+        if not hosts:
+            raise RequirementMissingError(process.stderr.read().strip() or "Kafka did not start, without a word")
+        yield hosts
+
+
+def create_topics(hosts: str, topics: Mapping[str, int]) -> None:
+    """Create topics on brokers that know CreateTopics; older ones create them when they are first asked for.
+
+    :param topics: numbers of partitions by name
+    :raises RequirementMissingError: no broker answers, or it refuses
+    """
+    try:
+        with KafkaClient(hosts, socket_timeout_ms=PATIENCE_MS) as client:
+            _create(client, topics)
+    except (NoBrokersAvailableError, ValueError) as error:
+        raise RequirementMissingError(
+            f"no Kafka broker answers at {hosts}: start one, or leave BROKER out to use the embedded one ({error})"
+        ) from error
+    except KafkaException as error:
+        raise RequirementMissingError(f"the brokers at {hosts} did not create the job's topics: {error}") from error
+
+
+def _create(client: KafkaClient, topics: Mapping[str, int]) -> None:
+    # Before Kafka 4 only the controller creates topics; later ones pass the request on to it.
+    broker = client.cluster.controller_broker or next(iter(client.brokers.values()))
+    try:
+        version = broker.api_version(CreateTopicsRequest)
+    except UnsupportedVersion:
+        for name in topics:
+            client.topics[name]
+        return
+    # From version 4 on, -1 is as many replicas as the brokers have by default.
+    replicas = -1 if version >= 4 else 1
+    wanted = [
+        CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)
+        for name, partitions in topics.items()
+    ]
+    response = broker.call(CreateTopicsRequest(topics=wanted, timeout_ms=PATIENCE_MS))
+    for topic in response.topics:
+        if topic.error_code:
+            raise error_for(topic.error_code, topic.error_message or "", topic=topic.name)

@@ -1,0 +1,101 @@
+"""A gevent server: each POSTed request becomes a message, and GET /events streams the topic as server-sent events.
+
+    python -m examples.gevent_server --hosts 127.0.0.1:9092 --topic requests
+    curl --data hello http://127.0.0.1:8000/
+    curl --no-buffer http://127.0.0.1:8000/events
+
+Nothing is monkey-patched: `use_greenlets=True` makes the client's workers greenlets of the same hub, so that a request
+that waits for Kafka holds up nobody else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import gevent
+from gevent.pywsgi import WSGIServer
+
+from pykafka import KafkaClient, Topic
+from pykafka.common import OffsetType
+from pykafka.exceptions import KafkaException
+
+#: A stream without events says that it is alive this often (ms), by which proxies and we notice who has gone.
+KEEP_ALIVE_MS = 5_000
+MAX_BODY_BYTES = 512 * 1024
+#: How long streams may take to end when the server does (s).
+STOP_TIMEOUT_S = 1.0
+
+
+class Application:
+    """The WSGI application over one topic.
+
+    :param topic: to which requests go, and from which events come
+    """
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        # One producer for all requests. It waits for the acknowledgement, so that 201 means that Kafka has the message.
+        self.producer = topic.get_sync_producer(required_acks=-1)
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer one request."""
+        route = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        if route == ("POST", "/"):
+            status, body = self.produce(environ)
+            start_response(status, [("Content-Type", "text/plain; charset=utf-8")])
+            return [body.encode()]
+        if route == ("GET", "/events"):
+            start_response("200 OK", [("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")])
+            return self.events()
+        start_response("404 Not Found", [("Content-Type", "text/plain")])
+        return [b"POST / or GET /events\n"]
+
+    def produce(self, environ: dict[str, Any]) -> tuple[str, str]:
+        """Produce the body of a request; gives status and body of the answer."""
+        body = environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
+        if len(body) > MAX_BODY_BYTES:
+            return "413 Content Too Large", f"at most {MAX_BODY_BYTES} bytes\n"
+        try:
+            message = self.producer.produce(body)
+        except KafkaException as error:
+            return "503 Service Unavailable", f"{error}\n"
+        return "201 Created", f"partition {message.partition_id}, offset {message.offset}\n"
+
+    def events(self) -> Iterator[bytes]:
+        """Yield what arrives from now on, until the listener goes: the server closes this generator then."""
+        with self.topic.get_simple_consumer(
+            auto_offset_reset=OffsetType.LATEST, consumer_timeout_ms=KEEP_ALIVE_MS
+        ) as consumer:
+            yield b": listening\n\n"
+            while True:
+                message = consumer.consume()
+                yield b": still here\n\n" if message is None else as_event(message.value or b"")
+
+
+def as_event(value: bytes) -> bytes:
+    """Return a value as one server-sent event, a line of data for each of its lines."""
+    return b"".join(b"data: " + line + b"\n" for line in value.splitlines() or [b""]) + b"\n"
+
+
+def main() -> None:
+    """Serve until Ctrl-C or SIGTERM."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", default="127.0.0.1:9092", help="host:port,host:port of Kafka brokers")
+    parser.add_argument("--topic", default="requests")
+    parser.add_argument("--port", type=int, default=8000, help="0 takes any that is free")
+    options = parser.parse_args()
+    with KafkaClient(options.hosts, use_greenlets=True) as client:
+        server = WSGIServer(("127.0.0.1", options.port), Application(client.topics[options.topic]), log=None)
+        # The two lines that turn a signal into an orderly end: the server stops, then the client delivers and closes.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            gevent.signal_handler(number, server.stop, STOP_TIMEOUT_S)
+        server.start()
+        print(f"listening at http://127.0.0.1:{server.server_port}", flush=True)
+        server.serve_forever(STOP_TIMEOUT_S)
+
+
+if __name__ == "__main__":
+    main()

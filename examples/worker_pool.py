@@ -1,0 +1,89 @@
+"""A pool of workers in a monkey-patched process: take jobs from a topic, work on many at once, produce the results.
+
+    python -m examples.worker_pool --hosts 127.0.0.1:9092 --jobs jobs --results results
+
+After `patch_all()` threads are greenlets, so the client needs to be told nothing: its workers ask `ThreadingHandler`
+for threads and get greenlets.
+"""
+
+# First of all, before anything else imports what is patched.
+from gevent import monkey
+
+monkey.patch_all()
+
+import argparse  # noqa: E402
+import functools  # noqa: E402
+import hashlib  # noqa: E402
+import itertools  # noqa: E402
+import signal  # noqa: E402
+import sys  # noqa: E402
+import time  # noqa: E402
+
+import gevent  # noqa: E402
+from gevent.pool import Pool  # noqa: E402
+
+from pykafka import KafkaClient, Producer, Topic  # noqa: E402
+from pykafka.common import Message, OffsetType  # noqa: E402
+from pykafka.exceptions import KafkaException  # noqa: E402
+
+#: Jobs that are taken at a time; their offsets are committed together.
+CHUNK = 200
+IDLE_MS = 500
+
+
+def work(producer: Producer, job: Message) -> None:
+    """Do one job, and have its result acknowledged: a patched sleep stands for whatever a job waits for."""
+    time.sleep(0.01)
+    value = job.value or b""
+    producer.produce(value + b" " + hashlib.sha256(value).hexdigest()[:8].encode(), partition_key=job.partition_key)
+
+
+def run(jobs: Topic, results: Topic, group: str, size: int, until_idle: bool) -> int:
+    """Work until the process is told to end, or until there are no more jobs; gives how many were done."""
+    pool, done = Pool(size), 0
+    with (
+        results.get_sync_producer(required_acks=-1) as producer,
+        jobs.get_simple_consumer(
+            consumer_group=group, auto_offset_reset=OffsetType.EARLIEST, consumer_timeout_ms=IDLE_MS
+        ) as consumer,
+    ):
+        try:
+            while True:
+                chunk = list(itertools.islice(consumer, CHUNK))
+                for _ in pool.imap_unordered(functools.partial(work, producer), chunk):
+                    done += 1
+                if chunk:
+                    # Only now, when all results are in Kafka: a job that failed, or that we die over, comes again.
+                    consumer.commit_offsets()
+                    print(f"{done} jobs done", flush=True)
+                elif until_idle:
+                    return done
+        finally:
+            pool.kill()
+
+
+def main() -> int:
+    """Run the pool that the command line describes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", default="127.0.0.1:9092", help="host:port,host:port of Kafka brokers")
+    parser.add_argument("--jobs", default="jobs", help="topic to take jobs from")
+    parser.add_argument("--results", default="results", help="topic to put results into")
+    parser.add_argument("--group", default="worker-pool")
+    parser.add_argument("--size", type=int, default=50, help="jobs that are worked on at once")
+    parser.add_argument("--until-idle", action="store_true", help="end when there are no more jobs")
+    options = parser.parse_args()
+    # Not signal.signal(): that would raise in whichever greenlet is running, maybe one of the client's workers.
+    gevent.signal_handler(signal.SIGTERM, sys.exit, 128 + signal.SIGTERM)
+    try:
+        with KafkaClient(options.hosts) as client:
+            jobs, results = client.topics[options.jobs], client.topics[options.results]
+            done = run(jobs, results, options.group, options.size, options.until_idle)
+    except KafkaException as error:
+        print(f"worker_pool: {error}", file=sys.stderr)
+        return 1
+    print(f"{done} jobs done, none left")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
