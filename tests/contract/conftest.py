@@ -1,0 +1,41 @@
+"""The handlers that the contract is for: the plain ones here, and those of a patched process in `test_patched`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+from tests.certs import Pems, make_pems
+from tests.peers import running_peers
+
+#: Set by `test_patched` in the process that it patches.
+PATCHED = "PYKAFKA_TEST_PATCHED" in os.environ
+
+
+def _native() -> Handler:
+    return (ThreadingHandler() if PATCHED else GEventHandler()).native
+
+
+HANDLERS: dict[str, Callable[[], Handler]] = {"threads": ThreadingHandler, "gevent": GEventHandler, "native": _native}
+
+
+@pytest.fixture(params=list(HANDLERS))
+def handler(request: pytest.FixtureRequest) -> Handler:
+    """Give each handler in turn."""
+    return HANDLERS[request.param]()
+
+
+@pytest.fixture(scope="session")
+def pems(tmp_path_factory: pytest.TempPathFactory) -> Pems:
+    """Give certificates."""
+    return make_pems(tmp_path_factory.mktemp("certs"))
+
+
+@pytest.fixture(scope="session")
+def peers(pems: Pems) -> Iterator[dict[str, int]]:
+    """Give the ports of everything that a client may meet."""
+    with running_peers(pems) as ports:
+        yield ports

@@ -1,0 +1,289 @@
+"""Workers, time, and what keeps a hub turning."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import random
+import signal
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from pykafka.handlers import Handler, Worker
+from pykafka.handlers.patching import original
+
+
+def test_workers_are_named_and_joinable(handler: Handler) -> None:
+    go = handler.Event()
+    worker = handler.spawn(go.wait, 10, name="pykafka.test")
+    assert worker.name == "pykafka.test"
+    assert "pykafka.test" in repr(worker)
+    assert worker.is_alive()
+    assert not worker.join(0.02)
+    go.set()
+    assert worker.join(5)
+    assert worker.join()
+    assert not worker.is_alive()
+    assert worker.error is None
+    assert handler.spawn(int).name != handler.spawn(int).name
+
+
+def test_workers_get_their_arguments(handler: Handler) -> None:
+    found = []
+    worker = handler.spawn(lambda *args, **kwargs: found.append((args, kwargs)), 1, 2, three=3)
+    assert worker.join(5)
+    assert found == [((1, 2), {"three": 3})]
+
+
+def test_a_worker_cannot_wait_for_itself(handler: Handler) -> None:
+    workers: list[Worker] = []
+    go = handler.Event()
+
+    def work() -> None:
+        go.wait(5)
+        workers[0].join(1)
+
+    workers.append(handler.spawn(work))
+    go.set()
+    assert workers[0].join(5)
+    assert isinstance(workers[0].error, RuntimeError)
+
+
+def test_exceptions_are_kept_and_logged(handler: Handler, caplog: pytest.LogCaptureFixture) -> None:
+    failure = LookupError("nothing there")
+
+    def work() -> None:
+        raise failure
+
+    with caplog.at_level(logging.ERROR, logger="pykafka"):
+        worker = handler.spawn(work, name="pykafka.unlucky")
+        assert worker.join(5)
+        assert worker.error is failure
+        deadline = time.monotonic() + 5
+        while not caplog.records and time.monotonic() < deadline:
+            _let_hub_turn(handler)
+    assert "pykafka.unlucky" in caplog.text
+    assert "nothing there" in caplog.text
+    assert "Traceback" in caplog.text
+
+
+def _let_hub_turn(handler: Handler) -> None:
+    # A native worker's words are spoken on the hub, if there is one.
+    if handler.name == "native":
+        import gevent
+
+        gevent.sleep(0.01)
+    else:
+        handler.sleep(0.01)
+
+
+def test_workers_are_daemons(handler: Handler) -> None:
+    go = handler.Event()
+    worker = handler.spawn(go.wait, 10, name="pykafka.daemon")
+    # Greenlets and bare threads never keep a process alive; threads of `threading` must be told.
+    assert all(thread.daemon for thread in threading.enumerate() if thread.name == "pykafka.daemon")
+    go.set()
+    assert worker.join(5)
+
+
+def test_what_a_worker_ran_is_let_go(handler: Handler) -> None:
+    class Target:
+        def run(self) -> None:
+            pass
+
+    target = Target()
+    gone = weakref.ref(target)
+    worker = handler.spawn(target.run)
+    assert worker.join(5)
+    del target
+    deadline = time.monotonic() + 5
+    while gone() is not None and time.monotonic() < deadline:
+        handler.sleep(0.01)
+        gc.collect()
+    assert gone() is None
+
+
+def test_sleep_zero_yields(handler: Handler) -> None:
+    turns: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(5):
+            turns.append(number)
+            handler.sleep(0)
+
+    workers = [handler.spawn(work, number) for number in range(2)]
+    assert all(worker.join(5) for worker in workers)
+    assert sorted(turns) == [0] * 5 + [1] * 5
+    if handler.cooperative:
+        assert turns != [0] * 5 + [1] * 5
+
+
+def test_sleep_and_clocks(handler: Handler) -> None:
+    assert handler.system_clock
+    before, started = handler.time_ms(), handler.now()
+    handler.sleep(0.1)
+    assert 0.095 <= handler.now() - started < 2
+    assert 95 <= handler.time_ms() - before < 2000
+    assert abs(handler.time_ms() - time.time() * 1000) < 1000
+
+
+def test_random_is_its_own(handler: Handler) -> None:
+    assert isinstance(handler.random, random.Random)
+    random.seed(5)
+    first = handler.random.random()
+    random.seed(5)
+    assert handler.random.random() != first
+
+
+@contextmanager
+def _ticker(handler: Handler) -> Iterator[Callable[[], float]]:
+    """Run a worker that looks at the clock every millisecond; give a function that says how late it was at most."""
+    stop, gaps = handler.Event(), [0.0]
+
+    def tick() -> None:
+        last = time.monotonic()
+        while not stop.is_set():
+            handler.sleep(0.001)
+            now = time.monotonic()
+            gaps.append(now - last)
+            last = now
+
+    worker = handler.spawn(tick)
+    handler.sleep(0.01)
+    try:
+        yield lambda: max(gaps)
+    finally:
+        stop.set()
+        assert worker.join(5)
+
+
+def test_offload_does_not_hold_the_hub(handler: Handler) -> None:
+    sleep = original("time", "sleep")
+    with _ticker(handler) as longest:
+        assert handler.offload(lambda: (sleep(0.5), 7)[1]) == 7
+    assert longest() < 0.3
+
+
+def test_offload_passes_arguments_and_errors(handler: Handler) -> None:
+    assert handler.offload(divmod, 7, 2) == (3, 1)
+    assert handler.offload(int, "ff", base=16) == 255
+    with pytest.raises(ZeroDivisionError):
+        handler.offload(divmod, 1, 0)
+
+
+def test_breathe_lets_the_hub_turn(handler: Handler) -> None:
+    with _ticker(handler) as longest:
+        deadline = time.monotonic() + 0.6
+        while time.monotonic() < deadline:
+            handler.breathe()
+    # A thread may be kept from running by anything; the hub only by us.
+    assert longest() < 0.3
+
+
+def test_breathe_is_cheap(handler: Handler) -> None:
+    started = time.process_time()
+    for _ in range(10_000):
+        handler.breathe()
+    assert time.process_time() - started < 0.5
+
+
+def test_native_goes_on_while_the_hub_is_held(handler: Handler) -> None:
+    native = handler.native
+    assert native.native is native
+    assert not native.cooperative
+    ticks: list[float] = []
+    stop = native.Event()
+
+    def tick() -> None:
+        while not stop.wait(0.005):
+            ticks.append(native.now())
+
+    worker = native.spawn(tick)
+    deadline = time.monotonic() + 0.3
+    while time.monotonic() < deadline:  # nobody gets the hub meanwhile
+        sum(range(1000))
+    count = len(ticks)
+    stop.set()
+    assert handler.offload(worker.join, 5)
+    assert count >= 5
+
+
+def test_native_meets_the_hub_by_events_and_queues(handler: Handler) -> None:
+    native = handler.native
+    inbox, outbox = native.Queue(), native.Queue()
+
+    def work() -> None:
+        while (item := inbox.get(timeout=5)) is not None:
+            outbox.put(item * 2)
+
+    worker = native.spawn(work)
+    for item in range(10):
+        inbox.put_nowait(item)
+    inbox.put_nowait(None)
+    assert handler.offload(worker.join, 5)
+    assert [outbox.get_nowait() for _ in range(10)] == [item * 2 for item in range(10)]
+
+
+class _Forked:
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def note(self) -> None:
+        self.calls += 1
+
+
+def test_at_fork_is_called_in_the_child_and_held_weakly(handler: Handler) -> None:
+    kept, dropped = _Forked(), _Forked()
+    calls: list[int] = []
+
+    def plain() -> None:
+        calls.append(1)
+
+    def unlucky() -> None:
+        raise LookupError("this must not keep the others from being called")
+
+    handler.at_fork(unlucky)
+    handler.at_fork(kept.note)
+    handler.at_fork(dropped.note)
+    handler.at_fork(plain)
+    gone = weakref.ref(dropped)
+    del dropped
+    gc.collect()
+    assert gone() is None
+    before = handler.random.getstate()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child of a process with threads does next to nothing
+        pid = os.fork()
+    if pid == 0:
+        fine = kept.calls == 1 and calls == [1] and handler.random.getstate() != before
+        os._exit(17 if fine else 18)
+    assert _exit_code(pid) == 17
+    assert kept.calls == 0
+    assert calls == []
+
+
+def _exit_code(pid: int) -> int:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    raise AssertionError("the child hangs")
+
+
+def test_kazoo(handler: Handler) -> None:
+    if handler.name == "native":
+        with pytest.raises(NotImplementedError):
+            handler.kazoo()
+        return
+    expected = {"threads": "SequentialThreadingHandler", "gevent": "SequentialGeventHandler"}
+    assert type(handler.kazoo()).__name__ == expected[handler.name]
