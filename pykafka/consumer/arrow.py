@@ -379,7 +379,7 @@ class ArrowDecoder:
     """Make Arrow batches of one partition's records.
 
     The types are the ones that Spark takes: key and value binary, topic string, partition int32, offset int64,
-    timestamp in microseconds UTC, timestampType int32 (0 create time, 1 append time, -1 none), headers a list of key and
+    timestamp in microseconds UTC, timestampType int32 (0 create time, 1 append time, -1 none), headers a list of key,
     value. All may be null; a timestamp is where the message has none, or one that microseconds cannot express, and
     headers are where there are none.
 
