@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from pykafka.protocol.schema import Request, Response, Struct, array, int8, int16, int32, string
 
 
@@ -33,3 +35,11 @@ class FindCoordinatorRequest(Request[FindCoordinatorResponse], api_key=10, versi
     key: str = string("0-3")
     key_type: int = int8("1+")
     coordinator_keys: list[str] = array("string", "4+")
+
+    def prepared(self, version: int) -> Self:
+        """Return the same question in the form of the version: one `key` before 4, `coordinator_keys` from then on."""
+        if version >= 4 and self.key and not self.coordinator_keys:
+            return type(self)(key_type=self.key_type, coordinator_keys=[self.key])
+        if version < 4 and not self.key and len(self.coordinator_keys) == 1:
+            return type(self)(key_type=self.key_type, key=self.coordinator_keys[0])
+        return self

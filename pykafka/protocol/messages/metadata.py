@@ -68,8 +68,8 @@ class MetadataRequest(Request[MetadataResponse], api_key=3, versions="0-13", fle
     def prepared(self, version: int) -> Self:
         """Return the same question as older versions ask it.
 
-        Before version 4, naming a topic creates it where the brokers allow that: whoever does not want that asks for all.
-        In version 0 an empty list asks for all.
+        Before version 4, naming a topic creates it where brokers allow that: who does not want that asks for all. In
+        version 0 an empty list asks for all.
         """
         topics = self.topics
         may_create = self.allow_auto_topic_creation

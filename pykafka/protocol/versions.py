@@ -1,0 +1,284 @@
+"""Which version of which API to speak, and how to find out what a broker has. No I/O.
+
+Brokers since 0.10.0 say it (ApiVersions, KIP-35). Kafka 0.9 never answers that request and keeps the connection open;
+0.8.2 hangs up. Hence the probe asks two things in one write, the second of which 0.9 and every later broker answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from typing import Any
+
+from pykafka.exceptions import (
+    CorrelationIdError,
+    CorruptResponseError,
+    KafkaException,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    UnsupportedVersion,
+    error_for,
+)
+from pykafka.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FetchRequest,
+    HeartbeatRequest,
+    InitProducerIdRequest,
+    MetadataRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    ProduceRequest,
+)
+from pykafka.protocol.schema import Request, decode_response, encode_request
+
+#: {api key: (lowest version, highest version)}
+ApiRanges = Mapping[int, tuple[int, int]]
+
+#: What Kafka 0.8.2 has: Produce, Fetch, ListOffsets, Metadata, OffsetCommit, OffsetFetch, FindCoordinator.
+RANGES_0_8_2: ApiRanges = {0: (0, 0), 1: (0, 0), 2: (0, 0), 3: (0, 0), 8: (0, 1), 9: (0, 1), 10: (0, 0)}
+#: What Kafka 0.9.0 has: the same, and groups.
+RANGES_0_9_0: ApiRanges = {
+    **{0: (0, 1), 1: (0, 1), 2: (0, 0), 3: (0, 0), 8: (0, 2), 9: (0, 1), 10: (0, 0)},
+    **{11: (0, 0), 12: (0, 0), 13: (0, 0), 14: (0, 0), 15: (0, 0), 16: (0, 0)},
+}
+
+#: Highest versions that this client speaks of its own accord: the next ones name topics by id, or are not stable yet.
+CEILINGS: Mapping[int, int] = {
+    ProduceRequest.api_key: 12,
+    FetchRequest.api_key: 12,
+    MetadataRequest.api_key: 12,
+    OffsetCommitRequest.api_key: 9,
+    OffsetFetchRequest.api_key: 9,
+    InitProducerIdRequest.api_key: 5,
+}
+
+_UNSUPPORTED_VERSION = UnsupportedVersion.ERROR_CODE
+# Kafka 4 says that it takes Produce from 0 on, for the sake of old librdkafkas, and refuses all below 3 (KAFKA-18659).
+_PRODUCE_FLOOR_OF_KAFKA_4 = 3
+_FETCH_FLOOR_OF_KAFKA_4 = 4
+
+
+def common_range(request_cls: type[Request[Any]], ranges: ApiRanges) -> tuple[int, int] | None:
+    """Return the lowest and highest version that both sides have, whatever this client's ceilings; None if none."""
+    theirs = ranges.get(request_cls.api_key)
+    if theirs is None:
+        return None
+    low, high = max(theirs[0], request_cls.min_version), min(theirs[1], request_cls.max_version)
+    if request_cls.api_key == ProduceRequest.api_key:
+        fetch = ranges.get(FetchRequest.api_key)
+        if fetch is not None and fetch[0] >= _FETCH_FLOOR_OF_KAFKA_4:
+            low = max(low, _PRODUCE_FLOOR_OF_KAFKA_4)
+    return (low, high) if low <= high else None
+
+
+def choose(
+    request_cls: type[Request[Any]], ranges: ApiRanges, *, ceiling: int | None = None, broker: str | None = None
+) -> int:
+    """Return the version to send a request in: the highest that broker and client have.
+
+    :param request_cls: class of the request
+    :param ranges: what the broker has
+    :param ceiling: no version above this one; by default that of `CEILINGS`
+    :param broker: its address, for the error
+    :raises UnsupportedVersion: there is none; says what either side has
+    """
+    if ceiling is None:
+        ceiling = CEILINGS.get(request_cls.api_key, request_cls.max_version)
+    common = common_range(request_cls, ranges)
+    if common is not None and common[0] <= ceiling:
+        return min(common[1], ceiling)
+    name = request_cls.__name__.removesuffix("Request")
+    theirs = ranges.get(request_cls.api_key)
+    has = "does not have it" if theirs is None else f"has versions {theirs[0]} to {theirs[1]}"
+    if common is not None:
+        has += f", of which {common[0]} is the lowest that it takes"
+    ours = f"{request_cls.min_version} to {min(ceiling, request_cls.max_version)}"
+    raise UnsupportedVersion(
+        f"{name} is needed in one of the versions {ours}, and the broker {has}: it takes another version of Kafka",
+        broker=broker,
+        api=name,
+    )
+
+
+class ProbeState(Enum):
+    """Say what a probe waits for."""
+
+    BOTH = auto()  # ApiVersions and a heartbeat are on their way
+    REST = auto()  # ApiVersions was answered; the answer to the heartbeat comes next
+    REST_THEN_LOWER = auto()  # the same, but the version was refused
+    LOWER = auto()  # ApiVersions is on its way in a version that the broker has
+    BOTH_AGAIN = auto()  # the broker hung up once, which may have been chance
+    OLDEST = auto()  # it hung up twice: Metadata v0 is on its way
+    DONE = auto()
+
+
+_FIRST_TRY = (ProbeState.BOTH, ProbeState.BOTH_AGAIN)
+_ASKS_API_VERSIONS = 1
+_ASKS_HEARTBEAT = 2
+_ASKS_METADATA = 3
+
+
+class Probe:
+    """Find out what a broker speaks; the caller does the I/O.
+
+        probe = Probe("pykafka")
+        while probe.result is None:
+            if probe.needs_new_connection: connect anew
+            write b"".join(probe.next_requests()); read a frame
+            probe.answered(frame), or probe.hung_up() at the end of the stream, or probe.timed_out() at the deadline
+
+    Few bytes go either way, so the deadline can be short.
+
+    :param client_id: name of this client for the broker's logs
+    :param software_version: of this client
+    :param broker: its address, for errors
+    :param api_versions_only: ask nothing else, as before SASL, when a broker takes nothing else
+    """
+
+    def __init__(
+        self,
+        client_id: str = "pykafka",
+        software_version: str = "3.0.0",
+        broker: str | None = None,
+        api_versions_only: bool = False,
+    ) -> None:
+        self._client_id = client_id
+        self._software_version = software_version
+        self._broker = broker
+        self._only = api_versions_only
+        self._version = ApiVersionsRequest.max_version
+        self._outbox = self._both()
+        self.state = ProbeState.BOTH
+        #: Whether what `next_requests` returns must go over a new connection.
+        self.needs_new_connection = False
+        #: What the broker has; None until the probe is done.
+        self.result: ApiRanges | None = None
+
+    def next_requests(self) -> list[bytes]:
+        """Return what to write now, all at once; empty while answers are awaited."""
+        outbox, self._outbox = self._outbox, []
+        self.needs_new_connection = False
+        return outbox
+
+    def answered(self, frame: bytes | bytearray | memoryview) -> None:
+        """Take an answer.
+
+        :param frame: without its length prefix
+        :raises CorruptResponseError: it cannot be read
+        :raises CorrelationIdError: it answers nothing that was asked
+        """
+        if len(frame) < 4:
+            raise CorruptResponseError("the answer is too short: check that this is a Kafka port", broker=self._broker)
+        asked = int.from_bytes(bytes(frame[:4]), "big")
+        action = _ON_ANSWER.get((self.state, asked))
+        if action is None:
+            raise CorrelationIdError(
+                f"the broker answers a request that was not sent (correlation id {asked}): check that it is a Kafka port",
+                broker=self._broker,
+            )
+        try:
+            action(self, frame)
+        except KafkaException as error:
+            raise error.with_context(broker=self._broker, api="ApiVersions") from None
+
+    def hung_up(self) -> None:
+        """Take the end of the stream.
+
+        :raises SocketDisconnectedError: no version of Kafka does that here
+        """
+        if self.state is ProbeState.BOTH and not self._only:
+            self._send(ProbeState.BOTH_AGAIN, self._both())
+        elif self.state is ProbeState.BOTH_AGAIN:
+            request = MetadataRequest(topics=[])
+            self._send(ProbeState.OLDEST, [self._encoded(request, 0, _ASKS_METADATA)])
+        else:
+            raise SocketDisconnectedError(
+                "the broker closed the connection when asked for its versions: it may be going down, "
+                "want TLS or SASL, or be no Kafka broker",
+                broker=self._broker,
+                api="ApiVersions",
+            )
+        self.needs_new_connection = True
+
+    def timed_out(self) -> None:
+        """Take that no answer came in time.
+
+        :raises ResponseTimeoutError: always
+        """
+        raise ResponseTimeoutError(
+            "there was no answer to the question for its versions: the broker may be overloaded, or be no Kafka broker",
+            broker=self._broker,
+            api="ApiVersions",
+        )
+
+    def _send(self, state: ProbeState, requests: list[bytes]) -> None:
+        self.state = state
+        self._outbox = requests
+
+    def _encoded(self, request: Request[Any], version: int, correlation_id: int) -> bytes:
+        return b"".join(encode_request(request, version, correlation_id, self._client_id))
+
+    def _ask_api_versions(self) -> bytes:
+        request = ApiVersionsRequest(client_software_name="pykafka", client_software_version=self._software_version)
+        return self._encoded(request, self._version, _ASKS_API_VERSIONS)
+
+    def _both(self) -> list[bytes]:
+        # The heartbeat of no group: no broker since 0.9 is long about it, and it changes nothing anywhere.
+        heartbeat = [] if self._only else [self._encoded(HeartbeatRequest(), 0, _ASKS_HEARTBEAT)]
+        return [self._ask_api_versions(), *heartbeat]
+
+    def _found(self, ranges: ApiRanges) -> None:
+        self.state = ProbeState.DONE
+        self.result = ranges
+
+    def _on_api_versions(self, frame: bytes | bytearray | memoryview) -> None:
+        response = self._read_api_versions(frame)
+        if response.error_code == _UNSUPPORTED_VERSION and self._version > 0:
+            theirs = next((key for key in response.api_keys if key.api_key == ApiVersionsRequest.api_key), None)
+            self._version = min(theirs.max_version, self._version - 1) if theirs is not None else 0
+            if self._only or self.state is ProbeState.LOWER:
+                self._ask_lower()
+            else:
+                self.state = ProbeState.REST_THEN_LOWER
+            return
+        if response.error_code:
+            raise error_for(response.error_code)
+        self._ranges = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
+        if self._only or self.state is ProbeState.LOWER:
+            self._found(self._ranges)
+        else:
+            self.state = ProbeState.REST
+
+    def _read_api_versions(self, frame: bytes | bytearray | memoryview) -> ApiVersionsResponse:
+        # A broker that does not have this version answers in version 0, whose error code stands where all have it.
+        refused = int.from_bytes(bytes(frame[4:6]), "big") == _UNSUPPORTED_VERSION
+        return decode_response(ApiVersionsRequest, 0 if refused else self._version, frame)[1]
+
+    def _ask_lower(self) -> None:
+        self._send(ProbeState.LOWER, [self._ask_api_versions()])
+
+    def _on_rest(self, _: bytes | bytearray | memoryview) -> None:
+        self._found(self._ranges)
+
+    def _on_rest_then_lower(self, _: bytes | bytearray | memoryview) -> None:
+        self._ask_lower()
+
+    def _on_heartbeat_alone(self, _: bytes | bytearray | memoryview) -> None:
+        self._found(RANGES_0_9_0)
+
+    def _on_oldest(self, frame: bytes | bytearray | memoryview) -> None:
+        decode_response(MetadataRequest, 0, frame)
+        self._found(RANGES_0_8_2)
+
+
+_Action = Callable[[Probe, bytes | bytearray | memoryview], None]
+
+#: What to do with an answer: by state, and by what it answers.
+_ON_ANSWER: Mapping[tuple[ProbeState, int], _Action] = {
+    **{(state, _ASKS_API_VERSIONS): Probe._on_api_versions for state in (*_FIRST_TRY, ProbeState.LOWER)},
+    **{(state, _ASKS_HEARTBEAT): Probe._on_heartbeat_alone for state in _FIRST_TRY},
+    (ProbeState.REST, _ASKS_HEARTBEAT): Probe._on_rest,
+    (ProbeState.REST_THEN_LOWER, _ASKS_HEARTBEAT): Probe._on_rest_then_lower,
+    (ProbeState.OLDEST, _ASKS_METADATA): Probe._on_oldest,
+}
