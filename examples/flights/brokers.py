@@ -94,7 +94,7 @@ def _create(client: KafkaClient, topics: Mapping[str, int]) -> None:
     # From version 4 on, -1 is as many replicas as the brokers have by default.
     replicas = -1 if version >= 4 else 1
     wanted = [
-        CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)
+        CreateTopicsRequest.Topic(name=name, num_partitions=partitions, replication_factor=replicas)
         for name, partitions in topics.items()
     ]
     response = broker.call(CreateTopicsRequest(topics=wanted, timeout_ms=PATIENCE_MS))

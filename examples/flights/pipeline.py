@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from examples.flights.job import ALERT_MINUTES, Job
 
@@ -27,8 +27,8 @@ MONTH, BANDS = ("origin", "carrier", "month"), ("wind", "visibility")
 FLIGHTS_PER_TRIGGER = 50_000
 #: Wind speeds are put together by this many miles an hour, and those above the highest band with it.
 WIND_BAND, HIGHEST_WIND_BAND = 5, 40
-#: How often to look whether a query has ended (s).
-POLL_S = 0.25
+#: How often to look whether the other query has failed (s).
+POLL_S = 1
 
 
 def main() -> int:

@@ -30,7 +30,7 @@ def read_json(client: KafkaClient, name: str) -> Iterator[dict[str, Any]]:
     received = 0
     with topic.get_simple_consumer(consumer_timeout_ms=CONSUMER_TIMEOUT_MS) as consumer:
         for message in consumer:
-            yield json.loads(message.value)
+            yield json.loads(message.value or b"null")
             received += 1
             if received == expected:
                 return
