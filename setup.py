@@ -81,21 +81,22 @@ class OptionalBuildExt(build_ext):
         """Turn each .py into C; done here and not at import, so that sdist and --version need no Cython."""
         try:
             from Cython.Build import cythonize
+            from Cython.Compiler.Errors import CompileError as CythonError
         except ImportError as error:
             self.failures.update((ext.name, error) for ext in self.extensions)
             return []
         if any(ext.name.startswith("pykafka.handlers.") for ext in self.extensions):
             link_handlers()
-        plain = [Extension(ext.name, list(ext.sources)) for ext in self.extensions]
-        done = cythonize(plain, compiler_directives=DIRECTIVES, quiet=True, exclude_failures=True)
-        sources_of = {ext.name: ext.sources for ext in done}
         kept = []
         for ext in self.extensions:
-            if ext.name in sources_of:
-                ext.sources = sources_of[ext.name]
-                kept.append(ext)
-            else:
+            try:
+                # One at a time: asked to go on after failures, Cython trips over setuptools' extensions.
+                (done,) = cythonize(Extension(ext.name, list(ext.sources)), compiler_directives=DIRECTIVES, quiet=True)
+            except CythonError:
                 self.failures[ext.name] = CompileError("Cython refuses it (see above)")
+            else:
+                ext.sources = done.sources
+                kept.append(ext)
         return kept
 
     def build_extension(self, ext: Extension) -> None:

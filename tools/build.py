@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def refresh() -> None:
-    """Mark all that is built as new: what setup.py found unchanged keeps its old date, and would be asked about again."""
+    """Mark all that is built as new: what setup.py found unchanged keeps its old date, and would be looked at again."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     for top in ("pykafka", "handlers"):
         for path in (ROOT / top).rglob(f"*{suffix}"):

@@ -1,0 +1,118 @@
+"""Build wheel and sdist, install both into clean environments, and make a round trip with each, compiled and pure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+EXTRAS = "[gevent,rdkafka]"
+
+#: Run in each environment, far from the checkout: one message there and back, on threads and on greenlets.
+ROUND_TRIP = """
+import importlib, os, sys
+from importlib.resources import files
+
+import pykafka
+from pykafka import KafkaClient, _pure
+from pykafka.embedded import EmbeddedCluster
+
+home = os.path.dirname(pykafka.__file__)
+assert home.startswith(sys.prefix), f"{home} is not in {sys.prefix}"
+assert files("pykafka").joinpath("py.typed").is_file()
+assert importlib.import_module("pykafka.handlers").__file__.startswith(home)
+assert importlib.util.find_spec("pyspark_pykafka") is not None
+for use_greenlets in (False, True):
+    with EmbeddedCluster(brokers=1, topics={"dist": 1}) as cluster:
+        with KafkaClient(hosts=cluster.hosts, use_greenlets=use_greenlets) as client:
+            topic = client.topics["dist"]
+            with topic.get_producer(linger_ms=1) as producer:
+                producer.produce(b"there and back", partition_key=b"k")
+            consumer = topic.get_simple_consumer(consumer_timeout_ms=10000)
+            message = consumer.consume()
+            assert message is not None and message.value == b"there and back", message
+            consumer.stop()
+compiled = _pure.compiled_modules()
+assert bool(compiled) == (sys.argv[1] == "compiled"), f"{sys.argv[1]} was wanted; compiled: {compiled}"
+print(f"ok: pykafka {pykafka.__version__}, {sys.argv[1]}, {len(compiled)} compiled modules loaded")
+"""
+
+
+def run(*command: str | Path, where: Path, **environment: str) -> None:
+    """Run a command; end everything when it fails."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYKAFKA"))}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=where,
+        env=kept | environment,
+        stdin=subprocess.DEVNULL,
+        timeout=900,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"dist: {' '.join(str(part) for part in command[:6])} ... failed (status {done.returncode})")
+
+
+def check_contents(wheel: Path, sdist: Path) -> None:
+    """Look for what gets lost easily: handlers, declarations, the type marker, the licence."""
+    with zipfile.ZipFile(wheel) as archive:
+        inside = set(archive.namelist())
+    with tarfile.open(sdist) as archive:
+        shipped = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
+    sources = {
+        str(path.relative_to(ROOT))
+        for top in ("pykafka", "handlers", "pyspark_pykafka")
+        for pattern in ("*.py", "*.pxd")
+        for path in (ROOT / top).rglob(pattern)
+        if "pykafka/handlers" not in str(path.relative_to(ROOT))
+    }
+    installed = {f"pykafka/{name}" if name.startswith("handlers/") else name for name in sources}
+    wanted = {"pykafka/py.typed"}
+    lost = sorted((installed | wanted) - inside) + sorted((sources | wanted | {"LICENSE", "setup.py"}) - shipped)
+    if lost:
+        sys.exit(f"dist: missing from wheel or sdist: {', '.join(lost)}; see setup.cfg and MANIFEST.in")
+    strays = sorted(
+        name for name in inside if name.endswith((".c", ".pyc")) or name.startswith(("tests/", "handlers/"))
+    )
+    if strays:
+        sys.exit(f"dist: these do not belong into the wheel: {', '.join(strays)}")
+
+
+def try_out(what: Path, name: str, scratch: Path, modes: tuple[str, ...], **build_environment: str) -> None:
+    """Install a distribution into a new environment and make the round trip in each mode."""
+    home = scratch / name
+    venv.create(home, with_pip=True)
+    python = home / "bin" / "python"
+    print(f"dist: {what.name} into a clean environment ({name})", flush=True)
+    quiet = ("--quiet", "--disable-pip-version-check")
+    run(python, "-m", "pip", "install", *quiet, f"{what}{EXTRAS}", where=scratch, **build_environment)
+    for mode in modes:
+        pure = {"PYKAFKA_PURE_PYTHON": "1"} if mode == "pure" else {}
+        run(python, "-I" if not pure else "-P", "-c", ROUND_TRIP, mode, where=scratch, **pure)
+
+
+def main() -> None:
+    """Build, look inside, install, try."""
+    with tempfile.TemporaryDirectory(prefix="pykafka-dist-") as folder:
+        scratch = Path(folder)
+        built = scratch / "dist"
+        run(sys.executable, "-m", "build", "--outdir", built, ROOT, where=scratch, PYKAFKA_COMPILED="1")
+        (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
+        check_contents(wheel, sdist)
+        try_out(wheel, "wheel", scratch, ("compiled", "pure"))
+        try_out(sdist, "sdist-compiled", scratch, ("compiled",), PYKAFKA_COMPILED="1")
+        try_out(sdist, "sdist-pure", scratch, ("pure",), PYKAFKA_PURE_PYTHON="1")
+        (ROOT / "dist").mkdir(exist_ok=True)
+        for path in (wheel, sdist):
+            path.replace(ROOT / "dist" / path.name)
+            print(f"dist: dist/{path.name}")
+
+
+if __name__ == "__main__":
+    main()
