@@ -28,6 +28,8 @@ class AcknowledgedBatch(Protocol):
 
     def error_of(self, index: int) -> KafkaException | None: ...
 
+    def offset_of(self, index: int) -> int: ...
+
 
 class Message:
     """Hold one Kafka record.

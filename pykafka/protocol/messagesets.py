@@ -28,7 +28,7 @@ if not cython.compiled:
     from pykafka.protocol.records_read import parse_entry, parse_record
 
 if TYPE_CHECKING:
-    from pykafka.protocol.records import RecordBatchBuilder
+    from pykafka.protocol.records_write import RecordBatchBuilder
 
 _TIME = Struct(">q")
 _SIZE = Struct(">i")
