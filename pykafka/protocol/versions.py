@@ -21,7 +21,6 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol.messages import (
     ApiVersionsRequest,
-    ApiVersionsResponse,
     FetchRequest,
     HeartbeatRequest,
     InitProducerIdRequest,
@@ -174,7 +173,7 @@ class Probe:
         action = _ON_ANSWER.get((self.state, asked))
         if action is None:
             raise CorrelationIdError(
-                f"the broker answers a request that was not sent (correlation id {asked}): check that it is a Kafka port",
+                f"the broker answers a request that was not sent (correlation id {asked}): is it a Kafka port?",
                 broker=self._broker,
             )
         try:
@@ -233,15 +232,15 @@ class Probe:
         self.result = ranges
 
     def _on_api_versions(self, frame: bytes | bytearray | memoryview) -> None:
-        response = self._read_api_versions(frame)
-        if response.error_code == _UNSUPPORTED_VERSION and self._version > 0:
-            theirs = next((key for key in response.api_keys if key.api_key == ApiVersionsRequest.api_key), None)
-            self._version = min(theirs.max_version, self._version - 1) if theirs is not None else 0
+        # Refused or not: the error code stands at the same place in all versions.
+        if self._version > 0 and int.from_bytes(bytes(frame[4:6]), "big") == _UNSUPPORTED_VERSION:
+            self._version = min(_highest_api_versions(frame), self._version - 1)
             if self._only or self.state is ProbeState.LOWER:
                 self._ask_lower()
             else:
                 self.state = ProbeState.REST_THEN_LOWER
             return
+        response = decode_response(ApiVersionsRequest, self._version, frame)[1]
         if response.error_code:
             raise error_for(response.error_code)
         self._ranges = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
@@ -249,11 +248,6 @@ class Probe:
             self._found(self._ranges)
         else:
             self.state = ProbeState.REST
-
-    def _read_api_versions(self, frame: bytes | bytearray | memoryview) -> ApiVersionsResponse:
-        # A broker that does not have this version answers in version 0, whose error code stands where all have it.
-        refused = int.from_bytes(bytes(frame[4:6]), "big") == _UNSUPPORTED_VERSION
-        return decode_response(ApiVersionsRequest, 0 if refused else self._version, frame)[1]
 
     def _ask_lower(self) -> None:
         self._send(ProbeState.LOWER, [self._ask_api_versions()])
@@ -270,6 +264,19 @@ class Probe:
     def _on_oldest(self, frame: bytes | bytearray | memoryview) -> None:
         decode_response(MetadataRequest, 0, frame)
         self._found(RANGES_0_8_2)
+
+
+def _highest_api_versions(frame: bytes | bytearray | memoryview) -> int:
+    """Return the highest version of ApiVersions that a refusal names; 0 where it names none.
+
+    A refusal is in the form of version 0 (KIP-511). Brokers before 2.4 leave the list out, and librdkafka's mock broker
+    writes it in a form of its own.
+    """
+    try:
+        refusal = decode_response(ApiVersionsRequest, 0, frame)[1]
+    except CorruptResponseError:
+        return 0
+    return next((key.max_version for key in refusal.api_keys if key.api_key == ApiVersionsRequest.api_key), 0)
 
 
 _Action = Callable[[Probe, bytes | bytearray | memoryview], None]
