@@ -38,7 +38,7 @@ _NO_TYPE = -1
 _LATEST = 9_223_372_036_854_775
 
 
-def _cells(buffer: Any, code: str) -> memoryview:
+def _cells(buffer: Any, code: Any) -> Any:
     return memoryview(buffer).cast("B").cast(code)
 
 

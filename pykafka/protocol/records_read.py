@@ -1,4 +1,6 @@
 # cython: initializedcheck=False, cdivision=True
+# mypy: disable-error-code="no-any-return"
+# (What Cython's casts give is Any to a type checker.)
 """`BatchReader`: a cursor over the records of one batch, of any message format.
 
 Nothing is believed: every length is held against the bytes that are there, so that a hostile batch costs a named error
@@ -257,7 +259,8 @@ class BatchReader:
         while True:
             at = self._at
             if self.remaining <= 0:
-                return self._finish()
+                self._finish()
+                return None
             fields = parse_record(data, at, self._end) if self.magic >= 2 else parse_entry(data, at, self._end)
             following, timestamp, offset, key, key_size, value, value_size, headers = fields
             if following < 0:

@@ -1,4 +1,6 @@
 # cython: initializedcheck=False, cdivision=True
+# mypy: disable-error-code="no-any-return"
+# (What Cython's casts give is Any to a type checker.)
 """`RecordBatchBuilder`: messages written, as they come, into the form in which they go over the wire.
 
 The bytes stand in an object of their own (`bytes` when compiled, `bytearray` in the pure source). When it has to grow,
@@ -125,6 +127,8 @@ class RecordBatchBuilder:
         "size",
         "with_headers",
     )
+
+    _buffer: Any
 
     def __init__(self, clock: Callable[[], int] | None = None) -> None:
         self.count = 0
