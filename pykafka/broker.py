@@ -230,12 +230,10 @@ class Broker:
             ssl_config=self._ssl_config,
         )
 
-    def _prepare(self, connection: BrokerConnection) -> BrokerConnection:
-        """Find out what the broker speaks, where that is not known; the connection may be replaced by another."""
-        if self._api_versions is not None:
-            return connection
-        connection, self._api_versions = negotiate(connection, self._handler, self._socket_timeout_ms, CLIENT_ID)
-        return connection
+    def _prepare(self, connection: BrokerConnection) -> None:
+        """Find out what the broker speaks, where that is not known."""
+        if self._api_versions is None:
+            self._api_versions = negotiate(connection, self._handler, self._socket_timeout_ms, CLIENT_ID)
 
     def forget_versions(self) -> None:
         """Ask for the API versions anew at the next connect: the broker may have been replaced by another version."""
@@ -279,6 +277,7 @@ class Broker:
         *,
         timeout_ms: int | None = None,
         version: int | None = None,
+        ceiling: int | None = None,
         has_response: bool = True,
     ) -> PendingResponse[R]:
         """Send a request and return at once; answers of one channel come in the order of its requests.
@@ -287,13 +286,14 @@ class Broker:
         :param channel: the role whose connection to use
         :param timeout_ms: deadline for the answer; by default the socket timeout of the channel
         :param version: of the API; by default the highest that both sides speak
+        :param ceiling: no version above this one
         :param has_response: False for a request that the broker does not answer (Produce with acks=0)
         :raises UnsupportedVersion: the broker lacks the API
         :raises SocketDisconnectedError: the broker cannot be reached
         """
         requests = self.channel(channel).open()
         if version is None:
-            version = self.api_version(type(request))
+            version = self.api_version(type(request), ceiling)
         if timeout_ms is None:
             timeout_ms = self._channel_timeout_ms(channel)
         outgoing = Outgoing(request, version, CLIENT_ID)
@@ -307,6 +307,7 @@ class Broker:
         *,
         timeout_ms: int | None = None,
         version: int | None = None,
+        ceiling: int | None = None,
     ) -> R:
         """Send a request and wait for its answer; parameters and errors as in `send`.
 
@@ -316,21 +317,23 @@ class Broker:
         """
         was_up = self._is_up(channel)
         try:
-            return self._call_once(request, channel, timeout_ms, version)
+            return self._call_once(request, channel, timeout_ms, version, ceiling)
         except ResponseTimeoutError:
             raise
         except SocketDisconnectedError:
             if not was_up or self._closed:
                 raise
             self.forget_versions()
-            return self._call_once(request, channel, timeout_ms, version)
+            return self._call_once(request, channel, timeout_ms, version, ceiling)
         except KafkaException as error:
             raise error.with_context(broker=self.address, api=type(request).__name__) from None
 
-    def _call_once(self, request: Request[R], channel: str, timeout_ms: int | None, version: int | None) -> R:
+    def _call_once(
+        self, request: Request[R], channel: str, timeout_ms: int | None, version: int | None, ceiling: int | None
+    ) -> R:
         if timeout_ms is None:
             timeout_ms = self._channel_timeout_ms(channel)
-        return self.send(request, channel, timeout_ms=timeout_ms, version=version).get(timeout_ms / 1000)
+        return self.send(request, channel, timeout_ms=timeout_ms, version=version, ceiling=ceiling).get(timeout_ms / 1000)
 
     def shared(self, key: Any, make: Callable[[], S]) -> S:
         """Return the worker of this key that lives as long as this broker, making it where there is none.

@@ -99,7 +99,7 @@ class Channel:
         self,
         handler: Handler,
         make_connection: Callable[[], BrokerConnection],
-        prepare: Callable[[BrokerConnection], BrokerConnection],
+        prepare: Callable[[BrokerConnection], None],
         timeout_ms: int,
     ) -> None:
         self._handler = handler
@@ -149,7 +149,7 @@ class Channel:
         connection = self._make_connection()
         try:
             connection.connect(self._timeout_ms)
-            connection = self._prepare(connection)
+            self._prepare(connection)
         except KafkaException as error:
             connection.disconnect()
             self._back_off(error)

@@ -345,7 +345,7 @@ class Cluster:
 
     # -- brokers ---------------------------------------------------------------------------------------------------
 
-    def call(self, request: Request[R], *, timeout_ms: int | None = None) -> R:
+    def call(self, request: Request[R], *, timeout_ms: int | None = None, ceiling: int | None = None) -> R:
         """Send a request to the first broker that answers: those connected first, then the others, then the seeds.
 
         :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
@@ -353,7 +353,7 @@ class Cluster:
         attempts: list[Any] = []
         for broker in self._candidates():
             try:
-                return broker.call(request, timeout_ms=timeout_ms)
+                return broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling)
             except ProtocolClientError:
                 raise
             except KafkaException as error:
@@ -429,15 +429,11 @@ class Cluster:
         group = get_string(consumer_group)
         deadline = self._handler.now() + self._socket_timeout_ms / 1000
         while True:
-            # version 3 and below ask for one group: all that is wanted here
-            response = self.call(FindCoordinatorRequest(key=group))
-            code, node = response.error_code, response
-            if response.coordinators:
-                node = response.coordinators[0]
-                code = node.error_code
-            if code == 0:
-                return self._broker_at(node.node_id, node.host, node.port)
-            error = error_for(code, api="FindCoordinator")
+            # versions up to 3 ask for one group, which is all that is wanted here
+            response = self.call(FindCoordinatorRequest(key=group), ceiling=3)
+            if response.error_code == 0:
+                return self._broker_at(response.node_id, response.host, response.port)
+            error = error_for(response.error_code, response.error_message, api="FindCoordinator")
             if not error.retriable or self._handler.now() > deadline:
                 raise error
             self._handler.sleep(RETRY_BACKOFF_S)

@@ -15,7 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pykafka.exceptions import KafkaException, ProtocolClientError, ResponseTimeoutError, error_for
+from pykafka.exceptions import ClientClosedError, KafkaException, ProtocolClientError, ResponseTimeoutError, SocketDisconnectedError, error_for
 from pykafka.protocol.messages import FetchRequest, FetchResponse
 from pykafka.protocol.records import scan
 
@@ -34,6 +34,8 @@ RESPONSE_MAX_BYTES = 50 * 1024 * 1024
 OFFLOAD_FROM = 16 * 1024
 #: While a partition waits to be read, others are polled this shortly at first (ms), so that it can join again soon.
 SHORT_WAIT_MS = 5
+#: How long stop() waits for the worker, who has nothing left to wait for then (s).
+JOIN_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ class Fetcher:
         self._lock = handler.Lock()
         self._members: list[_Member] = []
         self._coming: dict[OwnedPartition, int] = {}
+        self._held_back = False
         self._short_wait_ms = SHORT_WAIT_MS
         self._stopped = False
         self._worker = None
@@ -117,11 +120,13 @@ class Fetcher:
     def attach(self, owned: OwnedPartition, subscriber: Subscriber) -> None:
         """Fetch a partition from its `fetch_offset` on."""
         with self._lock:
+            if self._stopped:
+                raise ClientClosedError("this fetcher was stopped", broker=self._broker.address)
             owned.fetcher = self
             owned.wake = self.wake
             owned.paused = False
             self._members.append(_Member(owned, subscriber))
-            if self._worker is None and not self._stopped:
+            if self._worker is None:
                 self._worker = self._handler.spawn(self._run, name=f"pykafka.Fetcher.{self._broker.id}")
         self.wake.set()
 
@@ -133,13 +138,20 @@ class Fetcher:
                 owned.fetcher = None
 
     def stop(self) -> None:
-        """End the worker."""
-        self._stopped = True
+        """End the worker; consumers that are still attached look for the leader anew."""
+        with self._lock:
+            self._stopped = True
+            members, self._members = self._members, []
+            for member in members:
+                member.owned.fetcher = None
         self.wake.set()
-        self._broker.channel(self._settings.channel).drop()
+        self._broker.channel(self._settings.channel).close()
         worker = self._worker
         if worker is not None:
-            worker.join(5.0)
+            worker.join(JOIN_TIMEOUT_S)
+        for member in members:
+            error = SocketDisconnectedError("the broker left, or moved to another address", broker=self._broker.address)
+            member.subscriber.fetch_failed(member.owned, error)
 
     # -- the worker ------------------------------------------------------------------------------------------------
 
@@ -182,7 +194,7 @@ class Fetcher:
         """Choose what to ask for: each partition that has room, at one offset each."""
         plan: Plan = {}
         with self._lock:
-            later = []
+            later, chosen = [], []
             for member in self._members:
                 owned = member.owned
                 if owned.messages + self._coming.get(owned, 0) >= owned.max_messages:
@@ -193,10 +205,10 @@ class Fetcher:
                 asked = plan.setdefault(key, _Asked(owned.fetch_offset, []))
                 if asked.offset == owned.fetch_offset:
                     asked.members.append((member, owned.epoch))
+                    chosen.append(member)
                 else:
                     later.append(member)
             # who was left out comes first next time
-            chosen = [member for member in self._members if member not in later]
             self._held_back = bool(later)
             self._members = later + chosen
         return plan
@@ -211,11 +223,11 @@ class Fetcher:
             self._short_wait_ms = min(self._short_wait_ms * 2, max(settings.max_wait_ms, SHORT_WAIT_MS))
         else:
             self._short_wait_ms = SHORT_WAIT_MS
-        by_topic: dict[str, list[FetchRequest.FetchTopic.FetchPartition]] = defaultdict(list)
+        by_topic: dict[str, list[FetchRequest.Topic.Partition]] = defaultdict(list)
         for (topic, partition), asked in plan.items():
             size = max(member.owned.max_bytes for member, _ in asked.members)
             by_topic[topic].append(
-                FetchRequest.FetchTopic.FetchPartition(
+                FetchRequest.Topic.Partition(
                     partition=partition, fetch_offset=asked.offset, partition_max_bytes=size
                 )
             )
@@ -224,7 +236,7 @@ class Fetcher:
             min_bytes=settings.min_bytes,
             max_bytes=RESPONSE_MAX_BYTES,
             isolation_level=settings.isolation_level,
-            topics=[FetchRequest.FetchTopic(topic=topic, partitions=parts) for topic, parts in by_topic.items()],
+            topics=[FetchRequest.Topic(topic=topic, partitions=parts) for topic, parts in by_topic.items()],
         )
         return plan, self._broker.send(
             request, settings.channel, timeout_ms=wait + self._broker.socket_timeout_ms
@@ -282,9 +294,8 @@ class Fetcher:
                 readers: list[BatchReader] = []
                 error: KafkaException | None = None
                 try:
-                    for batch in batches:
-                        if not batch.is_control:
-                            readers.append(self._open(batch, owned))
+                    for batch in batches:  # one that ends a transaction has no messages, but takes an offset
+                        readers.append(self._open(batch, owned))
                 except KafkaException as problem:
                     error = problem.with_context(
                         broker=self._broker.address, topic=owned.buffers.topic_name, partition=owned.partition_id, api="Fetch"

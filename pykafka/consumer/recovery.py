@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.fetcher import Fetcher
-from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetOutOfRangeError, ProtocolClientError
+from pykafka.exceptions import InvalidMessageError, KafkaException, LeaderNotFoundError, OffsetOutOfRangeError, ProtocolClientError
 
 if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
@@ -60,10 +60,9 @@ class Recovery:
             return
         try:
             fetcher = Fetcher.of(leader, self._handler, consumer._options.fetch_settings(owned.partition_id))
+            fetcher.attach(owned, _WeakSubscriber(consumer))
         except KafkaException as error:
             self.failed(owned, error)
-            return
-        fetcher.attach(owned, _WeakSubscriber(consumer))
 
     # -- the worker ------------------------------------------------------------------------------------------------
 
@@ -111,7 +110,8 @@ class Recovery:
         if owned.trouble_since is None:
             owned.trouble_since = now
         lasting = now - owned.trouble_since > consumer._cluster.socket_timeout_ms / 1000
-        passing = error.transient
+        # a checksum that does not match here is retriable to Kafka, but whoever consumes wants to know
+        passing = error.transient and not isinstance(error, InvalidMessageError)
         if lasting or not passing:
             owned.trouble_since = now
             consumer._worker_failed(error)

@@ -1,7 +1,7 @@
 cimport cython
 
 from pykafka.protocol.message cimport Message
-from pykafka.protocol.records cimport RecordBatchBuilder
+from pykafka.protocol.records_write cimport RecordBatchBuilder
 
 
 cdef class Ledger:

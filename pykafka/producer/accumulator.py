@@ -17,7 +17,7 @@ try:
 except ImportError:
     import pykafka._cython as cython
 from pykafka.protocol.message import Message
-from pykafka.protocol.records import RecordBatchBuilder
+from pykafka.protocol.records_write import RecordBatchBuilder
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
@@ -210,8 +210,9 @@ class Accumulator:
         """Return the queue whose turn it is; None where there is none."""
         if not self.queues:
             return None
-        self._turn = (self._turn + 1) % len(self.queues)
-        queue: PartitionQueue = self.queues[self._turn]
+        turn = self._turn % len(self.queues)
+        self._turn = turn + 1
+        queue: PartitionQueue = self.queues[turn]
         return queue
 
     def take_open(self, queue: PartitionQueue) -> MessageBatch | None:
@@ -233,6 +234,7 @@ class Accumulator:
     ) -> Message | None:
         # allocations first: a garbage collection may run here, and with it anyone's code
         message = Message.__new__(Message)
+        turn = 0
         need = RECORD_OVERHEAD
         if value is not None:
             need += len(value)
@@ -245,11 +247,11 @@ class Accumulator:
         if queue is None:
             if not self.queues:
                 return None
-            turn = self._turn + 1
+            turn = self._turn
             if turn >= len(self.queues):
                 turn = 0
-            self._turn = turn
             queue = self.queues[turn]
+            turn += 1
         batch = queue.open
         if batch is None:
             return None
@@ -260,6 +262,8 @@ class Accumulator:
         if batch.count > 0 and builder.size + need > self.batch_limit:
             return None
         index = builder.append(timestamp, key, value, headers)
+        if turn > 0:  # who found no room asks for the same queue again
+            self._turn = turn
         batch.count = index + 1
         batch.queued_bytes += need
         ledger.messages += 1

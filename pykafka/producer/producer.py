@@ -136,6 +136,7 @@ class Producer:
         self._undelivered: list[tuple[MessageBatch, KafkaException]] = []
         self._worker_exception: BaseException | None = None
         self._metadata_stale = False
+        self._seen_generation = -1
         self._flushing = False
         self._running = False
         cluster.stop_at_close(self)
@@ -441,6 +442,13 @@ class Producer:
             queue.in_flight = None
             queue.sealed.extendleft(reversed(parts))
 
+    def _wake_owners(self, batches: Iterable[MessageBatch]) -> None:
+        """Wake the senders that own the partitions of these batches now."""
+        for batch in batches:
+            queue = self._queues.get(batch.partition_id)
+            if queue is not None and queue.owner is not None:
+                queue.owner.wake.set()
+
     def _worker_failed(self, error: BaseException) -> None:
         self._worker_exception = error
         self._progress.set()
@@ -460,12 +468,11 @@ class Producer:
         """Ask where the leaders are now, and hand each queue to the right sender."""
         self._metadata_stale = False
         try:
-            self._cluster.refresh(self._cluster.generation, [self._topic.name])
+            self._cluster.refresh(self._seen_generation, [self._topic.name])
+            self._setup_owned_brokers()
         except KafkaException as error:
-            log.warning("no metadata for %s: %s", self._topic.name, error)
+            log.warning("no leaders for %s: %s", self._topic.name, error)
             self._metadata_stale = True
-            return
-        self._setup_owned_brokers()
 
     def _update(self) -> None:
         """Bring metadata and senders up to date."""
@@ -473,6 +480,7 @@ class Producer:
 
     def _setup_owned_brokers(self) -> None:
         """Give each leader a sender, and each partition's queue to its leader's."""
+        self._seen_generation = self._cluster.generation
         partitions = [partition for _, partition in sorted(self._topic.partitions.items())]
         with self._lock:
             fallback = next(iter(self._owned_brokers.values()), None)

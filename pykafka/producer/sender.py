@@ -119,6 +119,7 @@ class OwnedBroker:
     def _take_ready(self, now: float) -> tuple[list[MessageBatch], float | None]:
         """Return batches to send now, at most one a partition, and when the next will be ready if nothing changes."""
         ready: list[MessageBatch] = []
+        waiting: list[MessageBatch] = []
         deadline: float | None = None
         with self._lock:
             self.ledger.armed = False
@@ -133,13 +134,16 @@ class OwnedBroker:
                 elif not blocked:
                     batch = self._take(queue)
                     if batch is not None:
-                        ready.append(batch)
+                        (ready if batch.retry_at == 0.0 else waiting).append(batch)
+                        deadline = deadline if batch.retry_at == 0.0 else min(deadline or batch.retry_at, batch.retry_at)
             if blocked or deadline is not None:
                 self.ledger.armed = True
             elif self._has_open():
                 # a message came between the look at its queue and the flag: look again at once
                 self.ledger.armed = True
                 deadline = now
+        for batch in waiting:
+            self._check_age(batch)
         return ready, deadline
 
     def _has_open(self) -> bool:
@@ -161,6 +165,7 @@ class OwnedBroker:
         return batch.created + options.linger_s
 
     def _take(self, queue: PartitionQueue) -> MessageBatch | None:
+        """Take the next batch of a partition; with `retry_at` set where this is not its leader any more."""
         batch = queue.in_flight
         if batch is None:
             if queue.sealed:
@@ -174,8 +179,6 @@ class OwnedBroker:
         if self.producer._leader_of(queue) is not self.broker:
             self.producer._metadata_stale = True
             batch.retry_at = self._handler.now() + self.producer._options.retry_backoff_s
-            self._check_age(batch)
-            return None
         return batch
 
     def _check_age(self, batch: MessageBatch) -> None:
@@ -270,6 +273,7 @@ class OwnedBroker:
             self._settle([(batch, error) for batch in batches])
         finally:
             self.wake.set()
+            self.producer._wake_owners(batches)
 
     def _read_answer(self, batches: list[MessageBatch], response: ProduceResponse) -> None:
         waiting = {batch.partition_id: batch for batch in batches}
@@ -350,15 +354,15 @@ def _cut(batches: list[MessageBatch], limit: int) -> list[list[MessageBatch]]:
 
 
 def _produce_request(batches: list[MessageBatch], acks: int, timeout_ms: int) -> ProduceRequest:
-    topics: dict[str, list[ProduceRequest.TopicProduceData.PartitionProduceData]] = defaultdict(list)
+    topics: dict[str, list[ProduceRequest.Topic.Partition]] = defaultdict(list)
     for batch in batches:
         topics[batch.topic].append(
-            ProduceRequest.TopicProduceData.PartitionProduceData(index=batch.partition_id, records=batch.wire)
+            ProduceRequest.Topic.Partition(index=batch.partition_id, records=batch.wire)
         )
     return ProduceRequest(
         acks=acks,
         timeout_ms=timeout_ms,
         topic_data=[
-            ProduceRequest.TopicProduceData(name=name, partition_data=parts) for name, parts in topics.items()
+            ProduceRequest.Topic(name=name, partition_data=parts) for name, parts in topics.items()
         ],
     )

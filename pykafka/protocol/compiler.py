@@ -90,7 +90,7 @@ def _groups(cls: type[Struct], version: _Version) -> list[list[Field]]:
     for field in cls.fields:
         if version.number not in field.versions or field.is_tagged_in(version.number):
             continue
-        fixed = field.kind in wire.FIXED
+        fixed = field.kind in wire.FIXED and not field.is_array
         if fixed and last_fixed:
             groups[-1].append(field)
         else:
@@ -103,7 +103,7 @@ def _encode_group(group: list[Field], version: _Version) -> tuple[EncodeStep, Ca
     names = [field.name for field in group]
     get = attrgetter(*names)
     first = group[0]
-    if first.kind not in wire.FIXED:
+    if first.kind not in wire.FIXED or first.is_array:
         write = field_writer(first, version)
 
         def step(value: Any, append: Append) -> None:

@@ -23,6 +23,7 @@ from pykafka.partitioners import HashingPartitioner
 from pykafka.topic import Topic
 from pykafka.utils import deserialize_utf8, serialize_utf8
 from tests.brokers import KafkaCluster
+from tests.topics import create_topic
 
 pytestmark = pytest.mark.kafka
 
@@ -34,12 +35,9 @@ def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[Kafk
 
 
 @pytest.fixture
-def make_topic(client: KafkaClient, kafka: KafkaCluster) -> Callable[..., Topic]:
+def make_topic(client: KafkaClient) -> Callable[..., Topic]:
     def make(partitions: int = 3) -> Topic:
-        name = f"t-{uuid.uuid4().hex[:12]}"
-        kafka.create_topic(name, partitions)
-        client.update_cluster()
-        return client.topics[name]
+        return create_topic(client, partitions)
 
     return make
 
@@ -323,10 +321,9 @@ class TestOffsets:
 
 def test_undelivered_messages_are_listed_by_stop(kafka: KafkaCluster) -> None:
     """A topic that demands more replicas in sync than there are takes nothing with acks=all."""
-    name = f"t-{uuid.uuid4().hex[:12]}"
-    kafka.create_topic(name, 1, config={"min.insync.replicas": "2"})
     with KafkaClient(hosts=kafka.hosts) as client:
-        producer = client.topics[name].get_producer(required_acks=-1, linger_ms=0, max_retries=1, retry_backoff_ms=10)
+        topic = create_topic(client, config={"min.insync.replicas": "2"})
+        producer = topic.get_producer(required_acks=-1, linger_ms=0, max_retries=1, retry_backoff_ms=10)
         producer.produce(b"lost", partition_key=b"k")
         with pytest.raises(MessagesNotDelivered, match="in-sync|replicas|in sync") as caught:
             producer.stop()
