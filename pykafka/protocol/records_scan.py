@@ -208,7 +208,7 @@ def read_batch(buffer: Any, data: Any, at: int, stop: int) -> RawBatch:
     raw.base_timestamp = get_i64(data, at + 27)
     raw.max_timestamp = get_i64(data, at + 35)
     raw.producer_id = get_i64(data, at + 43)
-    raw.producer_epoch = get_i32(data, at + 49) >> 16
+    raw.producer_epoch = get_i32(data, at + 51) >> 16
     raw.base_sequence = get_i32(data, at + 53)
     raw.count = get_i32(data, at + 57)
     if raw.count < 0 or last < -1 or raw.base_offset < 0 or raw.base_offset > _LARGEST_OFFSET:
