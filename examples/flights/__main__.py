@@ -105,6 +105,7 @@ def stage(name: str, job: Job, interrupts: Interrupts, log: Path | None = None) 
         "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
         "TMPDIR": str(job.work),
         "SPARK_LOCAL_DIRS": str(job.work),
+        "SPARK_LOCAL_IP": "127.0.0.1",
     }
     # The Spark of the installed pyspark is meant, not one that is around elsewhere.
     for variable in ("SPARK_HOME", "SPARK_CONF_DIR"):

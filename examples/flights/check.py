@@ -60,9 +60,11 @@ def main() -> int:
 def load_truth(limit: int | None) -> pd.DataFrame:
     """Read both CSV files with pandas, and give each flight the weather of its origin and hour."""
     flights = pd.read_csv(data.directory() / "flights.csv.zip", nrows=limit)
-    weather = pd.read_csv(data.directory() / "weather.csv", float_precision="round_trip")
     columns = ["origin", "time_hour", "wind_speed", "visib"]
-    truth = flights.merge(weather[columns], on=["origin", "time_hour"], how="left", validate="m:1", indicator="found")
+    # Read as text, as not every pandas reads a fraction to its last bit.
+    texts = pd.read_csv(data.directory() / "weather.csv", usecols=columns, dtype=str)
+    weather = texts.astype({"wind_speed": float, "visib": float})
+    truth = flights.merge(weather, on=["origin", "time_hour"], how="left", validate="m:1", indicator="found")
     truth["wind"] = (truth.wind_speed // 5 * 5).clip(upper=40)
     truth["visibility"] = truth.visib // 1
     truth["without_weather"] = truth.found == "left_only"
