@@ -277,14 +277,14 @@ class BrokerConnection:
             raise ResponseTimeoutError(f"no answer within {limit:.3g} s", broker=self.address) from None
         except OSError as error:
             self.disconnect()
-            raise self._lost(error) from error
+            raise self._lost(error, frames.hint) from error
 
     def _not_connected(self) -> SocketDisconnectedError:
         return SocketDisconnectedError("not connected; call connect() first", broker=self.address)
 
-    def _lost(self, error: OSError) -> SocketDisconnectedError:
+    def _lost(self, error: OSError, hint: str = "") -> SocketDisconnectedError:
         return SocketDisconnectedError(
-            f"the connection was lost ({_reason(error)}); the broker may have been stopped or cut off",
+            f"the connection was lost ({_reason(error)}); the broker may have been stopped or cut off{hint}",
             broker=self.address,
         )
 

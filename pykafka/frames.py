@@ -41,6 +41,15 @@ class FrameReader:
         self._filled = 0
         self._any = False
 
+    @property
+    def hint(self) -> str:
+        """What may be the matter where the connection ends now."""
+        if self._any:
+            return ""
+        if self._is_tls:
+            return "; if it asks for a client certificate, give SslConfig a certfile and keyfile that it trusts"
+        return "; if this is a TLS port, give KafkaClient an ssl_config"
+
     def next(self, timeout: float) -> memoryview:
         """Return the next frame, without its length.
 
@@ -130,8 +139,7 @@ class FrameReader:
                 f"the peer closed the connection in mid-answer ({self._end - self._start} bytes had come)"
             )
         if not self._any:
-            hint = "" if self._is_tls else "; if this is a TLS port, give KafkaClient an ssl_config"
-            return SocketDisconnectedError(f"the peer closed the connection without an answer{hint}")
+            return SocketDisconnectedError(f"the peer closed the connection without an answer{self.hint}")
         return SocketDisconnectedError(
             "the peer closed the connection; the broker may have been stopped, or have found it idle"
         )

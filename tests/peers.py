@@ -106,13 +106,13 @@ def _serve(listener: socket.socket, behave: Callable[[Any], None], context: ssl.
             if context is None:
                 behave(peer)
                 return
-            try:
-                wrapped = context.wrap_socket(peer, server_side=True)
-            except ssl.SSLError:
-                # Closing at once would let a reset overtake the alert that says what was wrong.
-                time.sleep(0.2)
-                raise
-            with wrapped:
+            with context.wrap_socket(peer, server_side=True, do_handshake_on_connect=False) as wrapped:
+                try:
+                    wrapped.do_handshake()
+                except ssl.SSLError:
+                    # Closing at once would let a reset overtake the alert that says what was wrong.
+                    time.sleep(0.2)
+                    raise
                 behave(wrapped)
 
     while True:

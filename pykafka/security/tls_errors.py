@@ -23,7 +23,7 @@ def explain_tls_error(error: Exception, host: str) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return _explain_certificate(error, host)
     if isinstance(error, ssl.SSLError):
-        reason = error.reason or ""
+        reason = getattr(error, "reason", None) or str(error)  # only OpenSSL's own errors have one
         if reason in PLAINTEXT_REASONS:
             return f"what answers does not speak TLS ({reason}); use the broker's TLS port, or leave ssl_config out"
         if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason or "BAD_CERTIFICATE" in reason:
@@ -31,7 +31,7 @@ def explain_tls_error(error: Exception, host: str) -> str:
                 f"the broker refused the handshake ({reason}); it may ask for a client certificate: give SslConfig "
                 "a certfile and keyfile that the broker trusts"
             )
-        return f"the TLS handshake failed ({reason or error}); compare the broker's TLS versions and ciphers with ours"
+        return f"the TLS handshake failed ({reason}); compare the broker's TLS versions and ciphers with ours"
     if isinstance(error, TimeoutError):
         return "the TLS handshake was not answered in time; the port may not be a TLS port"
     if isinstance(error, (ConnectionError, EOFError)):
