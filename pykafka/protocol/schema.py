@@ -279,7 +279,7 @@ class RequestHeader(Message, versions="0-2", flexible="2+"):
     request_api_key: int = int16("0+")
     request_api_version: int = int16("0+")
     correlation_id: int = int32("0+")
-    client_id: str | None = string("1+", nullable="1+", ignorable=True, rigid=True)
+    client_id: str | None = string("1+", nullable="1+", rigid=True)
 
 
 class ResponseHeader(Message, versions="0-1", flexible="1+"):
@@ -322,12 +322,12 @@ def encode_request(
     :raises FieldValueError: a value does not fit into its field
     """
     header = RequestHeader(
-        request_api_key=message.api_key,
-        request_api_version=version,
-        correlation_id=correlation_id,
-        client_id=client_id,
+        request_api_key=message.api_key, request_api_version=version, correlation_id=correlation_id
     )
-    pieces = header.chunks(request_header_version(type(message), version))
+    header_version = request_header_version(type(message), version)
+    if header_version > 0:
+        header.client_id = client_id
+    pieces = header.chunks(header_version)
     pieces += message.chunks(version)
     size = sum(len(piece) for piece in pieces)
     return _merged([size.to_bytes(4, "big"), *pieces])

@@ -1,0 +1,45 @@
+"""Kafka's own descriptions of its messages, out of its client's jar."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from tests.brokers import maven_jar
+
+#: Today's, and the last release that still described the versions which 4.0 dropped.
+RELEASES = ("4.3.1", "3.9.2")
+
+
+@cache
+def schema(release: str, name: str) -> Mapping[str, Any]:
+    """Return Kafka's description of a message.
+
+    :param release: of Kafka
+    :param name: of the message
+    """
+    jar = maven_jar(f"org.apache.kafka:kafka-clients:{release}")
+    with zipfile.ZipFile(jar) as archive:
+        text = archive.read(f"common/message/{name}.json").decode()
+    kept = [line for line in text.splitlines() if not line.lstrip().startswith("//")]
+    found: Mapping[str, Any] = json.loads("\n".join(kept))
+    return found
+
+
+def snake_case(name: str) -> str:
+    """Return the Python spelling of a field's name: throttle_time_ms for ThrottleTimeMs."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def version_range(text: str, last: int) -> set[int]:
+    """Return the versions of a text such as "3+", up to the last that there is."""
+    if text == "none":
+        return set()
+    if text.endswith("+"):
+        return set(range(int(text[:-1]), last + 1))
+    low, _, high = text.partition("-")
+    return set(range(int(low), min(int(high or low), last) + 1))
