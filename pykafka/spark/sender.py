@@ -210,7 +210,6 @@ class BatchSender:
         try:
             answer = request.answer.get()
         except KafkaException as error:
-            request.broker.forget_versions()
             self._put_back(request.batches, error.with_context(broker=request.broker.address))
             return
         codes = {
