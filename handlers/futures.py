@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.exceptions import KafkaException, ResponseTimeoutError
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
+
+
+E = TypeVar("E", bound=KafkaException)
+
+
+def fresh(error: E) -> E:
+    """Return a copy of an error to raise: several workers would add their tracebacks to the one they share."""
+    copied = error.again()
+    copied.args = error.args  # which OSError, the base of our timeouts, leaves out of a copy
+    return copied
 
 
 class ResponseFuture:
@@ -86,5 +96,5 @@ class ResponseFuture:
             )
         error = self.error
         if error is not None:
-            raise error.again() if isinstance(error, KafkaException) else error
+            raise fresh(error) if isinstance(error, KafkaException) else error
         return self.response if response_cls is None else response_cls(self.response, **kwargs)

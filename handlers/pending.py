@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
+from pykafka.handlers.futures import ResponseFuture, fresh
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
-    from pykafka.handlers.futures import ResponseFuture
 
 #: Correlation ids are signed 32-bit numbers on the wire.
 ID_MAX = 2**31 - 1
@@ -72,7 +72,7 @@ class PendingRequests:
 
     def _check(self) -> None:
         if self.error is not None:
-            raise self.error.again()
+            raise fresh(self.error)
         if self._closing:
             raise SocketDisconnectedError("this client is closing the connection and sends nothing more on it")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pykafka.exceptions import CorrelationIdError, KafkaException, ResponseTimeoutError, SocketDisconnectedError
 from pykafka.handlers.base import Buffer, EventType
-from pykafka.handlers.futures import ResponseFuture
+from pykafka.handlers.futures import ResponseFuture, fresh
 from pykafka.handlers.pending import Pending, PendingRequests
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class _Ending:
             return
         self._shared.connection.disconnect()
         for task in left:
-            task.future.set_error(error)
+            task.future.set_error(fresh(error))
         on_close = self._on_close()
         if on_close is not None:
             try:

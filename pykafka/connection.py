@@ -18,6 +18,7 @@ from pykafka.exceptions import (
     TlsError,
 )
 from pykafka.frames import FrameReader
+from pykafka.handlers.futures import fresh
 from pykafka.security import SslConfig, SslConfigLike, explain_tls_error
 
 if TYPE_CHECKING:
@@ -83,6 +84,10 @@ class BrokerConnection:
         self._timeout = DEFAULT_TIMEOUT_S
         self._stream: Stream | None = None
         self._frames: FrameReader | None = None
+        # What ended it, for workers that only notice that it has ended.
+        self._cause: KafkaException = SocketDisconnectedError(
+            "not connected; call connect() first", broker=self.address
+        )
         # Correlation ids of what `request` sent and `response` has not read.
         self._expected: deque[int] = deque()
 
@@ -224,6 +229,7 @@ class BrokerConnection:
         """End the connection and wake whoever reads or writes; nothing happens where there is none."""
         stream, self._stream, self._frames = self._stream, None, None
         if stream is not None:
+            self._cause = SocketDisconnectedError("the connection was closed by this client", broker=self.address)
             stream.close()
 
     def reconnect(self) -> None:
@@ -242,18 +248,15 @@ class BrokerConnection:
         """
         stream = self._stream
         if stream is None:
-            raise self._not_connected()
+            raise fresh(self._cause)
         limit = self._timeout if timeout is None else timeout
         try:
             stream.send(_join_small(buffers), limit)
         except TimeoutError as error:
-            self.disconnect()
-            raise SocketDisconnectedError(
-                f"the broker did not take a request within {limit:.3g} s; it may be overloaded", broker=self.address
-            ) from error
+            text = f"the broker did not take a request within {limit:.3g} s; it may be overloaded"
+            raise self._broken(SocketDisconnectedError(text, broker=self.address)) from error
         except OSError as error:
-            self.disconnect()
-            raise self._lost(error) from error
+            raise self._broken(self._lost(error)) from error
 
     def receive(self, timeout: float | None = None) -> memoryview:
         """Read one frame and return it without its length prefix; it stays valid for as long as it is referred to.
@@ -266,21 +269,25 @@ class BrokerConnection:
         """
         frames = self._frames
         if frames is None:
-            raise self._not_connected()
+            raise fresh(self._cause)
         limit = self._timeout if timeout is None else timeout
         try:
             return frames.next(limit)
         except KafkaException as error:
-            self.disconnect()
-            raise error.with_context(broker=self.address) from None
+            raise self._broken(error.with_context(broker=self.address)) from None
         except TimeoutError:
             raise ResponseTimeoutError(f"no answer within {limit:.3g} s", broker=self.address) from None
         except OSError as error:
-            self.disconnect()
-            raise self._lost(error, frames.hint) from error
+            raise self._broken(self._lost(error, frames.hint)) from error
 
-    def _not_connected(self) -> SocketDisconnectedError:
-        return SocketDisconnectedError("not connected; call connect() first", broker=self.address)
+    def _broken(self, error: KafkaException) -> KafkaException:
+        """End the connection for this error, and return what it really was: another worker may have met it first."""
+        stream, self._stream, self._frames = self._stream, None, None
+        if stream is None:
+            return fresh(self._cause)
+        self._cause = error
+        stream.close()
+        return error
 
     def _lost(self, error: OSError, hint: str = "") -> SocketDisconnectedError:
         return SocketDisconnectedError(

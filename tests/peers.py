@@ -61,7 +61,7 @@ def _obey(peer: socket.socket) -> None:
         number, answer = frame[4:8], json.loads(frame[8:])
         time.sleep(answer.get("delay", 0))
         if answer.get("close"):
-            return
+            return _say_no_more(peer)
         if answer.get("silent"):
             continue
         if "raw" in answer:
@@ -73,7 +73,14 @@ def _obey(peer: socket.socket) -> None:
         whole = struct.pack(">i", 4 + size) + number + bytes(i % 251 for i in range(min(size, 251))) * (size // 251 + 1)
         peer.sendall(whole[: answer.get("cut", 8 + size)])
         if "cut" in answer:
-            return
+            return _say_no_more(peer)
+
+
+def _say_no_more(peer: socket.socket) -> None:
+    """End our half only: closing with requests unread would reset the connection, and lose what was said before."""
+    peer.shutdown(socket.SHUT_WR)
+    while peer.recv(1 << 16):
+        pass
 
 
 def _echo(peer: socket.socket) -> None:

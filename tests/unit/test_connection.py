@@ -233,12 +233,23 @@ def test_an_answer_that_is_none(
         connection.receive()
     assert f"broker={connection.address}" in str(caught.value)
     assert not connection.connected
-    with pytest.raises(SocketDisconnectedError, match="not connected"):
+    for again in (connection.receive, lambda: connection.send([b"x"])):
+        with pytest.raises(error, match=text):
+            again()
+    connection.reconnect()
+    assert repr(connection) == f"<BrokerConnection {connection.address} connected>"
+    connection.disconnect()
+    with pytest.raises(SocketDisconnectedError, match="closed by this client"):
+        connection.receive()
+
+
+def test_before_it_is_connected(handler: Handler) -> None:
+    connection = BrokerConnection("kafka.example", 9092, handler)
+    connection.disconnect()
+    with pytest.raises(SocketDisconnectedError, match=r"not connected; .*broker=kafka\.example:9092"):
         connection.receive()
     with pytest.raises(SocketDisconnectedError, match="not connected"):
         connection.send([b"x"])
-    connection.reconnect()
-    assert connection.connected
 
 
 def test_a_broker_that_closes_after_answers(connect: Connect) -> None:
