@@ -92,6 +92,7 @@ class KafkaException(Exception):
 
 def _rebuild(cls: type[KafkaException], args: tuple[Any, ...], state: dict[str, Any]) -> KafkaException:
     error = cls.__new__(cls, *args)
+    error.args = args  # which those that are OSErrors too leave to the constructor
     error.__dict__.update(state)
     return error
 
