@@ -2,42 +2,120 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pykafka.protocol.shapes import (
-    BrokerMetadata,
-    OffsetCommitPartitionResponse,
-    OffsetFetchPartitionResponse,
-    OffsetPartitionResponse,
-    PartitionFetchRequest,
-    PartitionMetadata,
-    PartitionOffsetCommitRequest,
-    PartitionOffsetFetchRequest,
-    PartitionOffsetRequest,
-    TopicMetadata,
-)
-
 if TYPE_CHECKING:
+    from pykafka.protocol.base import Request, Response
+    from pykafka.protocol.fetch import FetchPartitionResponse, FetchRequest, FetchResponse
     from pykafka.protocol.message import Message
+    from pykafka.protocol.messagesets import MessageSet
+    from pykafka.protocol.metadata import MetadataRequest, MetadataResponse
+    from pykafka.protocol.offset import ListOffsetRequest, ListOffsetResponse, OffsetRequest, OffsetResponse
+    from pykafka.protocol.offset_commit import (
+        ConsumerMetadataRequest,
+        ConsumerMetadataResponse,
+        GroupCoordinatorRequest,
+        GroupCoordinatorResponse,
+        OffsetCommitRequest,
+        OffsetCommitResponse,
+        OffsetFetchRequest,
+        OffsetFetchResponse,
+    )
+    from pykafka.protocol.produce import ProducePartitionResponse, ProduceRequest, ProduceResponse
+    from pykafka.protocol.shapes import (
+        BrokerMetadata,
+        OffsetCommitPartitionResponse,
+        OffsetFetchPartitionResponse,
+        OffsetPartitionResponse,
+        PartitionFetchRequest,
+        PartitionMetadata,
+        PartitionOffsetCommitRequest,
+        PartitionOffsetFetchRequest,
+        PartitionOffsetRequest,
+        TopicMetadata,
+    )
+    from pykafka.protocol.versions import RANGES_0_8_2 as API_VERSIONS_080
+    from pykafka.protocol.versions import RANGES_0_9_0 as API_VERSIONS_090
 
 __all__ = [
+    "API_VERSIONS_080",
+    "API_VERSIONS_090",
     "BrokerMetadata",
+    "ConsumerMetadataRequest",
+    "ConsumerMetadataResponse",
+    "FetchPartitionResponse",
+    "FetchRequest",
+    "FetchResponse",
+    "GroupCoordinatorRequest",
+    "GroupCoordinatorResponse",
+    "ListOffsetRequest",
+    "ListOffsetResponse",
     "Message",
+    "MessageSet",
+    "MetadataRequest",
+    "MetadataResponse",
     "OffsetCommitPartitionResponse",
+    "OffsetCommitRequest",
+    "OffsetCommitResponse",
     "OffsetFetchPartitionResponse",
+    "OffsetFetchRequest",
+    "OffsetFetchResponse",
     "OffsetPartitionResponse",
+    "OffsetRequest",
+    "OffsetResponse",
     "PartitionFetchRequest",
     "PartitionMetadata",
     "PartitionOffsetCommitRequest",
     "PartitionOffsetFetchRequest",
     "PartitionOffsetRequest",
+    "ProducePartitionResponse",
+    "ProduceRequest",
+    "ProduceResponse",
+    "Request",
+    "Response",
     "TopicMetadata",
 ]
 
+# Imported when first asked for: modules below this one import `pykafka.protocol.<module>`, and so pass here.
+_HOMES = {
+    "base": ("Request", "Response"),
+    "fetch": ("FetchPartitionResponse", "FetchRequest", "FetchResponse"),
+    "message": ("Message",),
+    "messagesets": ("MessageSet",),
+    "metadata": ("MetadataRequest", "MetadataResponse"),
+    "offset": ("ListOffsetRequest", "ListOffsetResponse", "OffsetRequest", "OffsetResponse"),
+    "offset_commit": (
+        "ConsumerMetadataRequest",
+        "ConsumerMetadataResponse",
+        "GroupCoordinatorRequest",
+        "GroupCoordinatorResponse",
+        "OffsetCommitRequest",
+        "OffsetCommitResponse",
+        "OffsetFetchRequest",
+        "OffsetFetchResponse",
+    ),
+    "produce": ("ProducePartitionResponse", "ProduceRequest", "ProduceResponse"),
+    "shapes": (
+        "BrokerMetadata",
+        "OffsetCommitPartitionResponse",
+        "OffsetFetchPartitionResponse",
+        "OffsetPartitionResponse",
+        "PartitionFetchRequest",
+        "PartitionMetadata",
+        "PartitionOffsetCommitRequest",
+        "PartitionOffsetFetchRequest",
+        "PartitionOffsetRequest",
+        "TopicMetadata",
+    ),
+}
+_MODULES = {name: module for module, names in _HOMES.items() for name in names}
+_RENAMED = {"API_VERSIONS_080": "RANGES_0_8_2", "API_VERSIONS_090": "RANGES_0_9_0"}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "Message":
-        from pykafka.protocol.message import Message
-
-        return Message
+    if name in _RENAMED:
+        return getattr(import_module("pykafka.protocol.versions"), _RENAMED[name])
+    if name in _MODULES:
+        return getattr(import_module(f"pykafka.protocol.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

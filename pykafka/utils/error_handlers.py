@@ -1,8 +1,62 @@
-"""Checks of what users give."""
+"""Handling of errors by partition, and checks of what users give."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn
+
+PartsByError = Mapping[int, Iterable[Any]]
+
+
+def handle_partition_responses(
+    error_handlers: Mapping[int, Callable[[Any], Any]],
+    parts_by_error: PartsByError | None = None,
+    success_handler: Callable[[Any], Any] | None = None,
+    response: Any = None,
+    partitions_by_id: Mapping[int, Any] | None = None,
+) -> PartsByError:
+    """Call the right handler for the partitions of each error code.
+
+    :param error_handlers: {error code: called with its (partition, partition response) pairs}
+    :param parts_by_error: such pairs by error code; None makes them of the next two
+    :param success_handler: called with the pairs that have no error
+    :param response: a documented response, with `.topics`
+    :param partitions_by_id: the partitions it is about, by id
+    :return: all pairs by error code; those of codes without a handler are left to the caller
+    """
+    if parts_by_error is None:
+        parts_by_error = build_parts_by_error(response, partitions_by_id)
+    for error_code, parts in parts_by_error.items():
+        if error_code in error_handlers:
+            error_handlers[error_code](parts)
+    if success_handler is not None and 0 in parts_by_error:
+        success_handler(parts_by_error[0])
+    return parts_by_error
+
+
+def build_parts_by_error(response: Any, partitions_by_id: Mapping[int, Any] | None) -> dict[int, list[tuple[Any, Any]]]:
+    """Return the (partition, partition response) pairs of a documented response by error code.
+
+    :param response: with `.topics`; None has none
+    :param partitions_by_id: the partitions to pair with; others are left out
+    """
+    parts_by_error: dict[int, list[tuple[Any, Any]]] = defaultdict(list)
+    if response is not None and partitions_by_id is not None:
+        for partitions in response.topics.values():
+            for id_, part in partitions.items():
+                if id_ in partitions_by_id:
+                    parts_by_error[part.err].append((partitions_by_id[id_], part))
+    return parts_by_error
+
+
+def raise_error(error: Callable[[str], Exception], info: str = "") -> NoReturn:
+    """Raise an error.
+
+    :param error: its class
+    :param info: what to say with it
+    """
+    raise error(info)
 
 
 def valid_int(param: Any, allow_zero: bool = False, allow_negative: bool = False) -> int:

@@ -21,12 +21,14 @@ def kinds() -> list[type[Request[object]] | type[Response]]:
 @pytest.mark.parametrize("release", RELEASES)
 def test_kafka_reads_what_we_write_and_we_read_it_again(release: str) -> None:
     written: list[tuple[Message, int, str]] = []
+    message: Message
     instances = Instances(seed=42)
     for cls in kinds():
-        for version in sorted(version_range(schema(release, cls.__name__)["validVersions"], 0x7FFF)):
+        versions = version_range(schema(release, cls.__name__)["validVersions"], 0x7FFF)
+        kind = "request" if issubclass(cls, Request) else "response"
+        for version in sorted(versions):
             for _ in range(PER_VERSION):
                 message = instances.make(cls, version)
-                kind = "request" if issubclass(cls, Request) else "response"
                 line = f"{cls.api_key} {kind} {version} {message.encode(version).hex()}"
                 written.append((message, version, line))
     # An empty body prints an empty line, so lines are counted by their ends.

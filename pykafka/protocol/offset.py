@@ -1,0 +1,63 @@
+"""Offsets by time: the documented classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pykafka.protocol import messages
+from pykafka.protocol.base import Request, Response
+from pykafka.protocol.shapes import OffsetPartitionResponse, PartitionOffsetRequest
+from pykafka.utils import get_string
+
+
+class OffsetRequest(Request):
+    """Ask for offsets by time.
+
+    :param partition_requests: what to ask for
+    """
+
+    API_KEY = 2
+
+    def __init__(self, partition_requests: Iterable[PartitionOffsetRequest]) -> None:
+        self._reqs: dict[str, dict[int, PartitionOffsetRequest]] = {}
+        for asked in partition_requests:
+            self._reqs.setdefault(get_string(asked.topic_name), {})[asked.partition_id] = asked
+
+    def wire(self, version: int) -> messages.ListOffsetsRequest:
+        """Return this as a wire message; only version 0 can ask for several offsets."""
+        topics = []
+        for name, partitions in self._reqs.items():
+            wanted = []
+            for id_, asked in partitions.items():
+                entry = messages.ListOffsetsRequest.Topic.Partition(partition_index=id_, timestamp=asked.offsets_before)
+                if version == 0:
+                    entry.max_num_offsets = asked.max_offsets
+                wanted.append(entry)
+            topics.append(messages.ListOffsetsRequest.Topic(name=name, partitions=wanted))
+        return messages.ListOffsetsRequest(replica_id=-1, topics=topics)
+
+
+class OffsetResponse(Response[messages.ListOffsetsResponse]):
+    """Tell offsets by time: `.topics[name][partition id]`.
+
+    :param buff: the response's body, version 0
+    """
+
+    WIRE = messages.ListOffsetsResponse
+
+    def _take(self, message: messages.ListOffsetsResponse) -> None:
+        self.topics = {
+            topic.name: {
+                # Versions above 0 answer one offset, or -1 where there is none.
+                part.partition_index: OffsetPartitionResponse(
+                    part.old_style_offsets or ([part.offset] if part.offset >= 0 else []), part.error_code
+                )
+                for part in topic.partitions
+            }
+            for topic in message.topics
+        }
+
+
+#: As they were called later.
+ListOffsetRequest = OffsetRequest
+ListOffsetResponse = OffsetResponse
