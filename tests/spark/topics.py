@@ -61,7 +61,14 @@ class Topics:
 
     def produce(self, topic: str, records: Iterable[Record], codec: str = "none") -> None:
         """Produce records and wait until they are there."""
-        producer = Producer({"bootstrap.servers": self.hosts, "compression.type": codec, "linger.ms": 20})
+        producer = Producer(
+            {
+                "bootstrap.servers": self.hosts,
+                "compression.type": codec,
+                "linger.ms": 20,
+                "message.max.bytes": 10_000_000,
+            }
+        )
         failures: list[str] = []
 
         def delivered(error: Any, _: Message) -> None:
