@@ -44,19 +44,24 @@ print(f"ok: pykafka {pykafka.__version__}, {sys.argv[1]}, {len(compiled)} compil
 """
 
 
-def run(*command: str | Path, where: Path, **environment: str) -> None:
-    """Run a command; end everything when it fails."""
+def run(*command: str | Path, where: Path, **environment: str) -> str:
+    """Run a command; show what it wrote and end everything when it fails."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYKAFKA"))}
     done = subprocess.run(
         [str(part) for part in command],
         cwd=where,
         env=kept | environment,
         stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
         timeout=900,
         check=False,
     )
     if done.returncode:
+        print(done.stdout, file=sys.stderr)
         sys.exit(f"dist: {' '.join(str(part) for part in command[:6])} ... failed (status {done.returncode})")
+    return done.stdout
 
 
 def check_contents(wheel: Path, sdist: Path) -> None:
@@ -94,7 +99,7 @@ def try_out(what: Path, name: str, scratch: Path, modes: tuple[str, ...], **buil
     run(python, "-m", "pip", "install", *quiet, f"{what}{EXTRAS}", where=scratch, **build_environment)
     for mode in modes:
         pure = {"PYKAFKA_PURE_PYTHON": "1"} if mode == "pure" else {}
-        run(python, "-I" if not pure else "-P", "-c", ROUND_TRIP, mode, where=scratch, **pure)
+        print(run(python, "-P", "-c", ROUND_TRIP, mode, where=scratch, **pure), end="", flush=True)
 
 
 def main() -> None:
@@ -102,6 +107,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="pykafka-dist-") as folder:
         scratch = Path(folder)
         built = scratch / "dist"
+        print("dist: building wheel and sdist", flush=True)
         run(sys.executable, "-m", "build", "--outdir", built, ROOT, where=scratch, PYKAFKA_COMPILED="1")
         (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
         check_contents(wheel, sdist)
