@@ -14,7 +14,6 @@ import statistics
 import subprocess
 import sys
 import time
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from benchmarks.clients import CONSUME, PRODUCE
@@ -38,7 +37,7 @@ def spawn_one(direction: str, client: str, hosts: str, topic: str, args: argpars
     """Run one in a fresh process."""
     command = [sys.executable, "-m", "benchmarks", "--one", direction, client, hosts, topic]
     command += ["--messages", str(args.messages), "--size", str(args.size)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, env=os.environ)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, env=os.environ)
     if done.returncode:
         raise SystemExit(f"{direction} with {client} failed:\n{done.stderr[-3000:]}")
     result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -55,7 +54,8 @@ def end_offsets(hosts: str, topic: str) -> int:
 
 def create_topic(hosts: str, topic: str, partitions: int) -> None:
     """Create a topic through confluent-kafka's admin client, so that no peer depends on ours."""
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
 
     for future in AdminClient({"bootstrap.servers": hosts}).create_topics([NewTopic(topic, partitions, 1)]).values():
         future.result(30)
@@ -77,7 +77,9 @@ def measure(hosts: str, args: argparse.Namespace) -> list[dict[str, Any]]:
             rows.append({"direction": "produce", "client": client, **result})
             print(json.dumps(rows[-1]), file=sys.stderr)
         for client in args.clients:
-            rows.append({"direction": "consume", "client": client, **spawn_one("consume", client, hosts, "bench-consume", args)})
+            rows.append(
+                {"direction": "consume", "client": client, **spawn_one("consume", client, hosts, "bench-consume", args)}
+            )
             print(json.dumps(rows[-1]), file=sys.stderr)
     return rows
 
@@ -112,17 +114,16 @@ def main() -> None:
     parser.add_argument("--one", nargs=4, metavar=("DIRECTION", "CLIENT", "HOSTS", "TOPIC"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
-        print(json.dumps(run_one(*args.one, args.messages, args.size)))
+        direction, client, hosts, topic = args.one
+        print(json.dumps(run_one(direction, client, hosts, topic, args.messages, args.size)))
         return
-    cluster: AbstractContextManager[Any]
     if args.hosts:
-        cluster = nullcontext()
-    else:
-        from tests.brokers import KafkaCluster
+        print(report(measure(args.hosts, args), args))
+        return
+    from tests.brokers import KafkaCluster
 
-        cluster = KafkaCluster("4.3.1")
-    with cluster as started:
-        print(report(measure(args.hosts or started.hosts, args), args))
+    with KafkaCluster("4.3.1") as cluster:
+        print(report(measure(cluster.hosts, args), args))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""One adapter a client: `produce(hosts, topic, messages, size)` and `consume(hosts, topic, messages)`, each with its best known settings.
+"""One adapter a client: `produce(hosts, topic, messages, size)` and `consume(hosts, topic, messages)`.
+
+Each peer gets its best known settings.
 
 Each function returns when its work is done and verified by the client itself (all acknowledged, all read); the driver
 checks the topic's end offsets besides.
@@ -14,10 +16,14 @@ def pykafka_produce(hosts: str, topic: str, messages: int, size: int, greenlets:
     from pykafka import KafkaClient
 
     payload = b"x" * size
-    with KafkaClient(hosts=hosts, use_greenlets=greenlets) as client:
-        with client.topics[topic].get_producer(linger_ms=20, min_queued_messages=100_000, max_queued_messages=500_000) as producer:
-            for _ in range(messages):
-                producer.produce(payload)
+    with (
+        KafkaClient(hosts=hosts, use_greenlets=greenlets) as client,
+        client.topics[topic].get_producer(
+            linger_ms=20, min_queued_messages=100_000, max_queued_messages=500_000
+        ) as producer,
+    ):
+        for _ in range(messages):
+            producer.produce(payload)
 
 
 def pykafka_consume(hosts: str, topic: str, messages: int, greenlets: bool = False) -> None:
@@ -125,7 +131,11 @@ async def _aiokafka_consume(hosts: str, topic: str, messages: int) -> None:
     from aiokafka import AIOKafkaConsumer
 
     consumer = AIOKafkaConsumer(
-        topic, bootstrap_servers=hosts, auto_offset_reset="earliest", enable_auto_commit=False, max_partition_fetch_bytes=1024 * 1024
+        topic,
+        bootstrap_servers=hosts,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        max_partition_fetch_bytes=1024 * 1024,
     )
     await consumer.start()
     try:
@@ -146,7 +156,9 @@ def kafka_python_produce(hosts: str, topic: str, messages: int, size: int) -> No
     from kafka import KafkaProducer
 
     payload = b"x" * size
-    producer = KafkaProducer(bootstrap_servers=hosts, acks=1, linger_ms=20, batch_size=1_000_000, buffer_memory=256 * 1024 * 1024)
+    producer = KafkaProducer(
+        bootstrap_servers=hosts, acks=1, linger_ms=20, batch_size=1_000_000, buffer_memory=256 * 1024 * 1024
+    )
     for _ in range(messages):
         producer.send(topic, payload)
     producer.flush(timeout=300)

@@ -209,7 +209,9 @@ class Broker:
             with self._lock:
                 channel = self._channels.get(name)
                 if channel is None:
-                    channel = Channel(self._handler, self._new_connection, self._prepare, self._channel_timeout_ms(name))
+                    channel = Channel(
+                        self._handler, self._new_connection, self._prepare, self._channel_timeout_ms(name)
+                    )
                     if self._closed:
                         channel.close()
                     self._channels[name] = channel
@@ -259,7 +261,9 @@ class Broker:
             self.channel("main").open()
             ranges = self._api_versions
             if ranges is None:  # another worker's connection failed in between and had them forgotten
-                raise SocketDisconnectedError("the connection was lost while its versions were asked for", broker=self.address)
+                raise SocketDisconnectedError(
+                    "the connection was lost while its versions were asked for", broker=self.address
+                )
         return ranges
 
     def api_version(self, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
@@ -333,7 +337,9 @@ class Broker:
     ) -> R:
         if timeout_ms is None:
             timeout_ms = self._channel_timeout_ms(channel)
-        return self.send(request, channel, timeout_ms=timeout_ms, version=version, ceiling=ceiling).get(timeout_ms / 1000)
+        return self.send(request, channel, timeout_ms=timeout_ms, version=version, ceiling=ceiling).get(
+            timeout_ms / 1000
+        )
 
     def shared(self, key: Any, make: Callable[[], S]) -> S:
         """Return the worker of this key that lives as long as this broker, making it where there is none.

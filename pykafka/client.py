@@ -61,7 +61,9 @@ class KafkaClient:
         self._source_address = source_address
         self._socket_timeout_ms = socket_timeout_ms
         self._offsets_channel_socket_timeout_ms = offsets_channel_socket_timeout_ms
-        self._handler: Handler = handler if handler is not None else GEventHandler() if use_greenlets else ThreadingHandler()
+        self._handler: Handler = (
+            handler if handler is not None else GEventHandler() if use_greenlets else ThreadingHandler()
+        )
         self._use_greenlets = use_greenlets
         self.cluster = Cluster(
             hosts,

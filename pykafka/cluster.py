@@ -38,6 +38,8 @@ R = TypeVar("R")
 RETRY_BACKOFF_S = 0.1
 #: Metadata is asked for anew when it is older than this (s): Kafka's own metadata.max.age.ms.
 METADATA_MAX_AGE_S = 300.0
+#: A topic that is being created is unknown to most brokers at first: this is how long they are asked again (s).
+CREATION_S = 3.0
 INTERNAL_PREFIX = "__"
 
 _topic_factory: Callable[[Cluster, TopicMetadata], Topic] | None = None
@@ -75,7 +77,9 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
 
     def get(self, key: str | bytes, default: Any = None) -> Any:
         """Return the topic of this name where the cluster is known to have it, else `default`; never creates one."""
-        return self[key] if key in self else default
+        if key not in self:
+            return default
+        return self[key]
 
     def _make(self, name: str) -> Topic:
         cluster = self._cluster()
@@ -257,10 +261,7 @@ class Cluster:
         names = None if topics is None else [get_string(topic) for topic in topics]
         response = self._get_metadata(names)
         self._update_brokers(
-            {
-                broker.node_id: BrokerMetadata(broker.node_id, broker.host, broker.port)
-                for broker in response.brokers
-            },
+            {broker.node_id: BrokerMetadata(broker.node_id, broker.host, broker.port) for broker in response.brokers},
             response.controller_id,
         )
         found = {}
@@ -321,7 +322,8 @@ class Cluster:
         :raises UnknownTopicOrPartition: it is not there, and was not created
         :raises ProtocolClientError: the cluster's reason why not
         """
-        deadline = self._handler.now() + self._socket_timeout_ms / 1000
+        start = self._handler.now()
+        deadline = start + self._socket_timeout_ms / 1000
         while True:
             response = self.call(_metadata_request([name], create=True))
             topic = next((topic for topic in response.topics if topic.name == name), None)
@@ -333,7 +335,8 @@ class Cluster:
                     return metadata
             elif code:
                 error = error_for(code, topic=name, api="Metadata")
-                if not error.retriable or code == UnknownTopicOrPartition.ERROR_CODE:
+                unknown = code == UnknownTopicOrPartition.ERROR_CODE
+                if not error.retriable or (unknown and self._handler.now() - start > CREATION_S):
                     raise error
             if self._handler.now() > deadline:
                 raise LeaderNotFoundError(
@@ -397,10 +400,14 @@ class Cluster:
         metadata = self._metadata.get(topic)
         if metadata is None or partition not in metadata.partitions:
             raise UnknownTopicOrPartition(
-                "the cluster has no such topic or partition; create it, or check the name", topic=topic, partition=partition
+                "the cluster has no such topic or partition; create it, or check the name",
+                topic=topic,
+                partition=partition,
             )
         raise LeaderNotFoundError(
-            "no broker leads this partition at present; check that its replicas are up", topic=topic, partition=partition
+            "no broker leads this partition at present; check that its replicas are up",
+            topic=topic,
+            partition=partition,
         )
 
     def _known_leader(self, topic: str, partition: int) -> Broker | None:
@@ -478,9 +485,9 @@ class Cluster:
                 errors.append(error)
         self._closed = True
         self._close_brokers()
+        for other in errors[1:]:
+            log.error("while closing: %s", other)
         if errors:
-            for error in errors[1:]:
-                log.error("while closing: %s", error)
             raise errors[0]
 
     def _close_brokers(self) -> None:

@@ -53,7 +53,10 @@ def list_offsets(
 
 
 def _ask_leaders(
-    cluster: Cluster, timestamps: Mapping[TopicPartition, int], max_offsets: int, found: dict[TopicPartition, FoundOffset]
+    cluster: Cluster,
+    timestamps: Mapping[TopicPartition, int],
+    max_offsets: int,
+    found: dict[TopicPartition, FoundOffset],
 ) -> KafkaException | None:
     """Ask each leader once; put what it says into `found` and return the last error."""
     by_leader: dict[Broker, list[TopicPartition]] = defaultdict(list)
@@ -91,7 +94,9 @@ def _ask(
         for part in topic_found.partitions:
             key = (topic_found.name, part.partition_index)
             if part.error_code:
-                error = error_for(part.error_code, broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets")
+                error = error_for(
+                    part.error_code, broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets"
+                )
             elif version == 0:
                 offsets = list(part.old_style_offsets)
                 found[key] = FoundOffset(offsets[0] if offsets else -1, -1, offsets)

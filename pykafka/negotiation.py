@@ -44,7 +44,7 @@ def negotiate(connection: BrokerConnection, handler: Handler, timeout_ms: int, c
         except ResponseTimeoutError:
             probe.timed_out()
         except SocketDisconnectedError as error:
-            if not type(error) is SocketDisconnectedError:
+            if type(error) is not SocketDisconnectedError:
                 raise
             probe.hung_up()
         else:

@@ -41,7 +41,8 @@ class Partition:
 
     def __repr__(self) -> str:
         leader = self._leader.id if self._leader is not None else None
-        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (id={self._id}, topic={self._topic_name}, leader={leader})>"
+        facts = f"id={self._id}, topic={self._topic_name}, leader={leader}"
+        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} ({facts})>"
 
     def __lt__(self, other: Partition) -> bool:
         return self._id < other._id

@@ -61,7 +61,9 @@ class HashingPartitioner(BasePartitioner):
         :raises ValueError: the key is None, so that there is nothing to hash
         """
         if key is None:
-            raise ValueError("a hashing partitioner needs a key: give partition_key= to produce(), or use RandomPartitioner")
+            raise ValueError(
+                "a hashing partitioner needs a key: give partition_key= to produce(), or use RandomPartitioner"
+            )
         ordered = sorted(partitions, key=lambda partition: partition.id)
         return ordered[abs(self.hash_func(key)) % len(ordered)]
 

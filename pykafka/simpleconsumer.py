@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
 from pykafka.consumer.buffers import Buffers, OwnedPartition
-from pykafka.consumer.fetcher import Fetcher
 from pykafka.consumer.offsets import Committed, GroupOffsets
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.consumer.recovery import Recovery
@@ -221,8 +220,8 @@ class SimpleConsumer:
         if self._autocommit_worker is not None:
             self._autocommit_worker.join(self._cluster.socket_timeout_ms / 1000)
             self._autocommit_worker = None
-        for owned in self._partitions_by_id.values():
-            self._buffers.move(owned, owned.position, owned.last_offset_consumed)
+        for id_, owned in self._partitions_by_id.items():
+            self._move(id_, owned.position, owned.last_offset_consumed)
         if self._options.auto_commit_enable and self._options.consumer_group is not None:
             self.commit_offsets()
 
@@ -248,7 +247,7 @@ class SimpleConsumer:
             message = self._consume_slowly(block, unblock_event)
         if self._deserializer is not None and message is not None:
             message.value, message.partition_key = self._deserializer(message.value, message.partition_key)
-        return message  # type: ignore[no-any-return]
+        return message
 
     def _consume_slowly(self, block: bool, unblock_event: Any) -> Message | None:
         """Find out why there is no message: the consumer stopped, a worker failed, or nothing came yet; wait if asked."""
@@ -257,11 +256,13 @@ class SimpleConsumer:
         while True:
             self._raise_worker_exceptions()
             if not self._running:
-                raise ConsumerStoppedException("the consumer is not running; call start(), or make another", topic=self._topic.name)
+                raise ConsumerStoppedException(
+                    "the consumer is not running; call start(), or make another", topic=self._topic.name
+                )
             self._arrived.clear()
             message = self._buffers.next()
             if message is not None or not block:
-                return message  # type: ignore[no-any-return]
+                return message
             if unblock_event is not None and unblock_event.is_set():
                 return None
             if self._worker_exceptions:
@@ -311,7 +312,7 @@ class SimpleConsumer:
         """Find out where each partition begins that has no position yet: as committed, else as `auto_offset_reset` says."""
         options = self._options
         if options.reset_offset_on_start:
-            self._reset({id_: options.auto_offset_reset for id_ in self._partitions_by_id})
+            self._reset(dict.fromkeys(self._partitions_by_id, options.auto_offset_reset))
             if self._group_offsets is not None:
                 self.commit_offsets()
             return
@@ -321,7 +322,7 @@ class SimpleConsumer:
                 if committed.offset >= 0:
                     self._move(id_, committed.offset, committed.offset - 1)
                     missing.remove(id_)
-        self._reset({id_: options.auto_offset_reset for id_ in missing})
+        self._reset(dict.fromkeys(missing, options.auto_offset_reset))
 
     def _reset(self, wanted: Mapping[int, Position]) -> None:
         """Move partitions to where an OffsetType or a time says."""
@@ -355,10 +356,12 @@ class SimpleConsumer:
         :raises KafkaException: a partition is not one of this consumer's, or offsets could not be found out
         """
         if partition_offsets is None:
-            wanted: dict[int, Position] = {id_: self._options.auto_offset_reset for id_ in self._partitions_by_id}
+            wanted: dict[int, Position] = dict.fromkeys(self._partitions_by_id, self._options.auto_offset_reset)
         else:
             wanted = {self._own(partition): position for partition, position in partition_offsets}
-        by_time = {id_: position for id_, position in wanted.items() if isinstance(position, datetime.datetime) or position < 0}
+        by_time = {
+            id_: position for id_, position in wanted.items() if isinstance(position, datetime.datetime) or position < 0
+        }
         self._reset(by_time)
         for id_, position in wanted.items():
             if id_ not in by_time and isinstance(position, int):
@@ -380,7 +383,9 @@ class SimpleConsumer:
 
     def _own(self, partition: Partition) -> int:
         if partition.id not in self._partitions_by_id or partition.topic is not self._topic:
-            raise KafkaException("this consumer does not read that partition", topic=self._topic.name, partition=partition.id)
+            raise KafkaException(
+                "this consumer does not read that partition", topic=self._topic.name, partition=partition.id
+            )
         return partition.id
 
     # -- committed offsets -----------------------------------------------------------------------------------------
@@ -393,7 +398,9 @@ class SimpleConsumer:
         :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them
         """
         if self._group_offsets is None:
-            raise KafkaException("commit_offsets() needs a consumer group; give the consumer consumer_group=", topic=self._topic.name)
+            raise KafkaException(
+                "commit_offsets() needs a consumer group; give the consumer consumer_group=", topic=self._topic.name
+            )
         if partition_offsets is None:
             offsets = {id_: owned.position for id_, owned in self._partitions_by_id.items() if owned.position >= 0}
         else:
@@ -409,20 +416,25 @@ class SimpleConsumer:
         :raises KafkaException: there is no consumer group, or it could not be found out
         """
         if self._group_offsets is None:
-            raise KafkaException("fetch_offsets() needs a consumer group; give the consumer consumer_group=", topic=self._topic.name)
+            raise KafkaException(
+                "fetch_offsets() needs a consumer group; give the consumer consumer_group=", topic=self._topic.name
+            )
         found: dict[int, Committed] = self._group_offsets.fetch(list(self._partitions_by_id))
         if self._options.reset_offset_on_fetch:
             for id_, committed in found.items():
                 if committed.offset >= 0:
                     self._move(id_, committed.offset, committed.offset - 1)
         return [
-            (id_, OffsetFetchPartitionResponse(committed.offset, committed.metadata, 0)) for id_, committed in found.items()
+            (id_, OffsetFetchPartitionResponse(committed.offset, committed.metadata, 0))
+            for id_, committed in found.items()
         ]
 
     def _setup_autocommit_worker(self) -> None:
         """Start the worker that commits regularly."""
         if self._options.consumer_group is None:
-            raise KafkaException("auto_commit_enable needs a consumer group; give the consumer consumer_group=", topic=self._topic.name)
+            raise KafkaException(
+                "auto_commit_enable needs a consumer group; give the consumer consumer_group=", topic=self._topic.name
+            )
         self._autocommit_worker = self._handler.spawn(self._autocommit, name=f"pykafka.AutoCommit.{self._topic.name}")
 
     def _autocommit(self) -> None:

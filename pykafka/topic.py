@@ -14,6 +14,7 @@ from pykafka.partition import Partition
 from pykafka.producer import Producer
 from pykafka.protocol import OffsetPartitionResponse
 from pykafka.simpleconsumer import SimpleConsumer
+from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.protocol import TopicMetadata
@@ -29,8 +30,7 @@ class Topic:
     """
 
     def __init__(self, cluster: Cluster, topic_metadata: TopicMetadata) -> None:
-        name = topic_metadata.name
-        self._name: str = name.decode() if isinstance(name, bytes) else name
+        self._name = get_string(topic_metadata.name)
         self._cluster = cluster
         self._partitions: dict[int, Partition] = {}
         self.update(topic_metadata)
@@ -87,9 +87,7 @@ class Topic:
         """
         timestamp = _timestamp_ms(offsets_before)
         wanted = list(self._partitions) if partitions is None else list(partitions)
-        found = self._cluster.list_offsets(
-            {(self._name, id_): timestamp for id_ in wanted}, max_offsets=max_offsets
-        )
+        found = self._cluster.list_offsets({(self._name, id_): timestamp for id_ in wanted}, max_offsets=max_offsets)
         return {id_: OffsetPartitionResponse(offset=found[self._name, id_].offsets, err=0) for id_ in wanted}
 
     def earliest_available_offsets(self) -> dict[int, OffsetPartitionResponse]:
@@ -110,9 +108,7 @@ class Topic:
         """Return a `Producer` whose `produce()` waits for the broker's acknowledgement."""
         return Producer(self._cluster, self, sync=True, **kwargs)
 
-    def get_simple_consumer(
-        self, consumer_group: str | bytes | None = None, **kwargs: Any
-    ) -> SimpleConsumer:
+    def get_simple_consumer(self, consumer_group: str | bytes | None = None, **kwargs: Any) -> SimpleConsumer:
         """Return a `SimpleConsumer` of this topic.
 
         :param consumer_group: under which offsets are committed; None for none

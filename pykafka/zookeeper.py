@@ -38,5 +38,7 @@ def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tupl
         zookeeper.close()
     found = [(str(node["host"]), int(node["port"])) for node in map(json.loads, nodes) if node.get("host")]
     if not found:
-        raise NoBrokersAvailableError(f"no broker is registered in ZooKeeper at {hosts}; check its chroot, start a broker")
+        raise NoBrokersAvailableError(
+            f"no broker is registered in ZooKeeper at {hosts}; check its chroot, start a broker"
+        )
     return found

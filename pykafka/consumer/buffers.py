@@ -19,7 +19,8 @@ except ImportError:
 from pykafka.protocol.records_read import BatchReader
 
 if TYPE_CHECKING:
-    from pykafka.handlers import EventType, Handler
+    from pykafka.handlers import Handler
+    from pykafka.handlers.base import EventType
     from pykafka.partition import Partition
     from pykafka.protocol.message import Message
 

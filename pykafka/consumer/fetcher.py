@@ -13,9 +13,16 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pykafka.exceptions import ClientClosedError, KafkaException, ProtocolClientError, ResponseTimeoutError, SocketDisconnectedError, error_for
+from pykafka.exceptions import (
+    ClientClosedError,
+    KafkaException,
+    ProtocolClientError,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    error_for,
+)
 from pykafka.protocol.messages import FetchRequest, FetchResponse
 from pykafka.protocol.records import scan
 
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.channel import PendingResponse
     from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.handlers import Handler
+    from pykafka.handlers import Handler, Worker
     from pykafka.protocol.records import BatchReader, RawBatch
 
 log = logging.getLogger(__name__)
@@ -109,7 +116,7 @@ class Fetcher:
         self._held_back = False
         self._short_wait_ms = SHORT_WAIT_MS
         self._stopped = False
-        self._worker = None
+        self._worker: Worker | None = None
         self.wake = handler.Event()
 
     @classmethod
@@ -175,7 +182,11 @@ class Fetcher:
                 self._fail_all(error)
             except BaseException as error:
                 log.exception("fetch worker of broker %d ended by an error", self._broker.id)
-                self._fail_all(KafkaException(f"the fetch worker ended by {type(error).__name__}: {error}", broker=self._broker.address))
+                self._fail_all(
+                    KafkaException(
+                        f"the fetch worker ended by {type(error).__name__}: {error}", broker=self._broker.address
+                    )
+                )
                 with self._lock:
                     self._worker = None
                 raise
@@ -227,9 +238,7 @@ class Fetcher:
         for (topic, partition), asked in plan.items():
             size = max(member.owned.max_bytes for member, _ in asked.members)
             by_topic[topic].append(
-                FetchRequest.Topic.Partition(
-                    partition=partition, fetch_offset=asked.offset, partition_max_bytes=size
-                )
+                FetchRequest.Topic.Partition(partition=partition, fetch_offset=asked.offset, partition_max_bytes=size)
             )
         request = FetchRequest(
             max_wait_ms=wait,
@@ -238,9 +247,7 @@ class Fetcher:
             isolation_level=settings.isolation_level,
             topics=[FetchRequest.Topic(topic=topic, partitions=parts) for topic, parts in by_topic.items()],
         )
-        return plan, self._broker.send(
-            request, settings.channel, timeout_ms=wait + self._broker.socket_timeout_ms
-        )
+        return plan, self._broker.send(request, settings.channel, timeout_ms=wait + self._broker.socket_timeout_ms)
 
     def _read(self, plan: Plan, response: FetchResponse) -> list[_Fetched]:
         """Find out how far the answer goes, so that the next request can be sent before it is worked on."""
@@ -252,7 +259,12 @@ class Fetcher:
                 asked = plan.pop((topic.topic, part.partition_index), None)
                 if asked is None:
                     continue
-                context = {"broker": self._broker.address, "topic": topic.topic, "partition": part.partition_index, "api": "Fetch"}
+                context: dict[str, Any] = {
+                    "broker": self._broker.address,
+                    "topic": topic.topic,
+                    "partition": part.partition_index,
+                    "api": "Fetch",
+                }
                 if part.error_code:
                     self._fail(asked, error_for(part.error_code, **context))
                     continue
@@ -268,7 +280,12 @@ class Fetcher:
                 elif needed:
                     self._enlarge(asked, needed)
         for asked in plan.values():
-            self._fail(asked, ResponseTimeoutError("the broker's answer left this partition out", broker=self._broker.address, api="Fetch"))
+            self._fail(
+                asked,
+                ResponseTimeoutError(
+                    "the broker's answer left this partition out", broker=self._broker.address, api="Fetch"
+                ),
+            )
         return fetched
 
     def _advance(self, asked: _Asked, batches: list[RawBatch]) -> None:
@@ -284,7 +301,9 @@ class Fetcher:
         for member, _ in asked.members:
             owned = member.owned
             owned.max_bytes = max(needed, owned.max_bytes * 2)
-            log.info("partition %d: fetching %d bytes at a time for a large message", owned.partition_id, owned.max_bytes)
+            log.info(
+                "partition %d: fetching %d bytes at a time for a large message", owned.partition_id, owned.max_bytes
+            )
 
     def _publish(self, fetched: list[_Fetched]) -> None:
         """Check and decompress what came, and hand it to the consumers."""
@@ -298,7 +317,10 @@ class Fetcher:
                         readers.append(self._open(batch, owned))
                 except KafkaException as problem:
                     error = problem.with_context(
-                        broker=self._broker.address, topic=owned.buffers.topic_name, partition=owned.partition_id, api="Fetch"
+                        broker=self._broker.address,
+                        topic=owned.buffers.topic_name,
+                        partition=owned.partition_id,
+                        api="Fetch",
                     )
                 with self._lock:
                     self._coming.pop(owned, None)

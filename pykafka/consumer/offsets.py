@@ -141,7 +141,11 @@ class GroupOffsets:
             for part in topic.partitions:
                 if part.error_code:
                     failures[part.partition_index] = error_for(
-                        part.error_code, broker=coordinator.address, topic=topic.name, partition=part.partition_index, api="OffsetCommit"
+                        part.error_code,
+                        broker=coordinator.address,
+                        topic=topic.name,
+                        partition=part.partition_index,
+                        api="OffsetCommit",
                     )
         return failures
 
@@ -161,7 +165,11 @@ class GroupOffsets:
                 # 0.8.2 says of a partition without a commit that it does not know it
                 if part.error_code and part.error_code != 3:
                     raise error_for(
-                        part.error_code, broker=coordinator.address, topic=topic.name, partition=part.partition_index, api="OffsetFetch"
+                        part.error_code,
+                        broker=coordinator.address,
+                        topic=topic.name,
+                        partition=part.partition_index,
+                        api="OffsetFetch",
                     )
                 found[part.partition_index] = Committed(part.committed_offset, part.metadata or "")
         return {id_: found.get(id_, Committed(-1, "")) for id_ in partitions}

@@ -35,7 +35,12 @@ class ConsumerOptions:
 
         :raises TypeError, ValueError: one of them is out of bounds, by name
         """
-        for name in ("fetch_message_max_bytes", "num_consumer_fetchers", "auto_commit_interval_ms", "queued_max_messages"):
+        for name in (
+            "fetch_message_max_bytes",
+            "num_consumer_fetchers",
+            "auto_commit_interval_ms",
+            "queued_max_messages",
+        ):
             valid_int(options[name])
         for name in (
             "fetch_min_bytes",
@@ -57,6 +62,4 @@ class ConsumerOptions:
 
     def fetch_settings(self, partition_id: int) -> FetchSettings:
         """Return what decides with whom a partition's fetch worker is shared."""
-        return FetchSettings(
-            self.fetch_wait_max_ms, self.fetch_min_bytes, 0, partition_id % self.num_consumer_fetchers
-        )
+        return FetchSettings(self.fetch_wait_max_ms, self.fetch_min_bytes, 0, partition_id % self.num_consumer_fetchers)

@@ -12,7 +12,13 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.fetcher import Fetcher
-from pykafka.exceptions import InvalidMessageError, KafkaException, LeaderNotFoundError, OffsetOutOfRangeError, ProtocolClientError
+from pykafka.exceptions import (
+    InvalidMessageError,
+    KafkaException,
+    LeaderNotFoundError,
+    OffsetOutOfRangeError,
+    ProtocolClientError,
+)
 
 if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
@@ -56,7 +62,12 @@ class Recovery:
             return
         leader = owned.partition.leader
         if leader is None:
-            self.failed(owned, LeaderNotFoundError("no broker leads the partition at present", topic=consumer.topic.name, partition=owned.partition_id))
+            self.failed(
+                owned,
+                LeaderNotFoundError(
+                    "no broker leads the partition at present", topic=consumer.topic.name, partition=owned.partition_id
+                ),
+            )
             return
         try:
             fetcher = Fetcher.of(leader, self._handler, consumer._options.fetch_settings(owned.partition_id))

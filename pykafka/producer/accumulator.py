@@ -21,7 +21,8 @@ from pykafka.protocol.records_write import RecordBatchBuilder
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
-    from pykafka.handlers import EventType, Handler
+    from pykafka.handlers import Handler
+    from pykafka.handlers.base import EventType
     from pykafka.producer.sender import OwnedBroker
 
 #: Greenlets: after this many messages `append` lets the hub turn, if it has not for a millisecond.
@@ -73,7 +74,9 @@ class MessageBatch:
     :param clock: wall clock (ms), or None where compiled code may read the system's
     """
 
-    def __init__(self, topic: str, partition_id: int, ledger: Ledger, created: float, clock: Callable[[], int] | None) -> None:
+    def __init__(
+        self, topic: str, partition_id: int, ledger: Ledger, created: float, clock: Callable[[], int] | None
+    ) -> None:
         self.topic = topic
         self.partition_id = partition_id
         self.ledger = ledger

@@ -41,8 +41,17 @@ class ProducerOptions:
         :raises TypeError, ValueError: one of them is out of bounds, by name
         """
         if options["compression"] not in tuple(CompressionType):
-            raise ValueError(f"compression must be one of pykafka.common.CompressionType, not {options['compression']!r}")
-        for name in ("max_retries", "retry_backoff_ms", "ack_timeout_ms", "linger_ms", "pending_timeout_ms", "delivery_timeout_ms"):
+            raise ValueError(
+                f"compression must be one of pykafka.common.CompressionType, not {options['compression']!r}"
+            )
+        for name in (
+            "max_retries",
+            "retry_backoff_ms",
+            "ack_timeout_ms",
+            "linger_ms",
+            "pending_timeout_ms",
+            "delivery_timeout_ms",
+        ):
             valid_int(options[name], allow_zero=True)
         for name in ("max_queued_messages", "max_queued_bytes", "max_request_size"):
             valid_int(options[name])
@@ -54,7 +63,9 @@ class ProducerOptions:
         if options["min_queued_messages"] < 1:
             raise ValueError(f"min_queued_messages must be at least 1, not {options['min_queued_messages']}")
         if options["max_request_size"] <= BATCH_OVERHEAD:
-            raise ValueError(f"max_request_size must be above {BATCH_OVERHEAD} bytes, not {options['max_request_size']}")
+            raise ValueError(
+                f"max_request_size must be above {BATCH_OVERHEAD} bytes, not {options['max_request_size']}"
+            )
         return cls(**options)
 
     @property

@@ -264,19 +264,27 @@ class Producer:
         :raises ProducerStoppedException: the producer is not running
         :raises RuntimeError: the broker is too old for a timestamp (before 0.10) or headers (before 0.11)
         """
-        if self._plain and timestamp is None and headers is None and (message is None or type(message) is bytes) and (
-            partition_key is None or type(partition_key) is bytes
+        if (
+            self._plain
+            and timestamp is None
+            and headers is None
+            and (message is None or type(message) is bytes)
+            and (partition_key is None or type(partition_key) is bytes)
         ):
             found = self._accumulator.append(message, partition_key, -1, None, None, None)
             if found is not None:
-                return found  # type: ignore[no-any-return]
+                return found
         return self._produce_fully(message, partition_key, timestamp, headers)
 
-    def _produce_fully(self, value: Any, key: Any, timestamp: int | datetime.datetime | None, headers: Headers | None) -> Message:
+    def _produce_fully(
+        self, value: Any, key: Any, timestamp: int | datetime.datetime | None, headers: Headers | None
+    ) -> Message:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
         self._raise_worker_exceptions()
         if not self._running:
-            raise ProducerStoppedException("the producer is not running; call start(), or make another", topic=self._topic.name)
+            raise ProducerStoppedException(
+                "the producer is not running; call start(), or make another", topic=self._topic.name
+            )
         if self._options.serializer is not None:
             value, key = self._options.serializer(value, key)
         value, key = _as_bytes("message", value), _as_bytes("partition_key", key)
@@ -294,7 +302,7 @@ class Producer:
             self._make_room(queue)
         if self._options.sync:
             self._wait_for(message)
-        return message  # type: ignore[no-any-return]
+        return message
 
     def _choose_queue(self, key: Any) -> PartitionQueue:
         if self._partitioner is None:
@@ -304,13 +312,16 @@ class Producer:
             queue = self._queues.get(partition.id)
         if queue is None:
             raise LeaderNotFoundError(
-                "the partitioner chose a partition that the topic does not have" if self._partitioner is not None
+                "the partitioner chose a partition that the topic does not have"
+                if self._partitioner is not None
                 else "the topic has no partitions",
                 topic=self._topic.name,
             )
         return queue
 
-    def _check_size(self, value: bytes | None, key: bytes | None, pairs: Sequence[tuple[str, bytes | None]] | None) -> None:
+    def _check_size(
+        self, value: bytes | None, key: bytes | None, pairs: Sequence[tuple[str, bytes | None]] | None
+    ) -> None:
         size = RECORD_OVERHEAD + len(value or b"") + len(key or b"") + (headers_size(pairs) if pairs is not None else 0)
         if size > self._options.batch_limit:
             raise MessageSizeTooLarge(
@@ -333,10 +344,14 @@ class Producer:
         """Find out why a message found no room, and see to it: a full queue, a full batch, or none yet."""
         self._raise_worker_exceptions()
         if not self._running:
-            raise ProducerStoppedException("the producer is not running; call start(), or make another", topic=self._topic.name)
+            raise ProducerStoppedException(
+                "the producer is not running; call start(), or make another", topic=self._topic.name
+            )
         owner = queue.owner
         if owner is None:
-            raise LeaderNotFoundError("no broker leads this partition", topic=self._topic.name, partition=queue.partition_id)
+            raise LeaderNotFoundError(
+                "no broker leads this partition", topic=self._topic.name, partition=queue.partition_id
+            )
         if not owner.ledger.full:
             self._roll(queue, owner)
             return
@@ -367,13 +382,13 @@ class Producer:
 
     def _wait_for(self, message: Message) -> None:
         """Wait until a message is acknowledged, and raise what went wrong."""
-        batch = message._batch
+        batch: Any = message._batch
         if batch.event is not None:
             # the sender answers for each batch within delivery_timeout_ms and a request's own deadline
             while not batch.done:
                 self._raise_worker_exceptions()
                 batch.event.wait(1.0)
-        error = batch.error_of(message._index)
+        error = message.error
         if error is not None:
             raise error
 
@@ -385,7 +400,9 @@ class Producer:
             queue = self._reports.queue = self._handler.Queue()
         return queue
 
-    def get_delivery_report(self, block: bool = True, timeout: float | None = None) -> tuple[Message, KafkaException | None]:
+    def get_delivery_report(
+        self, block: bool = True, timeout: float | None = None
+    ) -> tuple[Message, KafkaException | None]:
         """Return the next report on a message that this thread or greenlet produced.
 
         :param block: wait for one
@@ -396,7 +413,9 @@ class Producer:
         """
         self._raise_worker_exceptions()
         if not self._options.delivery_reports:
-            raise KafkaException("delivery reports are off; make the producer with delivery_reports=True", topic=self._topic.name)
+            raise KafkaException(
+                "delivery reports are off; make the producer with delivery_reports=True", topic=self._topic.name
+            )
         queue = self._report_queue()
         return queue.get(block, timeout)  # type: ignore[no-any-return]
 
@@ -414,7 +433,9 @@ class Producer:
                 queue.in_flight = None
         batch.wire = None
         if error is not None:
-            log.error("%d messages to %s/%d were not delivered: %s", batch.count, batch.topic, batch.partition_id, error)
+            log.error(
+                "%d messages to %s/%d were not delivered: %s", batch.count, batch.topic, batch.partition_id, error
+            )
         parent = batch.parent
         if parent is None:
             self._report(batch)
@@ -464,8 +485,8 @@ class Producer:
         partition = self._topic.partitions.get(queue.partition_id)
         return partition.leader if partition is not None else None
 
-    def _refresh_metadata(self) -> None:
-        """Ask where the leaders are now, and hand each queue to the right sender."""
+    def _refresh_metadata(self) -> bool:
+        """Ask where the leaders are now, and hand each queue to the right sender; False where that failed."""
         self._metadata_stale = False
         try:
             self._cluster.refresh(self._seen_generation, [self._topic.name])
@@ -473,6 +494,7 @@ class Producer:
         except KafkaException as error:
             log.warning("no leaders for %s: %s", self._topic.name, error)
             self._metadata_stale = True
+        return not self._metadata_stale
 
     def _update(self) -> None:
         """Bring metadata and senders up to date."""
@@ -489,7 +511,9 @@ class Producer:
                 owner = self._owner_for(partition.leader) or queue.owner or fallback
                 self._hand_over(queue, owner)
             self._partitions = partitions
-            led = [self._queues[partition.id] for partition in partitions if self._queues[partition.id].owner is not None]
+            led = [
+                self._queues[partition.id] for partition in partitions if self._queues[partition.id].owner is not None
+            ]
             self._accumulator.queues = led
         for owned in list(self._owned_brokers.values()):
             owned.wake.set()

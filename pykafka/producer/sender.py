@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
+from pykafka.common import CompressionType
 from pykafka.exceptions import (
     KafkaException,
     MessageSizeTooLarge,
@@ -27,13 +28,12 @@ from pykafka.exceptions import (
 from pykafka.producer.accumulator import Ledger, MessageBatch, PartitionQueue
 from pykafka.protocol.messages import ProduceRequest, ProduceResponse
 from pykafka.protocol.messagesets import encode_message_set
-from pykafka.common import CompressionType
 from pykafka.utils.compression import compress
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.channel import PendingResponse
-    from pykafka.handlers import ResponseFuture
+    from pykafka.handlers import ResponseFuture, Worker
     from pykafka.producer import Producer
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class OwnedBroker:
         self.running = False
         self._in_flight = 0
         self._pause_until = 0.0
-        self._worker = None
+        self._worker: Worker | None = None
         if auto_start:
             self.start()
 
@@ -112,8 +112,7 @@ class OwnedBroker:
         for request in _cut(batches, self.producer._options.max_request_size):
             self._send(request)
         if self.producer._metadata_stale:
-            self.producer._refresh_metadata()
-            return 0.0 if not self.producer._metadata_stale else self.producer._options.retry_backoff_s
+            return 0.0 if self.producer._refresh_metadata() else self.producer._options.retry_backoff_s
         return None if deadline is None else max(0.0, deadline - self._handler.now())
 
     def _take_ready(self, now: float) -> tuple[list[MessageBatch], float | None]:
@@ -134,8 +133,7 @@ class OwnedBroker:
                 elif not blocked:
                     batch = self._take(queue)
                     if batch is not None:
-                        (ready if batch.retry_at == 0.0 else waiting).append(batch)
-                        deadline = deadline if batch.retry_at == 0.0 else min(deadline or batch.retry_at, batch.retry_at)
+                        (waiting if batch.retry_at else ready).append(batch)
             if blocked or deadline is not None:
                 self.ledger.armed = True
             elif self._has_open():
@@ -144,10 +142,13 @@ class OwnedBroker:
                 deadline = now
         for batch in waiting:
             self._check_age(batch)
+            deadline = min(deadline or batch.retry_at, batch.retry_at)
         return ready, deadline
 
     def _has_open(self) -> bool:
-        return any(queue.open is not None and queue.open.count and queue.in_flight is None for queue in self.queues.values())
+        return any(
+            queue.open is not None and queue.open.count and queue.in_flight is None for queue in self.queues.values()
+        )
 
     def _due(self, queue: PartitionQueue, now: float) -> float | None:
         """Return when the next batch of this partition may be sent; None while there is nothing to send."""
@@ -233,9 +234,15 @@ class OwnedBroker:
         codec = self.producer._options.compression
         builder = batch.builder
         if codec == CompressionType.ZSTD and version < PRODUCE_ZSTD:
-            self._finish(batch, UnsupportedCompressionType(
-                "this broker is older than 2.1 and knows no zstd; produce with another compression",
-                broker=self.broker.address, topic=batch.topic, partition=batch.partition_id))
+            self._finish(
+                batch,
+                UnsupportedCompressionType(
+                    "this broker is older than 2.1 and knows no zstd; produce with another compression",
+                    broker=self.broker.address,
+                    topic=batch.topic,
+                    partition=batch.partition_id,
+                ),
+            )
             return False
         offload = self._handler.offload if builder.size >= OFFLOAD_FROM else _inline
         if magic == 2:
@@ -258,9 +265,11 @@ class OwnedBroker:
         for batch in batches:
             self._check_age(batch)
 
-    # -- answers (in the connection's reader worker: nothing here may block) --------------------------------------------
+    # -- answers (in the connection's reader worker: nothing here may block) -----------------------------------------
 
-    def _answered(self, batches: list[MessageBatch], pending: PendingResponse[ProduceResponse], future: ResponseFuture) -> None:
+    def _answered(
+        self, batches: list[MessageBatch], pending: PendingResponse[ProduceResponse], future: ResponseFuture
+    ) -> None:
         with self._lock:
             self._in_flight -= 1
         try:
@@ -288,7 +297,12 @@ class OwnedBroker:
                     batch.log_append_time = part.log_append_time_ms
                     outcomes.append((batch, None))
                     continue
-                context = {"broker": self.broker.address, "topic": batch.topic, "partition": batch.partition_id, "api": "Produce"}
+                context: dict[str, Any] = {
+                    "broker": self.broker.address,
+                    "topic": batch.topic,
+                    "partition": batch.partition_id,
+                    "api": "Produce",
+                }
                 error = error_for(part.error_code, part.error_message, **context)
                 for bad in part.record_errors:
                     if batch.record_errors is None:
@@ -297,8 +311,17 @@ class OwnedBroker:
                     batch.record_errors[bad.batch_index] = error_for(part.error_code, text, **context)
                 outcomes.append((batch, error))
         for batch in waiting.values():
-            outcomes.append((batch, ResponseTimeoutError("the broker's answer left this partition out", broker=self.broker.address,
-                                                         topic=batch.topic, partition=batch.partition_id)))
+            outcomes.append(
+                (
+                    batch,
+                    ResponseTimeoutError(
+                        "the broker's answer left this partition out",
+                        broker=self.broker.address,
+                        topic=batch.topic,
+                        partition=batch.partition_id,
+                    ),
+                )
+            )
         self._settle(outcomes)
 
     def _settle(self, outcomes: Sequence[tuple[MessageBatch, KafkaException | None]]) -> None:
@@ -308,7 +331,9 @@ class OwnedBroker:
             elif isinstance(error, MessageSizeTooLarge) and batch.count > 1:
                 self.producer._split(batch, error)
             elif self._may_retry(batch, error):
-                log.info("will send %d messages to %s/%d again: %s", batch.count, batch.topic, batch.partition_id, error)
+                log.info(
+                    "will send %d messages to %s/%d again: %s", batch.count, batch.topic, batch.partition_id, error
+                )
                 with self._lock:
                     batch.last_error = error
                     batch.record_errors = None
@@ -336,7 +361,7 @@ class OwnedBroker:
         self.producer._finish(batch, error)
 
 
-def _inline(fn, *args):  # type: ignore[no-untyped-def]
+def _inline(fn: Callable[..., Any], *args: Any) -> Any:
     return fn(*args)
 
 
@@ -356,13 +381,9 @@ def _cut(batches: list[MessageBatch], limit: int) -> list[list[MessageBatch]]:
 def _produce_request(batches: list[MessageBatch], acks: int, timeout_ms: int) -> ProduceRequest:
     topics: dict[str, list[ProduceRequest.Topic.Partition]] = defaultdict(list)
     for batch in batches:
-        topics[batch.topic].append(
-            ProduceRequest.Topic.Partition(index=batch.partition_id, records=batch.wire)
-        )
+        topics[batch.topic].append(ProduceRequest.Topic.Partition(index=batch.partition_id, records=batch.wire))
     return ProduceRequest(
         acks=acks,
         timeout_ms=timeout_ms,
-        topic_data=[
-            ProduceRequest.Topic(name=name, partition_data=parts) for name, parts in topics.items()
-        ],
+        topic_data=[ProduceRequest.Topic(name=name, partition_data=parts) for name, parts in topics.items()],
     )

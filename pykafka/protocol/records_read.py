@@ -245,7 +245,7 @@ class BatchReader:
         self.base_timestamp = base_timestamp
         self.append_time = append_time
         self.partition_id = -1
-        self.partition = None
+        self.partition: Any = None
 
     def next(self) -> Message | None:
         """Give the next record as a message; None at the end of the batch.

@@ -44,7 +44,11 @@ def test_hashing_does_not_depend_on_the_order_of_partitions_or_on_the_process() 
         "print([hashing_partitioner(PARTITIONS, b'key %d' % n).id for n in range(50)])"
     )
     there = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7", "PYTHONPATH": "."}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONHASHSEED": "7", "PYTHONPATH": "."},
     )
     assert there.stdout.strip() == str(here)
 
@@ -72,6 +76,12 @@ def test_group_hashing_uses_neighbouring_partitions() -> None:
 
 def test_murmur2_is_the_java_clients() -> None:
     # printed by org.apache.kafka.common.utils.Utils.murmur2 of kafka-clients 4.3.1
-    known = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536, b"": 275646681, b"abc": 479470107}
+    known = {
+        b"21": -973932308,
+        b"foobar": -790332482,
+        b"a-little-bit-long-string": -985981536,
+        b"": 275646681,
+        b"abc": 479470107,
+    }
     assert {key: (murmur2(key) ^ 0x80000000) - 0x80000000 for key in known} == known
     assert Murmur2Partitioner()(PARTITIONS, b"abc").id == (479470107 & 0x7FFFFFFF) % 4
