@@ -1,0 +1,248 @@
+"""What to speak with whom, and finding it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pykafka.exceptions import (
+    CorrelationIdError,
+    CorruptResponseError,
+    KafkaException,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    UnsupportedVersion,
+)
+from pykafka.protocol.messages import (
+    ApiVersionsResponse,
+    CreateTopicsRequest,
+    FetchRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    MetadataResponse,
+    OffsetCommitRequest,
+    ProduceRequest,
+)
+from pykafka.protocol.schema import Request
+from pykafka.protocol.versions import RANGES_0_8_2, RANGES_0_9_0, Probe, ProbeState, choose, common_range
+
+# As Kafka 4.3 says; Produce is not so.
+KAFKA_4 = {0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 8: (2, 10), 11: (0, 9), 18: (0, 4), 19: (2, 7)}
+KAFKA_0_10 = {0: (0, 2), 1: (0, 3), 2: (0, 1), 3: (0, 2), 8: (0, 2), 18: (0, 0), 19: (0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("request_cls", "ranges", "version"),
+    [
+        (ProduceRequest, KAFKA_4, 12),
+        (FetchRequest, KAFKA_4, 12),
+        (MetadataRequest, KAFKA_4, 12),
+        (ListOffsetsRequest, KAFKA_4, 11),
+        (OffsetCommitRequest, KAFKA_4, 9),
+        (ProduceRequest, KAFKA_0_10, 2),
+        (FetchRequest, KAFKA_0_10, 3),
+        (ProduceRequest, RANGES_0_9_0, 1),
+        (OffsetCommitRequest, RANGES_0_9_0, 2),
+        (JoinGroupRequest, RANGES_0_9_0, 0),
+        (ProduceRequest, RANGES_0_8_2, 0),
+        (OffsetCommitRequest, RANGES_0_8_2, 1),
+    ],
+)
+def test_the_highest_version_of_both_is_spoken(
+    request_cls: type[Request[object]], ranges: dict[int, tuple[int, int]], version: int
+) -> None:
+    assert choose(request_cls, ranges) == version
+
+
+def test_a_ceiling_can_be_lower_or_higher_than_that_of_ours() -> None:
+    assert choose(FetchRequest, KAFKA_4, ceiling=6) == 6
+    assert choose(MetadataRequest, KAFKA_4, ceiling=13) == 13
+    assert choose(FetchRequest, RANGES_0_9_0, ceiling=6) == 1
+
+
+@pytest.mark.parametrize(
+    ("request_cls", "ranges", "ceiling", "text"),
+    [
+        (CreateTopicsRequest, RANGES_0_9_0, None, "CreateTopics is needed in one of the versions 0 to 7, .* not have it"),
+        (FetchRequest, KAFKA_4, 3, "Fetch .* 0 to 3, and the broker has versions 4 to 18"),
+        (FetchRequest, {1: (30, 31)}, None, "Fetch .* 0 to 12, and the broker has versions 30 to 31"),
+        (ProduceRequest, KAFKA_4, 2, "Produce .* versions 0 to 13, of which 3 is the lowest that it takes"),
+    ],
+)
+def test_where_there_is_no_common_version_both_sides_are_named(
+    request_cls: type[Request[object]], ranges: dict[int, tuple[int, int]], ceiling: int | None, text: str
+) -> None:
+    with pytest.raises(UnsupportedVersion, match=text) as caught:
+        choose(request_cls, ranges, ceiling=ceiling, broker="b:1")
+    assert caught.value.broker == "b:1"
+
+
+def test_kafka_4_takes_produce_from_3_on_whatever_it_says() -> None:
+    assert common_range(ProduceRequest, KAFKA_4) == (3, 13)
+    assert common_range(ProduceRequest, KAFKA_0_10) == (0, 2)
+    assert common_range(JoinGroupRequest, KAFKA_0_10) is None
+
+
+# -- the probe, against brokers made of functions -----------------------------------------------------------------------
+
+Broker = Callable[[int, int, int], bytes | None]
+API_VERSIONS, HEARTBEAT, METADATA = 18, 12, 3
+
+
+class HungUp(Exception):
+    """The broker has closed the connection."""
+
+
+def api_versions(version: int, highest: int, error_code: int = 0, ranges: dict[int, tuple[int, int]] = KAFKA_4) -> bytes:
+    keys = [
+        ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
+        for key, (low, high) in (ranges if not error_code else {18: (0, highest)}).items()
+    ]
+    return ApiVersionsResponse(error_code=error_code, api_keys=keys).encode(version)
+
+
+def modern(highest: int, names_itself: bool = True) -> Broker:
+    """Be a broker since 0.10 that has ApiVersions up to a version."""
+
+    def answer(api_key: int, version: int, _: int) -> bytes | None:
+        if api_key == HEARTBEAT:
+            return HeartbeatResponse(error_code=24).encode(0)
+        if version <= highest:
+            return api_versions(version, highest)
+        return api_versions(0, highest, 35) if names_itself else ApiVersionsResponse(error_code=35).encode(0)
+
+    return answer
+
+
+def mock(api_key: int, version: int, _: int) -> bytes | None:
+    """Be librdkafka's mock broker."""
+    if api_key == HEARTBEAT:
+        return HeartbeatResponse(error_code=69).encode(0)
+    return api_versions(version, 2) if version <= 2 else bytes.fromhex("00230100120000000200000000")
+
+
+def kafka_0_9(api_key: int, _version: int, _: int) -> bytes | None:
+    return None if api_key == API_VERSIONS else HeartbeatResponse(error_code=16).encode(0)
+
+
+def kafka_0_8(api_key: int, version: int, _: int) -> bytes | None:
+    if api_key != METADATA:
+        raise HungUp
+    return MetadataResponse().encode(version) + bytes(8)
+
+
+def restarting(api_key: int, version: int, connection: int) -> bytes | None:
+    """Be a broker that goes down when first asked, and is up again when asked again."""
+    if connection == 1:
+        raise HungUp
+    return modern(4)(api_key, version, connection)
+
+
+def run(probe: Probe, broker: Broker) -> tuple[int, list[tuple[int, int]]]:
+    """Do the I/O of a probe; return how many connections it took, and what was asked in which version."""
+    connections = 1
+    asked: list[tuple[int, int]] = []
+    answers: list[bytes] = []
+    while probe.result is None:
+        if probe.needs_new_connection:
+            connections += 1
+            answers = []
+        try:
+            for wire in probe.next_requests():
+                api_key, version = int.from_bytes(wire[4:6], "big"), int.from_bytes(wire[6:8], "big")
+                asked.append((api_key, version))
+                answer = broker(api_key, version, connections)
+                if answer is not None:
+                    answers.append(wire[8:12] + answer)
+        except HungUp:
+            probe.hung_up()
+            continue
+        if not answers:
+            probe.timed_out()
+        probe.answered(answers.pop(0))
+    return connections, asked
+
+
+@pytest.mark.parametrize(
+    ("broker", "ranges", "connections", "versions_asked"),
+    [
+        (modern(4), KAFKA_4, 1, [4]),
+        (modern(3), KAFKA_4, 1, [4, 3]),
+        (modern(0, names_itself=False), KAFKA_4, 1, [4, 0]),
+        (modern(2, names_itself=False), KAFKA_4, 1, [4, 0]),
+        (mock, KAFKA_4, 1, [4, 0]),
+        (kafka_0_9, RANGES_0_9_0, 1, [4]),
+        (kafka_0_8, RANGES_0_8_2, 3, [4, 4]),
+        (restarting, KAFKA_4, 2, [4, 4]),
+    ],
+    ids=["4.x", "2.4", "0.10", "1.0", "mock", "0.9", "0.8", "restarting"],
+)
+def test_the_probe_finds_out_what_each_broker_speaks(
+    broker: Broker, ranges: dict[int, tuple[int, int]], connections: int, versions_asked: list[int]
+) -> None:
+    probe = Probe("me", broker="b:1")
+    made, asked = run(probe, broker)
+    assert probe.result == ranges
+    assert probe.state is ProbeState.DONE
+    assert probe.next_requests() == []
+    assert made == connections
+    assert [version for api_key, version in asked if api_key == API_VERSIONS] == versions_asked
+
+
+@pytest.mark.parametrize("highest", [4, 3, 0])
+def test_the_probe_can_ask_for_versions_alone(highest: int) -> None:
+    probe = Probe("me", api_versions_only=True)
+    _, asked = run(probe, modern(highest))
+    assert probe.result == KAFKA_4
+    assert {api_key for api_key, _ in asked} == {API_VERSIONS}
+
+
+def no_answer(*_: int) -> bytes | None:
+    return None
+
+
+def always_hangs_up(*_: int) -> bytes | None:
+    raise HungUp
+
+
+def refuses(_api_key: int, _version: int, _: int) -> bytes | None:
+    return api_versions(0, 0, 35)
+
+
+def not_allowed(_api_key: int, version: int, _: int) -> bytes | None:
+    return ApiVersionsResponse(error_code=31).encode(version)
+
+
+def noise(*_: int) -> bytes | None:
+    return b"\0\0\xff"
+
+
+@pytest.mark.parametrize("only", [False, True])
+@pytest.mark.parametrize(
+    ("broker", "error"),
+    [
+        (no_answer, ResponseTimeoutError),
+        (always_hangs_up, SocketDisconnectedError),
+        (refuses, KafkaException),
+        (not_allowed, KafkaException),
+        (noise, CorruptResponseError),
+    ],
+)
+def test_the_probe_ends_in_a_named_error(broker: Broker, error: type[KafkaException], only: bool) -> None:
+    with pytest.raises(error) as caught:
+        run(Probe("me", broker="b:1", api_versions_only=only), broker)
+    assert caught.value.broker == "b:1"
+
+
+@pytest.mark.parametrize("frame", [b"", b"\0\0"])
+def test_an_answer_that_is_none(frame: bytes) -> None:
+    with pytest.raises(CorruptResponseError, match="Kafka port"):
+        Probe().answered(frame)
+
+
+def test_an_answer_to_nothing_that_was_asked() -> None:
+    with pytest.raises(CorrelationIdError, match="correlation id 1213486160"):
+        Probe().answered(b"HTTP/1.1 400 Bad Request")
