@@ -57,7 +57,8 @@ def create_topic(hosts: str, topic: str, partitions: int) -> None:
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 
-    for future in AdminClient({"bootstrap.servers": hosts}).create_topics([NewTopic(topic, partitions, 1)]).values():
+    admin = AdminClient({"bootstrap.servers": hosts})
+    for future in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
         future.result(30)
 
 

@@ -156,9 +156,7 @@ def kafka_python_produce(hosts: str, topic: str, messages: int, size: int) -> No
     from kafka import KafkaProducer
 
     payload = b"x" * size
-    producer = KafkaProducer(
-        bootstrap_servers=hosts, acks=1, linger_ms=20, batch_size=1_000_000, buffer_memory=256 * 1024 * 1024
-    )
+    producer = KafkaProducer(bootstrap_servers=hosts, acks=1, linger_ms=20, batch_size=1_000_000)
     for _ in range(messages):
         producer.send(topic, payload)
     producer.flush(timeout=300)
