@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 from pykafka.handlers.base import (
@@ -20,6 +22,7 @@ from pykafka.handlers.base import (
     Worker,
 )
 from pykafka.handlers.native import NativeHandler
+from pykafka.handlers.patching import original
 from pykafka.handlers.streams import connect_stream
 from pykafka.handlers.threads import is_numeric, look_up
 from pykafka.handlers.tls import open_tls
@@ -66,7 +69,7 @@ class HubWaiter:
         """Free the watcher."""
         watcher, self._watcher, self._hub = self._watcher, None, None
         if watcher is not None:
-            watcher.close()
+            _close(watcher)
 
 
 class _TimedOut(Exception):
@@ -76,24 +79,93 @@ class _TimedOut(Exception):
 _TIMED_OUT = _TimedOut()
 
 
+def _close(watcher: Any) -> None:
+    """Free a watcher of a loop that may be gone already, and the watcher with it."""
+    with suppress(ValueError):
+        watcher.close()
+
+
+class _Clock:
+    """When a loop last looked at its sockets and timers; noted by the loop itself."""
+
+    __slots__ = ("turned",)
+
+    def __init__(self) -> None:
+        self.turned = time.monotonic()
+
+    def note(self) -> None:
+        self.turned = time.monotonic()
+
+
+class _HubTurns:
+    """Lets one hub turn between workers that have much to do, and those workers take turns.
+
+    :param hub: that of this thread
+    """
+
+    def __init__(self, hub: Any) -> None:
+        from gevent.hub import Waiter
+
+        self.hub = hub
+        self._make_waiter: Callable[[Any], Any] = Waiter
+        # The loop holds the clock and not this object, so that this can go, and take its watchers along.
+        self.clock = _Clock()
+        self._waiting: deque[Any] = deque()
+        # Before all other callbacks of a turn, and no reason for the loop to go on.
+        self._check = hub.loop.check(ref=False, priority=hub.loop.MAXPRI)
+        self._check.start(self.clock.note)
+        self._timer = hub.loop.timer(0.0)
+
+    def __del__(self) -> None:
+        for watcher in (self.__dict__.get("_check"), self.__dict__.get("_timer")):
+            if watcher is not None:
+                _close(watcher)
+
+    def wait(self) -> None:
+        """Wait until the hub has turned and those have run that have waited longer."""
+        waiter = self._make_waiter(self.hub)
+        self._waiting.append(waiter)
+        # Not sleep(0): that runs other greenlets but looks at neither sockets nor timers for up to 5 ms.
+        if not self._timer.active:
+            self._timer.start(self._wake_one)
+        try:
+            waiter.get()
+        except BaseException:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+            raise
+
+    def _wake_one(self) -> None:
+        # One in each turn of the hub: several that each run for a fair time would hold it up together.
+        if not self._waiting:
+            return
+        waiter = self._waiting.popleft()
+        if self._waiting:
+            self._timer.start(self._wake_one)
+        waiter.switch(None)
+
+
 class HubWatch:
-    """Keeps a hub turning while its greenlets work."""
+    """Keeps hubs turning while their greenlets work."""
 
     def __init__(self) -> None:
         import gevent
 
         self._get_hub = gevent.get_hub
-        self._turned = 0.0
+        # Each thread has a hub of its own.
+        self._local = original("_thread", "_local")()
 
     def breathe(self) -> None:
-        """Let the hub turn if it has not done so for HELD_MAX_S, as far as is known here."""
-        if time.monotonic() - self._turned < HELD_MAX_S:
-            return
-        # Not sleep(0): that runs other greenlets but looks at neither sockets nor timers for up to 5 ms.
+        """Let the hub turn if it has not done so for HELD_MAX_S.
+
+        What counts is when it last turned, not for how long the present greenlet has run.
+        """
         hub = self._get_hub()
-        with hub.loop.timer(0.0) as timer:
-            hub.wait(timer)
-        self._turned = time.monotonic()
+        turns = getattr(self._local, "turns", None)
+        if turns is None or turns.hub is not hub:
+            turns = self._local.turns = _HubTurns(hub)
+        if time.monotonic() - turns.clock.turned >= HELD_MAX_S:
+            turns.wait()
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call `fn` in the hub's thread pool and wait for it on the hub."""
@@ -237,7 +309,7 @@ class GEventHandler(Handler):
 
     def connect(self, address: Address, timeout: float, source_address: tuple[str, int] | None = None) -> Stream:
         """Connect to an address over TCP. As `Handler.connect`."""
-        return connect_stream(address, timeout, source_address, HubWaiter)
+        return connect_stream(self, address, timeout, source_address, HubWaiter)
 
     def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
         """Speak TLS over a connected stream. As `Handler.wrap_tls`."""

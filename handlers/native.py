@@ -340,7 +340,7 @@ class NativeHandler(Handler):
 
     def connect(self, address: Address, timeout: float, source_address: tuple[str, int] | None = None) -> Stream:
         """Connect to an address over TCP. As `Handler.connect`."""
-        return connect_stream(address, timeout, source_address, PollWaiter)
+        return connect_stream(self, address, timeout, source_address, PollWaiter)
 
     def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
         """Speak TLS over a connected stream. As `Handler.wrap_tls`."""

@@ -72,13 +72,15 @@ class SocketStream:
 
     :param sock: connected or about to be; becomes this stream's own
     :param make_waiter: how to wait
+    :param breathe: the handler's, called between the calls that a large write takes
     """
 
-    def __init__(self, sock: socket.socket, make_waiter: WaiterFactory) -> None:
+    def __init__(self, sock: socket.socket, make_waiter: WaiterFactory, breathe: Callable[[], None]) -> None:
         sock.setblocking(False)
         #: The socket itself.
         self.socket = sock
         self._make_waiter = make_waiter
+        self._breathe = breathe
         self._reader: Waiter | None = None
         self._writer: Waiter | None = None
         self._reading = False
@@ -136,6 +138,9 @@ class SocketStream:
                     self._wait_writable(deadline)
                     continue
                 _drop(left, sent)
+                if left:
+                    self._breathe()
+                    self._check_open()
         finally:
             self._writing = False
             if self._closed:
@@ -214,7 +219,7 @@ class WrappedStream(SocketStream):
     def __init__(self, handler: Handler, stream: SocketStream, wrapper: Any, timeout: float) -> None:
         sock = stream.socket
         sock.settimeout(timeout)
-        super().__init__(wrapper.wrap_socket(sock), stream._make_waiter)
+        super().__init__(wrapper.wrap_socket(sock), stream._make_waiter, handler.breathe)
         self._lock = handler.Lock()
 
     def _recv_into(self, buffer: bytearray | memoryview) -> int:
@@ -245,10 +250,15 @@ def _drop(views: list[memoryview], sent: int) -> None:
 
 
 def connect_stream(
-    address: Address, timeout: float, source_address: tuple[str, int] | None, make_waiter: WaiterFactory
+    handler: Handler,
+    address: Address,
+    timeout: float,
+    source_address: tuple[str, int] | None,
+    make_waiter: WaiterFactory,
 ) -> SocketStream:
     """Connect to an address. As `Handler.connect`.
 
+    :param handler: whose worker this is
     :param make_waiter: how to wait
     """
     sock = original("socket", "socket")(address.family, socket.SOCK_STREAM)
@@ -257,7 +267,7 @@ def connect_stream(
         if source_address is not None and source_address != ("", 0):
             sock.bind(source_address)
         _connect(sock, address, timeout, make_waiter)
-        return SocketStream(sock, make_waiter)
+        return SocketStream(sock, make_waiter, handler.breathe)
     except BaseException:
         sock.close()
         raise

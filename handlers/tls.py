@@ -135,6 +135,7 @@ class TlsStream:
             for piece in _pieces(buffers):
                 self._encrypt(piece, deadline)
                 self._flush(deadline)
+                self._handler.breathe()
         finally:
             self._writing.release()
 

@@ -120,6 +120,32 @@ def test_one_reads_while_another_writes(handler: Handler, stream: Stream, pieces
     assert sent.error is None
 
 
+def test_large_writes_do_not_hold_the_hub(handler: Handler, stream: Stream) -> None:
+    gaps, stop = [0.0], handler.Event()
+
+    def tick() -> None:
+        last = time.thread_time()
+        while not stop.is_set():
+            handler.sleep(0.001)
+            gaps.append(time.thread_time() - last)
+            last = time.thread_time()
+
+    def read() -> None:
+        buffer, left = bytearray(1 << 20), 20_000_000
+        while left:
+            left -= stream.recv_into(buffer, LIMIT)
+            handler.breathe()
+
+    workers = [handler.spawn(tick), handler.spawn(read)]
+    stream.send([bytes(20_000_000)], LIMIT)
+    assert workers[1].join(LIMIT)
+    stop.set()
+    assert workers[0].join(5)
+    assert [worker.error for worker in workers] == [None, None]
+    if handler.cooperative:
+        assert max(gaps) < 0.03
+
+
 def test_reading_has_a_deadline(handler: Handler, stream: Stream) -> None:
     for timeout in (0.0, 0.1):
         started = handler.now()
