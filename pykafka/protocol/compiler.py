@@ -279,7 +279,7 @@ def _tags_decoder(tagged: list[Field], version: _Version) -> DecodeStep:
                 unknown[tag] = bytes(content)
                 continue
             name, read = known
-            inner = Cursor(content)
+            inner = Cursor(content, cursor.breathe)
             try:
                 found[name] = read(inner)
             except struct.error as error:

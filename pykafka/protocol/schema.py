@@ -17,7 +17,7 @@ Reference: Kafka's message generator (clients/src/main/resources/common/message/
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, get_args, get_origin
 
 from pykafka.exceptions import CorruptResponseError, FieldNotAvailableError, FieldValueError, UnsupportedVersion
@@ -94,6 +94,7 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
     """
 
     fields: ClassVar[tuple[Field, ...]] = ()
+    _names: ClassVar[frozenset[str]] = frozenset()
     _encoders: ClassVar[dict[tuple[int, bool], compiler.Encoder]]
     _decoders: ClassVar[dict[tuple[int, bool], compiler.Decoder]]
     #: Tagged fields that were read and are not declared: {tag: bytes}. They are written again.
@@ -108,14 +109,14 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
                 found.append(field)
                 setattr(cls, name, _OwnDefault(field) if field.is_mutable else field.default)
         cls.fields = tuple(found)
+        cls._names = frozenset(field.name for field in found)
         cls._encoders = {}
         cls._decoders = {}
 
     def __init__(self, **values: Any) -> None:
-        known = {field.name for field in self.fields}
-        if not known.issuperset(values):
-            unknown = ", ".join(sorted(set(values) - known))
-            raise TypeError(f"{type(self).__qualname__} has no field {unknown}; it has {', '.join(sorted(known))}")
+        if not self._names.issuperset(values):
+            unknown = ", ".join(sorted(set(values) - self._names))
+            raise TypeError(f"{type(self).__qualname__} has no field {unknown}; it has {', '.join(sorted(self._names))}")
         self.__dict__.update(values)
 
     @classmethod
@@ -349,17 +350,21 @@ def _merged(pieces: list[bytes | memoryview]) -> list[bytes | memoryview]:
 
 
 def decode_response(
-    request_cls: type[Request[R]], version: int, frame: bytes | bytearray | memoryview
+    request_cls: type[Request[R]],
+    version: int,
+    frame: bytes | bytearray | memoryview,
+    breathe: Callable[[], object] | None = None,
 ) -> tuple[int, R]:
     """Read a response.
 
     :param request_cls: class of the request that it answers
     :param version: of the request
     :param frame: what was received, without the length prefix; `records` become views of it
+    :param breathe: called between the elements of arrays, as `handler.breathe`: metadata of a large cluster takes long
     :return: correlation id and response
     :raises CorruptResponseError: it is cut off, or not such a response
     """
-    cursor = Cursor(memoryview(frame))
+    cursor = Cursor(memoryview(frame), breathe)
     header = ResponseHeader.read(cursor, response_header_version(request_cls, version))
     # Bytes that follow are let be, as Kafka's own client does: 0.8.2 sends some, and so does librdkafka's mock broker.
     response: Any = request_cls.response.read(cursor, version)

@@ -65,14 +65,16 @@ class Cursor:
     """Hold a place in a buffer.
 
     :param buffer: what to read
+    :param breathe: called now and then while much is read, so that a hub can turn
     """
 
-    __slots__ = ("buffer", "end", "pos")
+    __slots__ = ("breathe", "buffer", "end", "pos")
 
-    def __init__(self, buffer: memoryview) -> None:
+    def __init__(self, buffer: memoryview, breathe: Callable[[], object] | None = None) -> None:
         self.buffer = buffer
         self.pos = 0
         self.end = len(buffer)
+        self.breathe = breathe
 
     def take(self, size: int) -> memoryview:
         """Return the next bytes, uncopied.
@@ -107,6 +109,9 @@ class Cursor:
         :raises Malformed: it does not end, or has more than 32 bits
         """
         buffer, pos, end = self.buffer, self.pos, self.end
+        if pos < end and buffer[pos] < 0x80:
+            self.pos = pos + 1
+            return buffer[pos]
         value = shift = 0
         while pos < end:
             byte = buffer[pos]
@@ -307,10 +312,13 @@ def array_reader(element: Reader, compact: bool, nullable: bool, element_size: i
         length = array_length(cursor, compact, nullable, element_size)
         if length < 0:
             return None
+        breathe = cursor.breathe
         found: list[Any] = []
         try:
             for _ in range(length):
-                found.append(element(cursor))  # noqa: PERF401  (the handler below wants to know how far it came)
+                found.append(element(cursor))
+                if breathe is not None:
+                    breathe()
         except Malformed as malformed:
             malformed.path.append(f"[{len(found)}]")
             raise
@@ -323,6 +331,8 @@ def fixed_array_reader(kind: str, compact: bool, nullable: bool) -> Reader:
     """Make the reader of an array of numbers: all at once."""
     code = FIXED[kind]
     size = struct.calcsize(">" + code)
+    # Replicas, mostly: always the same few lengths.
+    unpackers = [struct.Struct(f">{length}{code}").unpack_from for length in range(8)]
 
     def read(cursor: Cursor) -> list[Any] | None:
         length = array_length(cursor, compact, nullable, size)
@@ -330,6 +340,8 @@ def fixed_array_reader(kind: str, compact: bool, nullable: bool) -> Reader:
             return None
         start = cursor.pos
         cursor.pos = start + length * size
+        if length < len(unpackers):
+            return list(unpackers[length](cursor.buffer, start))
         return list(struct.unpack_from(f">{length}{code}", cursor.buffer, start))
 
     return read

@@ -13,7 +13,13 @@ from pykafka.exceptions import (
     UnsupportedVersion,
 )
 from pykafka.protocol.fields import parse_versions
-from pykafka.protocol.messages import ApiVersionsRequest, HeartbeatRequest, MetadataRequest, ProduceRequest
+from pykafka.protocol.messages import (
+    ApiVersionsRequest,
+    HeartbeatRequest,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+)
 from pykafka.protocol.schema import (
     Message,
     RequestHeader,
@@ -333,3 +339,11 @@ def test_bytes_after_a_response_are_let_be() -> None:
 def test_a_response_that_is_no_frame_at_all() -> None:
     with pytest.raises(CorruptResponseError, match="ResponseHeader"):
         decode_response(HeartbeatRequest, 0, b"\0")
+
+
+def test_reading_much_lets_others_run_in_between() -> None:
+    broker = MetadataResponse.Broker
+    body = MetadataResponse(brokers=[broker(node_id=id_) for id_ in range(5)]).encode(1)
+    breaths: list[int] = []
+    decode_response(MetadataRequest, 1, b"\0\0\0\7" + body, breathe=lambda: breaths.append(1))
+    assert len(breaths) == 5
