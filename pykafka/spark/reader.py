@@ -191,8 +191,8 @@ class RangeReader:
         if earliest <= self._position <= latest:
             return False
         self._report(
-            f"{self._tp} was to be read from offset {self._position} to {self._end - 1}, but it has {earliest} to "
-            f"{latest - 1} now"
+            f"{self._tp} was to be read from offset {self._position} to {self._end - 1}, but it begins at {earliest} and "
+            f"ends before {latest} now"
         )
         self._position = min(earliest, self._end) if self._position < earliest else self._end
         return True

@@ -120,7 +120,9 @@ def test_a_range_behind_the_end(cluster: EmbeddedCluster, fail: str, capfd: pyte
     fill(cluster, 10)
     batches = read(cluster, 15, 20, failOnDataLoss=fail)
     if fail == "true":
-        with pytest.raises(DataLossError, match="t-0 was to be read from offset 15 to 19, but it has 0 to 9 now"):
+        with pytest.raises(
+            DataLossError, match="t-0 was to be read from offset 15 to 19, but it begins at 0 and ends before 10 now"
+        ):
             values(batches)
     else:
         assert values(batches) == []

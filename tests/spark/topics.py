@@ -41,9 +41,10 @@ class Topics:
         self._admin = AdminClient({"bootstrap.servers": hosts})
 
     def create(self, partitions: int = 1, prefix: str = "spark", **config: str) -> str:
-        """Make a topic of a new name; settings have underscores in the place of dots."""
+        """Make a topic of a new name that keeps its records; settings have underscores in the place of dots."""
         name = f"{prefix}-{uuid.uuid4().hex[:12]}"
-        settings = {key.replace("_", "."): value for key, value in config.items()}
+        # Records of long ago, as some tests make them, would be gone within minutes.
+        settings = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in config.items()}
         self._wait(self._admin.create_topics([NewTopic(name, partitions, 1, config=settings)]))
         return name
 
