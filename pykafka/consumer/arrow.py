@@ -9,6 +9,7 @@ timestamp type) are made once and sliced.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pykafka.protocol.records_read import BatchReader
@@ -328,6 +329,8 @@ class Columns:
         reader._at = at
         reader.remaining -= rows
         reader.offset = offset + 1
+        if reader.remaining == 0:
+            reader.next()  # holds what is left against the batch's end, as for anyone who reads it out
 
     def timestamp_types(self) -> list[tuple[int, int]]:
         """Give the timestamp type of the rows: (type, how many rows) for each stretch that has the same."""
@@ -392,7 +395,7 @@ class ArrowDecoder:
 
     def __init__(self, topic: str, partition: int, columns: Sequence[str] = COLUMNS) -> None:
         try:
-            import pyarrow
+            pyarrow = import_module("pyarrow")
         except ImportError as error:
             raise ImportError("reading into Arrow columns needs pyarrow: pip install 'pykafka[spark]'") from error
         unknown = [name for name in columns if name not in COLUMNS]
@@ -429,6 +432,8 @@ class ArrowDecoder:
         for batch in batches:
             reader = batch.open() if isinstance(batch, RawBatch) else batch
             reader.skip_to(start)
+            if reader.remaining == 0:
+                reader.next()
             while True:
                 columns.measure(reader, end, max_rows, min(max_bytes, LARGEST_BATCH))
                 if not columns.full and not columns.ended:

@@ -316,6 +316,7 @@ class BatchReader:
                 break
             self._at = fields[0]
             self.remaining -= 1
+            self.offset = fields[2] + self.base_offset + 1
         self.offset = max(self.offset, offset)
 
     def _finish(self) -> None:

@@ -4,7 +4,6 @@ from cpython.time cimport time as system_time
 from libc.string cimport memcpy
 
 cdef Py_ssize_t _HEADER
-cdef Py_ssize_t _MAX_BATCH
 cdef bytes _NO_HEADERS
 
 
@@ -24,6 +23,7 @@ cdef class RecordBatchBuilder:
     cdef readonly long long max_timestamp
     cdef readonly long long last_timestamp
     cdef object _clock
+    cdef Py_ssize_t _max_size
     cdef object _buffer
     cdef unsigned char* _data
     cdef Py_ssize_t _used

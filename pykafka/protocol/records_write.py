@@ -30,8 +30,8 @@ if not cython.compiled:
 
 # Bytes before the first record of a batch.
 _HEADER = 61
-# A batch's size is a signed 32-bit number of bytes; some are left for what compression may add.
-_MAX_BATCH = 2**31 - 2**16
+#: A batch's size is a signed 32-bit number of bytes; some are left for what compression may add.
+MAX_BATCH = 2**31 - 2**16
 
 _TRANSACTIONAL = 16
 _NO_HEADERS = b"\x00"
@@ -112,6 +112,7 @@ class RecordBatchBuilder:
     Compiled, each call is atomic under the GIL; the pure source wants a lock of the owner's around `append`.
 
     :param clock: gives the time for messages without one (ms since 1970); None reads the system's clock
+    :param max_size: what the batch may take uncompressed (bytes)
     """
 
     __slots__ = (
@@ -119,6 +120,7 @@ class RecordBatchBuilder:
         "_capacity",
         "_clock",
         "_data",
+        "_max_size",
         "_used",
         "count",
         "first_timestamp",
@@ -130,7 +132,7 @@ class RecordBatchBuilder:
 
     _buffer: Any
 
-    def __init__(self, clock: Callable[[], int] | None = None) -> None:
+    def __init__(self, clock: Callable[[], int] | None = None, max_size: int = MAX_BATCH) -> None:
         self.count = 0
         self.size = _HEADER
         self.with_headers = 0
@@ -138,6 +140,7 @@ class RecordBatchBuilder:
         self.max_timestamp = -1
         self.last_timestamp = -1
         self._clock = clock
+        self._max_size = max_size
         self._used = 0
         self._capacity = 0
         if cython.compiled:
@@ -155,7 +158,7 @@ class RecordBatchBuilder:
         :param headers: list of (str, bytes or None), or None
         :raises TypeError: if key, value or headers are of another type; the batch is then as it was
         :raises ValueError: if the timestamp is below -1
-        :raises MessageSizeTooLarge: if the batch would outgrow what Kafka can express (2 GiB)
+        :raises MessageSizeTooLarge: if the batch would outgrow its `max_size`
         """
         key_size = value_size = -1
         block = _NO_HEADERS
@@ -181,8 +184,10 @@ class RecordBatchBuilder:
         if value_size > 0:
             length += value_size
         needed = varint_size(length) + length
-        if needed > _MAX_BATCH - self.size:
-            raise MessageSizeTooLarge(f"a batch of {self.size} bytes has no room for a message of {needed} bytes")
+        if needed > self._max_size - self.size:
+            raise MessageSizeTooLarge(
+                f"a batch of {self.size} bytes has no room for a message of {needed} bytes: it may have {self._max_size}"
+            )
         self._reserve(needed)
         self._put(length, delta, key, key_size, value, value_size, block)
         if index == 0:

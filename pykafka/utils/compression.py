@@ -232,6 +232,8 @@ def _decode_snappy(data: Buffer, max_size: int) -> Buffer:
     module = _cramjam("snappy")
     if bytes(view[:8]) != _XERIAL_MAGIC:
         return _decode_snappy_block(module, view, max_size)
+    if len(view) < len(_XERIAL_HEADER):
+        raise _corrupt("snappy", "its header is cut off")
     parts: list[Buffer] = []
     at = len(_XERIAL_HEADER)
     while at < len(view):
