@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Self
 from uuid import UUID
 
@@ -79,7 +80,7 @@ class MetadataRequest(Request[MetadataResponse], api_key=3, versions="0-13", fle
             topics = []
         if topics is self.topics and (may_create or version >= 4):
             return self
-        asked = type(self)(**self.__dict__)
+        asked = copy(self)
         asked.topics = topics
         asked.allow_auto_topic_creation = may_create or version < 4
         return asked
