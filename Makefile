@@ -39,7 +39,8 @@ test: java build test-pure ## all tests: pure and compiled, real Kafka, examples
 	$(PYTEST) $(ARGS) tests
 
 test-pure: java build
-	PYKAFKA_PURE_PYTHON=1 $(PYTEST) $(ARGS) -m "not slow" tests/unit tests/property tests/contract tests/integration
+	PYKAFKA_PURE_PYTHON=1 $(PYTEST) $(ARGS) -m "not slow" --ignore=tests/integration/test_brokers.py \
+		tests/unit tests/property tests/contract tests/integration
 
 test-fast: build ## the tests that need no Java and no patience
 	$(PYTEST) $(ARGS) -m "not slow and not kafka and not spark" tests/unit tests/property tests/contract tests/integration
