@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from pykafka.exceptions import (
-    ConnectionRefused,
-    ConnectTimeoutError,
-    CorrelationIdError,
-    KafkaException,
-    NameResolutionError,
-    ResponseTimeoutError,
-    SocketDisconnectedError,
-    TlsError,
-)
+from pykafka.dialing import Attempt, Dialer, reason_of
+from pykafka.exceptions import CorrelationIdError, KafkaException, ResponseTimeoutError, SocketDisconnectedError
 from pykafka.frames import FrameReader
 from pykafka.handlers.futures import fresh
-from pykafka.security import SslConfig, SslConfigLike, explain_tls_error
+from pykafka.security import SslConfig, SslConfigLike
 
 if TYPE_CHECKING:
-    from pykafka.handlers import Address, Handler, Stream
+    from pykafka.handlers import Handler, Stream
 
 __all__ = ["Attempt", "BrokerConnection", "SslConfig", "SslConfigLike"]
 
@@ -34,18 +25,6 @@ RETRY_PAUSE_S = 0.1
 JOIN_BELOW = 4096
 
 Buffer = bytes | bytearray | memoryview
-
-
-class Attempt(NamedTuple):
-    """One step of connecting that failed: a line in the `ledger` of the error."""
-
-    stage: str  # "DNS", "TCP" or "TLS"
-    address: str
-    error: str
-    ms: int
-
-    def __str__(self) -> str:
-        return f"{self.stage} {self.address}: {self.error} ({self.ms} ms)"
 
 
 class BrokerConnection:
@@ -76,11 +55,10 @@ class BrokerConnection:
     ) -> None:
         self.host = host.decode() if isinstance(host, bytes) else host
         self.port = int(port)
-        self.source_host = source_host
-        self.source_port = int(source_port)
+        self._dialer = Dialer(self.host, self.port, handler, (source_host, int(source_port)), ssl_config)
+        self._is_tls = ssl_config is not None
         self._handler = handler
         self._buffer_size = buffer_size
-        self._ssl_config = ssl_config
         self._timeout = DEFAULT_TIMEOUT_S
         self._stream: Stream | None = None
         self._frames: FrameReader | None = None
@@ -102,7 +80,7 @@ class BrokerConnection:
     @property
     def address(self) -> str:
         """Host and port as people write them."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return self._dialer.address
 
     @property
     def connected(self) -> bool:
@@ -127,7 +105,7 @@ class BrokerConnection:
         ledger: list[Attempt] = []
         for attempt in range(1, max(attempts, 1) + 1):
             try:
-                stream = self._open(ledger)
+                stream = self._dialer.open(self._timeout, ledger)
                 break
             except SocketDisconnectedError as error:
                 if attempt >= attempts:
@@ -135,95 +113,8 @@ class BrokerConnection:
                     raise
             self._handler.sleep(RETRY_PAUSE_S * attempt)
         self._expected.clear()
-        self._frames = FrameReader(stream, self._handler, self._buffer_size, self._ssl_config is not None)
+        self._frames = FrameReader(stream, self._handler, self._buffer_size, self._is_tls)
         self._stream = stream
-
-    def _open(self, ledger: list[Attempt]) -> Stream:
-        deadline = self._handler.now() + self._timeout
-        addresses = self._resolve(ledger)
-        worst: SocketDisconnectedError | None = None
-        for number, address in enumerate(addresses):
-            # An address that swallows packets must leave time for the others.
-            left = max(deadline - self._handler.now(), 0.0) / (len(addresses) - number)
-            try:
-                return self._open_one(address, left, ledger)
-            except SocketDisconnectedError as error:
-                if worst is None or not isinstance(worst, TlsError):
-                    worst = error
-        assert worst is not None
-        raise worst
-
-    def _resolve(self, ledger: list[Attempt]) -> list[Address]:
-        started = self._handler.now()
-        try:
-            addresses = self._handler.resolve(self.host, self.port, timeout=self._timeout)
-        except (OSError, UnicodeError) as error:
-            ledger.append(self._attempt("DNS", self.address, error, started))
-            late = isinstance(error, TimeoutError)
-            raise (ConnectTimeoutError if late else NameResolutionError)(
-                f"the host name {self.host!r} cannot be resolved: {_reason(error)}; "
-                "correct it, or have the broker advertise a listener whose name is known here",
-                broker=self.address,
-            ) from error
-        return addresses
-
-    def _attempt(self, stage: str, where: str, error: BaseException, started: float) -> Attempt:
-        return Attempt(stage, where, _reason(error), round((self._handler.now() - started) * 1000))
-
-    def _open_one(self, address: Address, timeout: float, ledger: list[Attempt]) -> Stream:
-        started = self._handler.now()
-        try:
-            stream = self._connect_tcp(address, timeout)
-        except OSError as error:
-            ledger.append(self._attempt("TCP", address.text, error, started))
-            raise self._explain_tcp(error, address, timeout) from error
-        if self._ssl_config is None:
-            return stream
-        try:
-            return self._wrap_tls(stream, self._ssl_config, max(timeout - (self._handler.now() - started), 0.0))
-        except BaseException as error:
-            stream.close()
-            if not isinstance(error, (OSError, TypeError, TlsError)):
-                raise
-            ledger.append(self._attempt("TLS", address.text, error, started))
-            if isinstance(error, TlsError):
-                raise error.with_context(broker=self.address) from None
-            raise TlsError(explain_tls_error(error, self.host), broker=self.address) from error
-
-    def _connect_tcp(self, address: Address, timeout: float) -> Stream:
-        source = (self.source_host, self.source_port)
-        if source == ("", 0):
-            return self._handler.connect(address, timeout)
-        try:
-            return self._handler.connect(address, timeout, source)
-        except OSError as error:
-            if not self.source_port or error.errno not in {errno.EADDRINUSE, errno.EADDRNOTAVAIL}:
-                raise
-        # One port serves one connection to an address, and a broker is given several.
-        return self._handler.connect(address, timeout, (self.source_host, 0))
-
-    def _explain_tcp(self, error: OSError, address: Address, timeout: float) -> SocketDisconnectedError:
-        if isinstance(error, TimeoutError):
-            return ConnectTimeoutError(
-                f"{address.text} did not answer within {timeout * 1000:.0f} ms; a firewall may drop what is sent, "
-                "or the host may be down",
-                broker=self.address,
-            )
-        if error.errno == errno.EADDRNOTAVAIL and self.source_host:
-            return SocketDisconnectedError(
-                f"cannot connect from {self.source_host!r}: no address of this machine; correct source_address",
-                broker=self.address,
-            )
-        advice = (
-            "is the broker running, and is that its port?"
-            if isinstance(error, ConnectionRefusedError)
-            else "check the address and the network between"
-        )
-        return ConnectionRefused(f"cannot connect to {address.text}: {_reason(error)}; {advice}", broker=self.address)
-
-    def _wrap_tls(self, stream: Stream, config: SslConfigLike, timeout: float) -> Stream:
-        context = config.context if isinstance(config, SslConfig) else config
-        return self._handler.wrap_tls(stream, context, self.host.rstrip("."), timeout)
 
     def disconnect(self) -> None:
         """End the connection and wake whoever reads or writes; nothing happens where there is none."""
@@ -291,7 +182,7 @@ class BrokerConnection:
 
     def _lost(self, error: OSError, hint: str = "") -> SocketDisconnectedError:
         return SocketDisconnectedError(
-            f"the connection was lost ({_reason(error)}); the broker may have been stopped or cut off{hint}",
+            f"the connection was lost ({reason_of(error)}); the broker may have been stopped or cut off{hint}",
             broker=self.address,
         )
 
@@ -325,11 +216,6 @@ class BrokerConnection:
                 broker=self.address,
             )
         return frame[4:]
-
-
-def _reason(error: BaseException) -> str:
-    """Return what an error says, without its number."""
-    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
 def _join_small(buffers: Sequence[Buffer]) -> list[Buffer]:

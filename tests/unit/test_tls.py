@@ -147,10 +147,18 @@ def test_objects_with_wrap_socket_only(handler: Handler, peers: dict[str, int], 
         connection.connect(5_000)
 
 
-def test_foreign_objects_fail_by_name_too(peers: dict[str, int]) -> None:
-    config = _Foreign(ssl.create_default_context())
+class _Broken:
+    def wrap_socket(self, sock: Any) -> Any:
+        """Fail as other TLS libraries do."""
+        raise LookupError("some library's own error")
+
+
+@pytest.mark.parametrize(
+    ("config", "text"), [(_Foreign(ssl.create_default_context()), "is not trusted"), (_Broken(), "own error")]
+)
+def test_foreign_objects_fail_by_name_too(peers: dict[str, int], config: Any, text: str) -> None:
     connection = BrokerConnection("localhost", peers["tls_broker"], ThreadingHandler(), ssl_config=config)
-    with pytest.raises(TlsError, match="is not trusted"):
+    with pytest.raises(TlsError, match=text):
         connection.connect(5_000)
 
 

@@ -1,0 +1,164 @@
+"""Dialer: how a connection to a broker is made, and what is said when it cannot be."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, NamedTuple
+
+from pykafka.exceptions import (
+    ConnectionRefused,
+    ConnectTimeoutError,
+    NameResolutionError,
+    SocketDisconnectedError,
+    TlsError,
+)
+from pykafka.security import SslConfig, SslConfigLike, explain_tls_error
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Address, Handler, Stream
+
+
+class Attempt(NamedTuple):
+    """One step of connecting that failed: a line in the `ledger` of the error."""
+
+    stage: str  # "DNS", "TCP" or "TLS"
+    address: str
+    error: str
+    ms: int
+
+    def __str__(self) -> str:
+        return f"{self.stage} {self.address}: {self.error} ({self.ms} ms)"
+
+
+class Dialer:
+    """Makes connections to one broker.
+
+    :param host: DNS name or IP address of the broker
+    :param port: its TCP port
+    :param handler: supplies sockets and clock
+    :param source: local address and port to connect from; ("", 0) for any
+    :param ssl_config: see BrokerConnection
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        handler: Handler,
+        source: tuple[str, int],
+        ssl_config: SslConfigLike | None,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._handler = handler
+        self._source = source
+        self._ssl_config = ssl_config
+
+    @property
+    def address(self) -> str:
+        """Host and port as people write them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def open(self, timeout: float, ledger: list[Attempt]) -> Stream:
+        """Try each address of the host in turn and return the first connection that can be made, through TLS if asked for.
+
+        :param timeout: for all of it (s)
+        :param ledger: gets an `Attempt` for each step that failed
+        :raises NameResolutionError: the host has no address
+        :raises ConnectionRefused: nothing listens there, or there is no way there
+        :raises ConnectTimeoutError: no answer in time
+        :raises TlsError: TLS could not be agreed on, or the certificate is not trusted
+        :raises SocketDisconnectedError: anything else
+        """
+        deadline = self._handler.now() + timeout
+        addresses = self._resolve(timeout, ledger)
+        worst: SocketDisconnectedError = NameResolutionError(
+            f"the host name {self.host!r} has no address", broker=self.address
+        )
+        for number, address in enumerate(addresses):
+            # An address that swallows packets must leave time for the others.
+            left = max(deadline - self._handler.now(), 0.0) / (len(addresses) - number)
+            try:
+                return self._open_one(address, left, ledger)
+            except SocketDisconnectedError as error:
+                if not isinstance(worst, TlsError):  # which came furthest
+                    worst = error
+        raise worst
+
+    def _resolve(self, timeout: float, ledger: list[Attempt]) -> list[Address]:
+        started = self._handler.now()
+        try:
+            addresses = self._handler.resolve(self.host, self.port, timeout=timeout)
+        except (OSError, UnicodeError) as error:
+            ledger.append(self._attempt("DNS", self.address, error, started))
+            late = isinstance(error, TimeoutError)
+            raise (ConnectTimeoutError if late else NameResolutionError)(
+                f"the host name {self.host!r} cannot be resolved: {reason_of(error)}; "
+                "correct it, or have the broker advertise a listener whose name is known here",
+                broker=self.address,
+            ) from error
+        return addresses
+
+    def _attempt(self, stage: str, where: str, error: BaseException, started: float) -> Attempt:
+        return Attempt(stage, where, reason_of(error), round((self._handler.now() - started) * 1000))
+
+    def _open_one(self, address: Address, timeout: float, ledger: list[Attempt]) -> Stream:
+        started = self._handler.now()
+        try:
+            stream = self._connect_tcp(address, timeout)
+        except OSError as error:
+            ledger.append(self._attempt("TCP", address.text, error, started))
+            raise self._explain_tcp(error, address, timeout) from error
+        if self._ssl_config is None:
+            return stream
+        try:
+            return self._wrap_tls(stream, self._ssl_config, max(timeout - (self._handler.now() - started), 0.0))
+        except BaseException as error:
+            stream.close()
+            if not isinstance(error, Exception):
+                raise
+            # Whatever it is: other libraries' errors are no OSErrors.
+            ledger.append(self._attempt("TLS", address.text, error, started))
+            if isinstance(error, TlsError):
+                raise error.with_context(broker=self.address) from None
+            raise TlsError(explain_tls_error(error, self.host), broker=self.address) from error
+
+    def _connect_tcp(self, address: Address, timeout: float) -> Stream:
+        host, port = self._source
+        if not host and not port:
+            return self._handler.connect(address, timeout)
+        try:
+            return self._handler.connect(address, timeout, self._source)
+        except OSError as error:
+            if not port or error.errno not in {errno.EADDRINUSE, errno.EADDRNOTAVAIL}:
+                raise
+        # One port serves one connection to an address, and a broker is given several.
+        return self._handler.connect(address, timeout, (host, 0))
+
+    def _explain_tcp(self, error: OSError, address: Address, timeout: float) -> SocketDisconnectedError:
+        if isinstance(error, TimeoutError):
+            return ConnectTimeoutError(
+                f"{address.text} did not answer within {timeout * 1000:.0f} ms; a firewall may drop what is sent, "
+                "or the host may be down",
+                broker=self.address,
+            )
+        if error.errno == errno.EADDRNOTAVAIL and self._source[0]:
+            return SocketDisconnectedError(
+                f"cannot connect from {self._source[0]!r}: no address of this machine; correct source_address",
+                broker=self.address,
+            )
+        advice = (
+            "is the broker running, and is that its port?"
+            if isinstance(error, ConnectionRefusedError)
+            else "check the address and the network between"
+        )
+        return ConnectionRefused(f"cannot connect to {address.text}: {reason_of(error)}; {advice}", broker=self.address)
+
+    def _wrap_tls(self, stream: Stream, config: SslConfigLike, timeout: float) -> Stream:
+        context = config.context if isinstance(config, SslConfig) else config
+        return self._handler.wrap_tls(stream, context, self.host.rstrip("."), timeout)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what an error says, without its number."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
