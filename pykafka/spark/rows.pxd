@@ -1,8 +1,11 @@
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
+from pykafka.protocol.records_write cimport RecordBatchBuilder
 
-@cython.locals(whole=Py_ssize_t, at=Py_ssize_t, h="unsigned int", k="unsigned int")
+
+@cython.locals(whole=Py_ssize_t, at=Py_ssize_t, h="unsigned int", k="unsigned int", mask="unsigned int",
+               seed="unsigned int", m="unsigned int")
 cdef unsigned int murmur2(const unsigned char* data, Py_ssize_t size) noexcept
 
 
@@ -31,8 +34,8 @@ cdef class TopicBatches:
     cdef Py_ssize_t _sticky_until
     cdef list _builders
 
-    @cython.locals(row=Py_ssize_t, key=bytes, value=bytes, size=Py_ssize_t, partition=int)
-    cpdef append(self, rows, timestamp, BytesColumn keys, BytesColumn values, headers, partitions)
+    @cython.locals(row=Py_ssize_t, key=bytes, value=bytes, size=Py_ssize_t, partition=int, builder=RecordBatchBuilder)
+    cpdef append(self, rows, long long timestamp, BytesColumn keys, BytesColumn values, headers, partitions)
 
     cdef int _checked(self, partition) except -1
     cdef int _without_key(self, Py_ssize_t size) except -1

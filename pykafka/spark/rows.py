@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pykafka.protocol.records import RecordBatchBuilder
+from pykafka.protocol.records_write import RecordBatchBuilder
 from pykafka.spark.errors import SinkError
 
 try:
@@ -29,26 +29,29 @@ RECORD_OVERHEAD = 36
 
 
 def murmur2(data: Any, size: int) -> int:
-    # Kafka's Java client partitions by this hash (MurmurHash2, seed 0x9747b28c). Masks keep Python's numbers to the 32
-    # bits that C's have anyway.
+    # Kafka's Java client partitions by this hash (MurmurHash2, seed 0x9747b28c). The mask keeps Python's numbers to the 32
+    # bits that C's have anyway; it and the others are variables, as Cython takes large constants for Python's numbers.
+    mask = 0xFFFFFFFF
+    seed = 0x9747B28C
+    m = 0x5BD1E995
     whole = size & ~3
-    h = (0x9747B28C ^ size) & 0xFFFFFFFF
+    h = (seed ^ size) & mask
     at = 0
     while at < whole:
         k = data[at] | (data[at + 1] << 8) | (data[at + 2] << 16) | (data[at + 3] << 24)
-        k = (k * 0x5BD1E995) & 0xFFFFFFFF
+        k = (k * m) & mask
         k ^= k >> 24
-        k = (k * 0x5BD1E995) & 0xFFFFFFFF
-        h = ((h * 0x5BD1E995) & 0xFFFFFFFF) ^ k
+        k = (k * m) & mask
+        h = ((h * m) & mask) ^ k
         at += 4
     if size > whole:
         k = 0
         while size > whole:
             size -= 1
             k = (k << 8) | data[size]
-        h = ((h ^ k) * 0x5BD1E995) & 0xFFFFFFFF
+        h = ((h ^ k) * m) & mask
     h ^= h >> 13
-    h = (h * 0x5BD1E995) & 0xFFFFFFFF
+    h = (h * m) & mask
     return h ^ (h >> 15)
 
 
