@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 import pykafka
 from pykafka import _pure
@@ -13,6 +14,10 @@ from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
 from tests.brokers import KafkaCluster
 from tests.leftovers import Belongings, left_since
+
+# How long an example takes says more about the machine's load than about the code; pytest-timeout watches the whole.
+settings.register_profile("pykafka", deadline=None, print_blob=True)
+settings.load_profile("pykafka")
 
 HANDLERS = {"threads": ThreadingHandler, "gevent": GEventHandler}
 

@@ -37,7 +37,7 @@ def produce(cluster: EmbeddedCluster, topic: str, values: list[bytes], **setting
     return outcome
 
 
-def consume(cluster: EmbeddedCluster, topic: str, count: int) -> list[bytes]:
+def consume(cluster: EmbeddedCluster, topic: str, count: int) -> list[bytes | None]:
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": cluster.hosts, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
     )
