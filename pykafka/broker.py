@@ -302,7 +302,7 @@ class Broker:
             timeout_ms = self._channel_timeout_ms(channel)
         outgoing = Outgoing(request, version, CLIENT_ID)
         future = requests.request(outgoing, has_response=has_response, timeout=timeout_ms / 1000)
-        return PendingResponse(future, type(request), version, self.address)
+        return PendingResponse(future, type(request), version, self.address, self._handler.breathe)
 
     def call(
         self,

@@ -51,12 +51,21 @@ class PendingResponse(Generic[R]):
     :param request_cls: the class of the request
     :param version: the version it was sent in
     :param where: the broker, for errors ("host:port")
+    :param breathe: the handler's, so that a large answer does not hold its hub up while it is decoded
     """
 
-    __slots__ = ("future", "request_cls", "version", "where")
+    __slots__ = ("breathe", "future", "request_cls", "version", "where")
 
-    def __init__(self, future: ResponseFuture, request_cls: type[Request[R]], version: int, where: str) -> None:
+    def __init__(
+        self,
+        future: ResponseFuture,
+        request_cls: type[Request[R]],
+        version: int,
+        where: str,
+        breathe: Callable[[], object] | None = None,
+    ) -> None:
         self.future = future
+        self.breathe = breathe
         self.request_cls = request_cls
         self.version = version
         self.where = where
@@ -74,7 +83,7 @@ class PendingResponse(Generic[R]):
     def decode(self, frame: memoryview) -> R:
         """Return what a frame of this answer says."""
         try:
-            _, response = decode_response(self.request_cls, self.version, frame)
+            _, response = decode_response(self.request_cls, self.version, frame, self.breathe)
         except KafkaException as error:
             raise error.with_context(broker=self.where, api=self.request_cls.__name__) from None
         return response

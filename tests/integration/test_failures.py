@@ -14,7 +14,7 @@ from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.topics import create_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(params=[False, True], ids=["threads", "greenlets"])

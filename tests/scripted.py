@@ -1,0 +1,161 @@
+"""A broker that lies: one partition of one topic, whose answers a test may replace or damage."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from pykafka.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FetchRequest,
+    FetchResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from pykafka.protocol.records import RecordBatchBuilder
+from pykafka.protocol.schema import Request
+
+TOPIC = "scripted"
+#: What it speaks: versions without tagged fields, so that frames are easy to damage.
+VERSIONS = {
+    ProduceRequest: 7,
+    FetchRequest: 10,
+    ListOffsetsRequest: 2,
+    MetadataRequest: 5,
+    HeartbeatRequest: 0,
+    ApiVersionsRequest: 2,
+}
+
+
+def batch(values: list[bytes], base_offset: int = 0, codec: int = 0) -> bytes:
+    """Return a record batch as a broker stores it."""
+    builder = RecordBatchBuilder()
+    for value in values:
+        builder.append(1_600_000_000_000, None, value, None)
+    wire = b"".join(bytes(piece) for piece in builder.seal(codec))
+    return base_offset.to_bytes(8, "big") + wire[8:]
+
+
+class ScriptedBroker:
+    """Answer on 127.0.0.1, for as long as the `with` block lasts.
+
+    :param records: what the partition holds: record batches, one after another, from offset 0 on
+    :param damage: called with (request class, frame without its length), returns what to send instead; None hangs up
+    :param produce_error: the error code for each Produce
+    """
+
+    def __init__(
+        self,
+        records: bytes = b"",
+        damage: Callable[[type[Any], bytes], bytes | None] | None = None,
+        produce_error: int = 0,
+    ) -> None:
+        self.records = records
+        self.damage = damage or (lambda _, frame: frame)
+        self.produce_error = produce_error
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.hosts = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._connections: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+
+    def __enter__(self) -> ScriptedBroker:
+        self._threads[0].start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:  # the client was first
+                continue
+        for thread in self._threads:
+            thread.join(5)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as stream:
+            try:
+                while len(size := stream.read(4)) == 4:
+                    answer = self._answer(stream.read(int.from_bytes(size, "big")))
+                    if answer is None:
+                        return
+                    connection.sendall(answer)
+            except OSError:
+                return
+
+    def _answer(self, frame: bytes) -> bytes | None:
+        key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
+        client_id = int.from_bytes(frame[8:10], "big")
+        request_cls = next(cls for cls in VERSIONS if cls.api_key == key)
+        if version > VERSIONS[request_cls]:  # only ApiVersions is asked for before it is known
+            body = ApiVersionsResponse(error_code=35).encode(0)
+        else:
+            request = request_cls.decode(frame[10 + client_id :], version)
+            body = self._respond(request).encode(version)
+        damaged = self.damage(request_cls, frame[4:8] + body)
+        return None if damaged is None else len(damaged).to_bytes(4, "big") + damaged
+
+    def _respond(self, request: Any) -> Any:
+        if isinstance(request, ApiVersionsRequest):
+            keys = [
+                ApiVersionsResponse.ApiVersion(api_key=cls.api_key, min_version=0, max_version=version)
+                for cls, version in VERSIONS.items()
+            ]
+            return ApiVersionsResponse(api_keys=keys)
+        if isinstance(request, HeartbeatRequest):
+            return HeartbeatResponse(error_code=25)
+        if isinstance(request, MetadataRequest):
+            return self._metadata()
+        if isinstance(request, ListOffsetsRequest):
+            partition = ListOffsetsResponse.Topic.Partition(partition_index=0, offset=0)
+            return ListOffsetsResponse(topics=[ListOffsetsResponse.Topic(name=TOPIC, partitions=[partition])])
+        if isinstance(request, ProduceRequest):
+            result = ProduceResponse.Topic.Partition(index=0, error_code=self.produce_error, base_offset=0)
+            return ProduceResponse(responses=[ProduceResponse.Topic(name=TOPIC, partition_responses=[result])])
+        return self._fetch(request)
+
+    def _metadata(self) -> MetadataResponse:
+        host, port = self.hosts.split(":")
+        partition = MetadataResponse.Topic.Partition(partition_index=0, leader_id=1, replica_nodes=[1], isr_nodes=[1])
+        return MetadataResponse(
+            brokers=[MetadataResponse.Broker(node_id=1, host=host, port=int(port))],
+            controller_id=1,
+            topics=[MetadataResponse.Topic(name=TOPIC, partitions=[partition])],
+        )
+
+    def _fetch(self, request: FetchRequest) -> FetchResponse:
+        wanted = request.topics[0].partitions[0].fetch_offset
+        at = 0
+        while at < len(self.records):
+            base = int.from_bytes(self.records[at : at + 8], "big")
+            if base + int.from_bytes(self.records[at + 23 : at + 27], "big") >= wanted:
+                break
+            at += 12 + int.from_bytes(self.records[at + 8 : at + 12], "big")
+        else:
+            threading.Event().wait(request.max_wait_ms / 1000)
+        partition = FetchResponse.Topic.Partition(partition_index=0, high_watermark=100, records=self.records[at:])
+        return FetchResponse(responses=[FetchResponse.Topic(topic=TOPIC, partitions=[partition])])
