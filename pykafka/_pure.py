@@ -55,7 +55,8 @@ def compiled_modules() -> list[str]:
 def describe() -> str:
     """Say in one line which form of the compiled modules `import pykafka` takes here, loading none of them."""
     here = os.path.dirname(os.path.abspath(__file__))
-    built, plain = [], []
+    built: list[str] = []
+    plain: list[str] = []
     for folder, _, files in os.walk(here, followlinks=True):
         for pxd in (name for name in files if name.endswith(".pxd")):
             stem = os.path.join(folder, pxd.removesuffix(".pxd"))
