@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,6 +43,8 @@ METADATA_MAX_AGE_S = 300.0
 CREATION_S = 3.0
 INTERNAL_PREFIX = "__"
 
+#: The clusters that are open in this process: closed when the interpreter ends, so that what is queued still goes out.
+_open_clusters: weakref.WeakSet[Cluster] = weakref.WeakSet()
 _topic_factory: Callable[[Cluster, TopicMetadata], Topic] | None = None
 
 
@@ -192,6 +195,8 @@ class Cluster:
         self._update_lock = handler.Lock()
         self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
         self._closed = False
+        _open_clusters.add(self)
+        handler.at_fork(self._after_fork)
         try:
             self.update()
         except BaseException:
@@ -490,9 +495,23 @@ class Cluster:
         if errors:
             raise errors[0]
 
+    def _after_fork(self) -> None:
+        # What the parent had queued stays the parent's: the child's exit must not touch it.
+        _open_clusters.discard(self)
+
     def _close_brokers(self) -> None:
         for broker in [*self._brokers.values(), *self._bootstrap.values()]:
             broker.close()
+
+
+@atexit.register
+def _close_at_exit() -> None:
+    for cluster in list(_open_clusters):
+        try:
+            if not cluster.closed:
+                cluster.close()
+        except Exception as error:  # noqa: BLE001 - nobody is left to catch it, and other clusters want closing
+            log.error("at the end of the interpreter: %s", error)
 
 
 def _metadata_request(topics: list[str] | None, create: bool = False) -> MetadataRequest:

@@ -27,7 +27,7 @@ from pykafka.protocol.schema import Request
 
 TOPIC = "scripted"
 #: What it speaks: versions without tagged fields, so that frames are easy to damage.
-VERSIONS = {
+VERSIONS: dict[type[Request[Any]], int] = {
     ProduceRequest: 7,
     FetchRequest: 10,
     ListOffsetsRequest: 2,
