@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import gevent
+from gevent.pool import Pool
 from gevent.pywsgi import WSGIServer
 
 from pykafka import KafkaClient, Topic
@@ -25,6 +26,7 @@ from pykafka.exceptions import KafkaException
 #: A stream without events says that it is alive this often (ms), by which proxies and we notice who has gone.
 KEEP_ALIVE_MS = 5_000
 MAX_BODY_BYTES = 512 * 1024
+MAX_CONNECTIONS = 1000
 #: How long streams may take to end when the server does (s).
 STOP_TIMEOUT_S = 1.0
 
@@ -88,7 +90,10 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8000, help="0 takes any that is free")
     options = parser.parse_args()
     with KafkaClient(options.hosts, use_greenlets=True) as client:
-        server = WSGIServer(("127.0.0.1", options.port), Application(client.topics[options.topic]), log=None)
+        application = Application(client.topics[options.topic])
+        # Of a pool, so that stop() ends the streams as well; without one, gevent leaves running requests alone.
+        pool = Pool(MAX_CONNECTIONS)
+        server = WSGIServer(("127.0.0.1", options.port), application, spawn=pool, log=None)
         # The two lines that turn a signal into an orderly end: the server stops, then the client delivers and closes.
         for number in (signal.SIGTERM, signal.SIGINT):
             gevent.signal_handler(number, server.stop, STOP_TIMEOUT_S)

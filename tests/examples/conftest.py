@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from pykafka.embedded import EmbeddedCluster
 from tests.brokers import KafkaCluster
 
 
-@pytest.fixture(params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
-def hosts(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(scope="module", params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
+def hosts(request: pytest.FixtureRequest) -> Iterator[str]:
     """Give the addresses of an embedded cluster, then those of a real Kafka."""
-    cluster: EmbeddedCluster | KafkaCluster = request.getfixturevalue(request.param)
-    return cluster.hosts
+    if request.param == "embedded":
+        with EmbeddedCluster(brokers=3) as cluster:
+            yield cluster.hosts
+    else:
+        kafka: KafkaCluster = request.getfixturevalue("kafka")
+        yield kafka.hosts

@@ -116,9 +116,10 @@ def test_gevent_server(hosts: str) -> None:
 def test_gevent_server_refuses(hosts: str, method: str, path: str, status: int) -> None:
     """What it does not know, it says so."""
     with server(hosts, f"requests-{uuid.uuid4().hex[:8]}") as (running, connection):
-        connection.request(method, path)
-        assert connection.getresponse().status == status
-        connection.request("POST", "/", b"x" * (512 * 1024 + 1))
-        assert connection.getresponse().status == 413
+        for request, expected in (((method, path), status), (("POST", "/", b"x" * (512 * 1024 + 1)), 413)):
+            connection.request(*request)
+            answer = connection.getresponse()
+            assert answer.status == expected
+            answer.read()
         running.signal(signal.SIGINT)
         assert running.wait(15) == 0, running.output
