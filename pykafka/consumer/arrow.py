@@ -222,7 +222,7 @@ class Columns:
                     break
                 fields = parse_record(data, at, stop) if modern else parse_entry(data, at, stop)
                 offset = fields[2] + base
-                if fields[0] < 0 or offset >= limit or (modern and offset < previous):
+                if fields[0] < 0 or offset < 0 or offset >= limit or (modern and offset < previous):
                     bad = True
                     break
                 if offset >= end:

@@ -60,7 +60,7 @@ cdef class BatchReader:
                    data="const unsigned char*", message=Message)
     cpdef Message next(self)
 
-    @cython.locals(fields=Parts, end=Py_ssize_t, data="const unsigned char*")
+    @cython.locals(fields=Parts, found="long long", end=Py_ssize_t, data="const unsigned char*")
     cpdef skip_to(self, long long offset)
 
     cdef _finish(self)

@@ -266,7 +266,7 @@ class BatchReader:
             if following < 0:
                 self._refuse("its bytes are no record")
             offset += self.base_offset
-            if offset >= self.next_offset or (offset < self.offset and self.magic >= 2):
+            if offset < 0 or offset >= self.next_offset or (offset < self.offset and self.magic >= 2):
                 self._refuse(f"it says that it has offset {offset}")
             # Allocating may collect garbage, and with it run anyone's code, even a call of this method.
             message = Message.__new__(Message)
@@ -310,13 +310,14 @@ class BatchReader:
             self.remaining = 0
         while self.remaining > 0:
             fields = parse_record(data, self._at, end) if self.magic >= 2 else parse_entry(data, self._at, end)
-            if fields[0] < 0 or fields[2] + self.base_offset >= self.next_offset:
+            found = fields[2] + self.base_offset
+            if fields[0] < 0 or found < 0 or found >= self.next_offset:
                 self._refuse("its bytes are no record")
-            if fields[2] + self.base_offset >= offset:
+            if found >= offset:
                 break
             self._at = fields[0]
             self.remaining -= 1
-            self.offset = fields[2] + self.base_offset + 1
+            self.offset = found + 1
         self.offset = max(self.offset, offset)
 
     def _finish(self) -> None:

@@ -211,7 +211,7 @@ def read_batch(buffer: Any, data: Any, at: int, stop: int) -> RawBatch:
     raw.producer_epoch = get_i32(data, at + 51) >> 16
     raw.base_sequence = get_i32(data, at + 53)
     raw.count = get_i32(data, at + 57)
-    if raw.count < 0 or last < -1 or raw.base_offset < 0 or raw.base_offset > _LARGEST_OFFSET:
+    if raw.count < 0 or last < 0 or raw.count > last + 1 or raw.base_offset < 0 or raw.base_offset > _LARGEST_OFFSET:
         raise InvalidMessageError(
             f"the batch at byte {at} fetched is corrupt: it says {raw.count} records from offset {raw.base_offset} to "
             f"the {last}th after it. Fetch again, or have the broker's log checked."
