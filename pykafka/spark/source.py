@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark import __version__
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, InputPartition
 
 from pykafka.spark.columns import chosen, ddl
+from pykafka.spark.errors import OptionError
 from pykafka.spark.offsets import Offsets, TopicPartition, clamp_end, clamp_start, plan_ranges, resolve
 from pykafka.spark.options import Mode, ReadOptions, includes_headers, read_options, write_options
 
@@ -71,6 +73,12 @@ class KafkaDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream; errors as in `reader`."""
+        try:
+            from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as _  # noqa: F401 - tells the version
+        except ImportError as error:
+            raise OptionError(
+                f"streaming reads need PySpark 4.2 or later, and this is {__version__}: upgrade it"
+            ) from error
         from pykafka.spark.stream import KafkaStreamReader
 
         return KafkaStreamReader(read_options(self.options, Mode.STREAM_READ), chosen(schema))
