@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from crc32c import crc32c
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka.consumer.arrow import ArrowDecoder
@@ -16,10 +16,6 @@ from pykafka.protocol.message import Message
 from pykafka.protocol.messagesets import encode_message_set
 from pykafka.protocol.records import RecordBatchBuilder, scan
 from pykafka.utils.compression import compress, decompress
-
-# How long an example takes says more about what else the machine does.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
 
 binary = st.none() | st.binary(max_size=40)
 headers = st.none() | st.lists(st.tuples(st.text(max_size=5), binary), min_size=1, max_size=3)

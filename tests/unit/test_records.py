@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import gc
+import os
 import struct
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from threading import Lock
 from typing import Any
 
 import pytest
 from crc32c import crc32c
 
 from pykafka.exceptions import CodecNotAvailableError, InvalidMessageError, MessageSizeTooLarge
+from pykafka.protocol import records_read
 from pykafka.protocol.message import Headers, Message
 from pykafka.protocol.records import BatchReader, RawBatch, RecordBatchBuilder, record_size, scan
 
@@ -305,6 +314,115 @@ def test_next_called_from_within_next() -> None:
         gc.set_threshold(*threshold)
     assert sorted(message.offset for message in taken) == list(range(20_000))
     assert all(message.value == b"%d" % message.offset for message in taken)
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+COMPILED = not (records_read.__file__ or "").endswith(".py")
+
+
+@pytest.fixture
+def crowd() -> Iterator[Callable[[Callable[[int], None]], None]]:
+    """Run something in eight threads at once that are switched every 10 microseconds."""
+
+    def together(work: Callable[[int], None]) -> None:
+        with ThreadPoolExecutor(8) as pool:
+            for done in [pool.submit(work, number) for number in range(8)]:
+                done.result(timeout=60)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield together
+    sys.setswitchinterval(interval)
+
+
+def owner_s_lock() -> AbstractContextManager[Any]:
+    """Give what the owner takes around a call: nothing when compiled, as a compiled call is atomic."""
+    return nullcontext() if COMPILED else Lock()
+
+
+def test_eight_threads_append(crowd: Callable[[Callable[[int], None]], None]) -> None:
+    builder = RecordBatchBuilder()
+    lock = owner_s_lock()
+
+    def work(number: int) -> None:
+        for index in range(2000):
+            with lock:
+                builder.append(-1, b"%d" % number, b"%d" % index, [("h", b"")] if index % 50 == 0 else None)
+
+    crowd(work)
+    content = [(int(key or b""), int(value or b"")) for _, key, value, _ in builder.records()]
+    assert builder.count == len(content) == 16_000
+    for number in range(8):
+        assert [index for who, index in content if who == number] == list(range(2000))
+
+
+def test_eight_threads_read(crowd: Callable[[Callable[[int], None]], None]) -> None:
+    rows: list[Row] = [(index, b"%d" % index, b"%d" % index, [("h", b"x")]) for index in range(16_000)]
+    (raw,), _ = scan(batch(rows, 4))
+    reader = raw.open()
+    lock = owner_s_lock()
+    taken: list[list[Message]] = [[] for _ in range(8)]
+
+    def work(number: int) -> None:
+        while True:
+            with lock:
+                message = reader.next()
+            if message is None:
+                return
+            taken[number].append(message)
+
+    crowd(work)
+    assert sorted(message.offset for found in taken for message in found) == list(range(16_000))
+    for found in taken:
+        assert all(message.value == message.partition_key == b"%d" % message.offset for message in found)
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_kept() -> None:
+    def once() -> None:
+        for codec in CODECS:
+            drain(scan(batch(codec=codec))[0][0].open())
+
+    once()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        once()
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(30):
+            once()
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < 20_000  # one of these batches has more
+    finally:
+        tracemalloc.stop()
+
+
+def test_messages_as_they_come_are_no_work_for_the_garbage_collector() -> None:
+    message = drain(scan(batch())[0][0].open())[0]
+    assert gc.is_tracked(message) is not COMPILED
+
+
+def test_without_cython_the_source_runs_as_it_is() -> None:
+    program = """
+import sys
+sys.modules["cython"] = None
+from pykafka.protocol.records import RecordBatchBuilder, scan
+from pykafka.protocol.messagesets import encode_message_set
+import pykafka.consumer.arrow
+builder = RecordBatchBuilder()
+builder.append(-1, b"k", b"v", None)
+for data in (b"".join(builder.seal(4)), encode_message_set(builder, 1, 3)):
+    print(scan(data)[0][0].open().next().value)
+"""
+    environment = {**os.environ, "PYKAFKA_PURE_PYTHON": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.stdout.split(), done.stderr) == (["b'v'", "b'v'"], "")
 
 
 # -- hostile input -----------------------------------------------------------------------------------------------------
