@@ -137,6 +137,7 @@ class _HubTurns:
 
     def _wake_one(self) -> None:
         # One in each turn of the hub: several that each run for a fair time would hold it up together.
+        self._timer.stop()  # it has fired, but not every kind of loop has noticed by now
         if not self._waiting:
             return
         waiter = self._waiting.popleft()
