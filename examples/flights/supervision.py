@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import IO
 
 from examples.flights.job import ROOT
 
+#: The variable by which the processes of a stage are known.
+MARK = "PYKAFKA_FLIGHTS_STAGE"
 #: How long the processes of a stage may take to end when asked, before they are killed (s).
 GRACE_S = 2.0
 
@@ -55,21 +58,23 @@ def session(
     stdout: int | None = None,
     stderr: int | IO[bytes] | None = None,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run a command in a session of its own, and end all processes of that session at the end of the block.
+    """Run a command, and at the end of the block end it and all processes that it or they have started.
 
-    A session is left by nobody here, unlike the process group: PySpark's worker daemon makes a group of its own. Ctrl-C
-    at the terminal reaches the job alone, which then ends its children one after another.
+    Those are known by a variable that each inherits: PySpark's worker daemons leave the process group, Kafka's brokers
+    even the session. The command gets a session of its own, so that Ctrl-C at the terminal reaches the job alone, which
+    then ends its children one after another.
 
     :param command: program and arguments
     :param environment: of the command
     """
     process: subprocess.Popen[str] | None = None
+    mark = uuid.uuid4().hex
     try:
         with interrupts.held():
             process = subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env=environment,
+                env={**environment, MARK: mark},
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
@@ -79,19 +84,20 @@ def session(
         yield process
     finally:
         if process is not None:
-            _end(process)
+            _end(process, f"{MARK}={mark}".encode())
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    members = _session_of(process)
+def _end(process: subprocess.Popen[str], mark: bytes) -> None:
     if process.poll() is None:
         process.terminate()
-    _wait_until(lambda: process.poll() is not None and not members(), GRACE_S)
+    _wait_until(lambda: process.poll() is not None and not _marked(mark), GRACE_S)
+    if process.poll() is None:
+        process.kill()
     deadline = time.monotonic() + GRACE_S
-    while (left := members()) and time.monotonic() < deadline:
+    while (left := _marked(mark)) and time.monotonic() < deadline:
         # Again and again: one of them may have been starting another.
         for pid in left:
             try:
@@ -102,26 +108,19 @@ def _end(process: subprocess.Popen[str]) -> None:
     process.wait(GRACE_S)
 
 
-def _session_of(leader: subprocess.Popen[str]) -> Callable[[], list[int]]:
-    if Path("/proc/self/stat").exists():
-        return lambda: _session_members(leader.pid)
-    # Without /proc, the leader is all we know of.
-    return lambda: [leader.pid] if leader.poll() is None else []
-
-
-def _session_members(session_id: int) -> list[int]:
-    members = []
+def _marked(mark: bytes) -> list[int]:
+    if not os.path.isdir("/proc/self"):
+        return []  # where there is no /proc, all we know of is the command itself
+    found = []
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
         try:
-            # "pid (name) state parent group session ..."; a name may hold anything, even parentheses.
-            fields = Path(entry.path, "stat").read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:
+            if mark in Path(entry.path, "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:  # it has ended, or is somebody else's
             continue
-        if fields[0] != "Z" and int(fields[3]) == session_id:
-            members.append(int(entry.name))
-    return members
+    return found
 
 
 def _wait_until(condition: Callable[[], bool], seconds: float) -> None:

@@ -67,9 +67,16 @@ def test_job_on_brokers_of_the_user(tmp_path: Path, kafka: KafkaCluster) -> None
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    ("line", "seconds"), [("brokers:", 0), ("produce:", 0.5), ("pipeline:", 0), ("pipeline:", 2), ("pipeline:", 8)]
+    ("number", "line", "seconds"),
+    [
+        (signal.SIGINT, "brokers:", 0),
+        (signal.SIGTERM, "produce:", 0.5),
+        (signal.SIGINT, "pipeline:", 0),
+        (signal.SIGTERM, "pipeline:", 2),
+        (signal.SIGINT, "pipeline:", 8),
+        (signal.SIGTERM, "pipeline:", 12),
+    ],
 )
 def test_signal_ends_all(tmp_path: Path, number: signal.Signals, line: str, seconds: float) -> None:
     """Ctrl-C or SIGTERM, at any point: it ends within five seconds, and nothing is left."""
