@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.channel import Channel, Outgoing, PendingResponse
 from pykafka.connection import BrokerConnection
+from pykafka.documented import DocumentedRequests
 from pykafka.exceptions import ClientClosedError, KafkaException, ResponseTimeoutError, SocketDisconnectedError
 from pykafka.negotiation import negotiate
 from pykafka.protocol import versions
@@ -33,7 +34,7 @@ class Stoppable(Protocol):
     def stop(self) -> None: ...
 
 
-class Broker:
+class Broker(DocumentedRequests):
     """A Kafka server, with a connection for each role it plays for this client.
 
     A broker answers the requests of one connection one after another, so what must not wait behind a long poll has a
@@ -354,15 +355,3 @@ class Broker:
                     raise ClientClosedError("this client was closed; make a new KafkaClient", broker=self.address)
                 worker = self._shared[key] = make()
         return worker
-
-    # -- the documented requests -----------------------------------------------------------------------------------
-
-    def fetch_api_versions(self) -> Mapping[int, tuple[int, int]]:
-        """Return {api key: (lowest version, highest version)} as this broker advertises or is known to have."""
-        return dict(self.api_ranges())
-
-    def topic_names(self, topics: Iterable[str | bytes] | None) -> list[str] | None:
-        """Return topic names as str; None stays None (all topics)."""
-        if topics is None:
-            return None
-        return [topic.decode() if isinstance(topic, bytes) else topic for topic in topics]

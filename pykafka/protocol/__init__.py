@@ -6,6 +6,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pykafka.protocol.admin import (
+        ApiVersionsRequest,
+        ApiVersionsResponse,
+        ApiVersionsSpec,
+        CreateTopicRequest,
+        CreateTopicsRequest,
+        CreateTopicsResponse,
+        DeleteTopicsRequest,
+        DeleteTopicsResponse,
+        DescribeGroupsRequest,
+        GroupListing,
+        ListGroupsRequest,
+        ListGroupsResponse,
+    )
     from pykafka.protocol.base import Request, Response
     from pykafka.protocol.fetch import FetchPartitionResponse, FetchRequest, FetchResponse
     from pykafka.protocol.message import Message
@@ -41,14 +55,26 @@ if TYPE_CHECKING:
 __all__ = [
     "API_VERSIONS_080",
     "API_VERSIONS_090",
+    "ApiVersionsRequest",
+    "ApiVersionsResponse",
+    "ApiVersionsSpec",
     "BrokerMetadata",
     "ConsumerMetadataRequest",
     "ConsumerMetadataResponse",
+    "CreateTopicRequest",
+    "CreateTopicsRequest",
+    "CreateTopicsResponse",
+    "DeleteTopicsRequest",
+    "DeleteTopicsResponse",
+    "DescribeGroupsRequest",
     "FetchPartitionResponse",
     "FetchRequest",
     "FetchResponse",
     "GroupCoordinatorRequest",
     "GroupCoordinatorResponse",
+    "GroupListing",
+    "ListGroupsRequest",
+    "ListGroupsResponse",
     "ListOffsetRequest",
     "ListOffsetResponse",
     "Message",
@@ -79,6 +105,20 @@ __all__ = [
 
 # Imported when first asked for: modules below this one import `pykafka.protocol.<module>`, and so pass here.
 _HOMES = {
+    "admin": (
+        "ApiVersionsRequest",
+        "ApiVersionsResponse",
+        "ApiVersionsSpec",
+        "CreateTopicRequest",
+        "CreateTopicsRequest",
+        "CreateTopicsResponse",
+        "DeleteTopicsRequest",
+        "DeleteTopicsResponse",
+        "DescribeGroupsRequest",
+        "GroupListing",
+        "ListGroupsRequest",
+        "ListGroupsResponse",
+    ),
     "base": ("Request", "Response"),
     "fetch": ("FetchPartitionResponse", "FetchRequest", "FetchResponse"),
     "message": ("Message",),

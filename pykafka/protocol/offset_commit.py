@@ -115,7 +115,7 @@ class OffsetFetchRequest(Request):
 
 
 class OffsetFetchResponse(Response[messages.OffsetFetchResponse]):
-    """Tell a group's committed offsets: `.topics[name][partition id]`.
+    """Tell a group's committed offsets: `.topics[name][partition id]`; `.err` is the error code of the whole group.
 
     :param buff: the response's body, version 1
     """
@@ -124,6 +124,7 @@ class OffsetFetchResponse(Response[messages.OffsetFetchResponse]):
     API_VERSION = 1
 
     def _take(self, message: messages.OffsetFetchResponse) -> None:
+        self.err = message.error_code or next((group.error_code for group in message.groups if group.error_code), 0)
         self.topics: dict[str, dict[int, OffsetFetchPartitionResponse]] = {}
         # An error of the whole group, since version 2, stands for that of each partition.
         for topic in message.topics:
