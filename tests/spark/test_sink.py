@@ -98,7 +98,7 @@ def test_stream_from_topic_to_topic(spark: SparkSession, read_stream: Read, topi
     source, target = topics.create(partitions=2), topics.create(partitions=4)
     topics.numbered(source, {0: 400, 1: 400})
     for expected in (800, 900):
-        frame = read_stream(subscribe=source, startingOffsets="earliest", maxOffsetsPerTrigger="300")
+        frame = read_stream(subscribe=source, startingOffsets="earliest", maxOffsetsPerTrigger="500")
         query = (
             frame.selectExpr("value", "value AS key")
             .writeStream.format("pykafka")

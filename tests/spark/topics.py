@@ -11,6 +11,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 TIMEOUT_S = 30.0
+#: What a broker that ends before us would have librdkafka print.
+QUIET = {"log_level": 0}
 
 
 class Record(NamedTuple):
@@ -38,7 +40,7 @@ class Topics:
 
     def __init__(self, hosts: str) -> None:
         self.hosts = hosts
-        self._admin = AdminClient({"bootstrap.servers": hosts})
+        self._admin = AdminClient({"bootstrap.servers": hosts, **QUIET})
 
     def create(self, partitions: int = 1, prefix: str = "spark", **config: str) -> str:
         """Make a topic of a new name that keeps its records; settings have underscores in the place of dots."""
@@ -68,6 +70,7 @@ class Topics:
                 "compression.type": codec,
                 "linger.ms": 20,
                 "message.max.bytes": 10_000_000,
+                **QUIET,
             }
         )
         failures: list[str] = []
@@ -111,6 +114,7 @@ class Topics:
                 "enable.auto.commit": False,
                 "check.crcs": True,
                 "auto.offset.reset": "earliest",
+                **QUIET,
             }
         )
         try:
