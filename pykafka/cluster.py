@@ -5,11 +5,12 @@ from __future__ import annotations
 import atexit
 import logging
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.addresses import parse_hosts, parse_source
 from pykafka.broker import Broker
+from pykafka.discovery import Discovery
 from pykafka.exceptions import (
     ClientClosedError,
     KafkaException,
@@ -23,13 +24,15 @@ from pykafka.exceptions import (
 from pykafka.listoffsets import FoundOffset, list_offsets
 from pykafka.protocol import BrokerMetadata, PartitionMetadata, TopicMetadata
 from pykafka.protocol.messages import FindCoordinatorRequest, MetadataRequest, MetadataResponse
+from pykafka.topicdict import TopicDict, register_topic_factory
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.connection import SslConfigLike
     from pykafka.handlers import Handler
     from pykafka.protocol.schema import Request
-    from pykafka.topic import Topic
+
+__all__ = ["Cluster", "TopicDict", "register_topic_factory"]
 
 log = logging.getLogger(__name__)
 
@@ -41,112 +44,12 @@ RETRY_BACKOFF_S = 0.1
 METADATA_MAX_AGE_S = 300.0
 #: A topic that is being created is unknown to most brokers at first: this is how long they are asked again (s).
 CREATION_S = 3.0
-INTERNAL_PREFIX = "__"
 
 #: The clusters that are open in this process: closed when the interpreter ends, so that what is queued still goes out.
 _open_clusters: weakref.WeakSet[Cluster] = weakref.WeakSet()
-_topic_factory: Callable[[Cluster, TopicMetadata], Topic] | None = None
 
 
-def register_topic_factory(factory: Callable[[Cluster, TopicMetadata], Topic]) -> None:
-    """Name the class that `Cluster` makes topics of; `pykafka.topic` calls this when it is imported."""
-    global _topic_factory
-    _topic_factory = factory
-
-
-class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
-    """The topics of a cluster by name; names may be str or bytes.
-
-    Listing it makes no `Topic`; looking one up does, and holds it weakly. A name that the cluster does not have is asked
-    for, which creates the topic where the brokers' auto.create.topics.enable allows it.
-    """
-
-    def __init__(self, cluster: Cluster, exclude_internal_topics: bool) -> None:
-        super().__init__()
-        self._cluster = weakref.ref(cluster)
-        self._exclude_internal_topics = exclude_internal_topics
-
-    def _should_exclude_topic(self, name: str | bytes) -> bool:
-        return self._exclude_internal_topics and get_string(name).startswith(INTERNAL_PREFIX)
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, (str, bytes)) and super().__contains__(get_string(key))
-
-    def __getitem__(self, key: str | bytes) -> Topic:  # type: ignore[override]
-        name = get_string(key)
-        reference = super().get(name)
-        topic = reference() if reference is not None else None
-        return topic if topic is not None else self._make(name)
-
-    def get(self, key: str | bytes, default: Any = None) -> Any:
-        """Return the topic of this name where the cluster is known to have it, else `default`; never creates one."""
-        if key not in self:
-            return default
-        return self[key]
-
-    def _make(self, name: str) -> Topic:
-        cluster = self._cluster()
-        if cluster is None:
-            raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
-        if self._should_exclude_topic(name):
-            raise KeyError(f"topic {name!r} is internal; KafkaClient(exclude_internal_topics=False) shows it")
-        return self.__missing__(name) if not super().__contains__(name) else self._create(cluster, name)
-
-    def _create(self, cluster: Cluster, name: str) -> Topic:
-        metadata = cluster.topic_metadata(name)
-        if metadata is None or _topic_factory is None:
-            return self.__missing__(name)
-        topic = _topic_factory(cluster, metadata)
-        self[name] = weakref.ref(topic)
-        return topic
-
-    def __missing__(self, key: str | bytes) -> Topic:
-        name = get_string(key)
-        cluster = self._cluster()
-        if cluster is None:
-            raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
-        log.info("topic %s is not known; asking the cluster for it", name)
-        try:
-            cluster.wait_for_topic(name)
-        except ProtocolClientError as error:
-            raise KeyError(f"topic {name!r}: {error}") from error
-        return self._create(cluster, name)
-
-    def values(self) -> list[Topic]:  # type: ignore[override]
-        """Return the topics, making those that nobody holds."""
-        return [self[name] for name in list(self)]
-
-    def items(self) -> list[tuple[str, Topic]]:  # type: ignore[override]
-        """Return (name, topic) pairs, making the topics that nobody holds."""
-        return [(name, self[name]) for name in list(self)]
-
-    def live(self) -> Iterator[Topic]:
-        """Yield the topics that somebody holds."""
-        for reference in list(super().values()):
-            topic = reference() if reference is not None else None
-            if topic is not None:
-                yield topic
-
-    def _update_topics(self, metadata: Mapping[str, TopicMetadata], complete: bool) -> None:
-        """Take over fresh metadata.
-
-        :param complete: whether it covers all topics, so that others are gone
-        """
-        for name, found in metadata.items():
-            if self._should_exclude_topic(name):
-                continue
-            reference = super().get(name)
-            topic = reference() if reference is not None else None
-            if topic is not None:
-                topic.update(found)
-            else:
-                self[name] = None
-        if complete:
-            for name in [name for name in self if name not in metadata]:
-                del self[name]
-
-
-class Cluster:
+class Cluster(Discovery):
     """The brokers and topics that one bootstrap address leads to.
 
     State: `_metadata`, `brokers` and `topics` change under `_update_lock`, which is held while metadata is asked for, so
@@ -264,7 +167,7 @@ class Cluster:
 
     def _update(self, topics: Iterable[str | bytes] | None) -> None:
         names = None if topics is None else [get_string(topic) for topic in topics]
-        response = self._get_metadata(names)
+        response = self._ask_metadata(names)
         self._update_brokers(
             {broker.node_id: BrokerMetadata(broker.node_id, broker.host, broker.port) for broker in response.brokers},
             response.controller_id,
@@ -284,10 +187,10 @@ class Cluster:
         self._updated_at = self._handler.now()
         self._generation += 1
 
-    def _get_metadata(self, topics: list[str] | None = None) -> MetadataResponse:
+    def _ask_metadata(self, topics: list[str] | None) -> MetadataResponse:
         return self.call(_metadata_request(topics))
 
-    def _update_brokers(self, broker_metadata: Mapping[int, BrokerMetadata], controller_id: int | None) -> None:
+    def _update_brokers(self, broker_metadata: Mapping[int, BrokerMetadata], controller_id: int | None = None) -> None:
         """Take over the brokers of fresh metadata: those that moved are reconnected, those gone are closed."""
         self._controller_id = controller_id if controller_id is not None and controller_id >= 0 else None
         brokers = dict(self._brokers)
@@ -377,18 +280,12 @@ class Cluster:
         brokers.sort(key=lambda broker: not broker.connected)
         yield from brokers
         known = {(broker.host, broker.port) for broker in brokers}
-        for address in self._seeds or self._get_brokers_from_zookeeper():
+        for address in self._get_broker_connection_info():
             if address not in known:
                 seed = self._bootstrap.get(address)
                 if seed is None:
                     seed = self._bootstrap[address] = self._new_broker(-1, *address)
                 yield seed
-
-    def _get_brokers_from_zookeeper(self) -> list[tuple[str, int]]:
-        from pykafka.zookeeper import broker_addresses
-
-        assert self._zookeeper_hosts is not None
-        return broker_addresses(self._zookeeper_hosts, self._handler, self._socket_timeout_ms)
 
     def leader(self, topic: str, partition: int) -> Broker:
         """Return the broker that serves a partition, asking for metadata where it is not known.

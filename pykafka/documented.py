@@ -15,6 +15,8 @@ from pykafka.protocol import (
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
     FetchRequest,
     FetchResponse,
     ListGroupsRequest,
@@ -211,6 +213,14 @@ class DocumentedRequests(ABC):
         :return: `.groups[group id]` has group_id and protocol_type
         """
         return self._ask(ListGroupsRequest(), messages.ListGroupsRequest, ListGroupsResponse)
+
+    def describe_groups(self, group_ids: Iterable[str | bytes]) -> DescribeGroupsResponse:
+        """Ask for state and members of groups (since Kafka 0.9); this broker must be their coordinator.
+
+        :param group_ids: names of the groups
+        :return: `.groups[group id]` has error_code, state, protocol_type, protocol and members
+        """
+        return self._ask(DescribeGroupsRequest(group_ids), messages.DescribeGroupsRequest, DescribeGroupsResponse)
 
     def create_topics(self, topic_reqs: Iterable[CreateTopicRequest], timeout: int = 0) -> CreateTopicsResponse:
         """Make topics (since Kafka 0.10.1); this broker must be the cluster's `controller_broker`.

@@ -59,6 +59,53 @@ class DescribeGroupsRequest(Request):
         return messages.DescribeGroupsRequest(groups=self.group_ids)
 
 
+class GroupMember(NamedTuple):
+    """Tell of a member of a group: what it said when it joined, and what it was assigned."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    member_metadata: bytes
+    member_assignment: bytes
+
+
+class DescribeGroupResponse(NamedTuple):
+    """Tell of a group: its state ("Stable", "Empty", "Dead", ...), how it assigns partitions, and its members by id."""
+
+    error_code: int
+    group_id: str
+    state: str
+    protocol_type: str
+    protocol: str
+    members: Mapping[str, GroupMember]
+
+
+class DescribeGroupsResponse(Response[messages.DescribeGroupsResponse]):
+    """Tell state and members of groups: `.groups[group id]`.
+
+    :param buff: the response's body, version 0
+    """
+
+    WIRE = messages.DescribeGroupsResponse
+
+    def _take(self, message: messages.DescribeGroupsResponse) -> None:
+        self.groups = {}
+        for group in message.groups:
+            members = {
+                member.member_id: GroupMember(
+                    member.member_id,
+                    member.client_id,
+                    member.client_host,
+                    member.member_metadata,
+                    member.member_assignment,
+                )
+                for member in group.members
+            }
+            self.groups[group.group_id] = DescribeGroupResponse(
+                group.error_code, group.group_id, group.group_state, group.protocol_type, group.protocol_data, members
+            )
+
+
 class ApiVersionsRequest(Request):
     """Ask a broker which versions of which APIs it takes."""
 
@@ -206,4 +253,5 @@ class DeleteTopicsResponse(Response[messages.DeleteTopicsResponse]):
     def _take(self, message: messages.DeleteTopicsResponse) -> None:
         for topic in message.responses:
             if topic.error_code:
-                self.raise_error(topic.error_code, f"topic {topic.name}: {topic.error_message or 'was not deleted'}")
+                reason = topic.error_message or "was not deleted; before Kafka 1.0 that takes delete.topic.enable=true"
+                self.raise_error(topic.error_code, f"topic {topic.name}: {reason}")

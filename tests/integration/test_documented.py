@@ -6,11 +6,13 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+import confluent_kafka
 import pytest
 
 from pykafka import KafkaClient
 from pykafka.broker import Broker
 from pykafka.exceptions import (
+    NoBrokersAvailableError,
     TopicAlreadyExists,
     UnsupportedVersion,
 )
@@ -42,7 +44,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     if request.param == LATEST:
         yield request.getfixturevalue("kafka")
         return
-    with KafkaCluster(request.param) as cluster:
+    with KafkaCluster(request.param, config={"delete.topic.enable": "true"}) as cluster:
         yield cluster
 
 
@@ -174,6 +176,62 @@ def test_groups_are_listed(client: KafkaClient, cluster: KafkaCluster, broker: B
     found = eventually(client, broker.list_groups, lambda answer: answer.error == 0)
     assert found.error == 0
     assert all(listing.group_id == id_ for id_, listing in found.groups.items())
+
+
+def test_groups_are_described(client: KafkaClient, cluster: KafkaCluster, broker: Broker, topic: str) -> None:
+    if numbers(cluster) < HAS_GROUPS:
+        with pytest.raises(UnsupportedVersion, match="DescribeGroups"):
+            broker.describe_groups(["g"])
+        return
+    group = f"g-{uuid.uuid4().hex[:8]}"
+    if numbers(cluster) < (0, 10):  # librdkafka cannot be brought to join there
+        coordinator = client.cluster.get_group_coordinator(group)
+        described = eventually(
+            client, lambda: coordinator.describe_groups([group]).groups[group], lambda one: not one[0]
+        )
+        assert (described.state, described.members) == ("Dead", {})
+        return
+    settings = {"bootstrap.servers": cluster.hosts, "group.id": group, "client.id": "other", "log_level": 0}
+    member = confluent_kafka.Consumer(settings)
+    try:
+        member.subscribe([topic])
+        assert eventually(client, lambda: (member.poll(0.2), member.assignment())[1], bool)
+        found = client.cluster.get_managed_group_descriptions()[group]
+        assert (found.error_code, found.state, found.protocol_type, found.protocol) == (
+            0,
+            "Stable",
+            "consumer",
+            "range",
+        )
+        [(id_, one)] = found.members.items()
+        assert (one.member_id, one.client_id) == (id_, "other")
+    finally:
+        member.close()
+
+
+def test_any_broker_can_be_asked(client: KafkaClient, broker: Broker, topic: str) -> None:
+    cluster = client.cluster
+    dead = ("127.0.0.1", 1)
+    seeds = cluster._get_broker_connection_info()
+    assert seeds == [(broker.host, broker.port)]
+    assert topic in cluster._request_metadata([dead, *seeds], None).topics
+    assert broker.id in cluster._get_metadata([topic]).brokers
+    assert cluster._request_random_broker(seeds, lambda one: one is broker)
+    with pytest.raises(NoBrokersAvailableError, match="127.0.0.1:1") as caught:
+        cluster._request_random_broker([dead], lambda one: one.request_metadata())
+    assert len(caught.value.ledger) == 1
+    assert cluster.fetch_api_versions()[3].key == 3
+
+
+def test_brokers_come_from_zookeeper(client: KafkaClient, cluster: KafkaCluster, broker: Broker) -> None:
+    if release(cluster.version).kraft:
+        with pytest.raises(NoBrokersAvailableError, match="zookeeper_hosts="):
+            KafkaClient(zookeeper_hosts="127.0.0.1:1", socket_timeout_ms=1000)
+        return
+    found = client.cluster._get_brokers_from_zookeeper(cluster.zookeeper_hosts)
+    assert found == [(broker.host, broker.port)]
+    with KafkaClient(hosts="127.0.0.1:1", zookeeper_hosts=cluster.zookeeper_hosts) as through_zookeeper:
+        assert set(through_zookeeper.brokers) == {broker.id}
 
 
 def test_topics_are_made_and_deleted(client: KafkaClient, cluster: KafkaCluster, broker: Broker) -> None:
