@@ -275,6 +275,7 @@ class Accumulator:
         message.partition_key = key
         message.partition_id = queue.partition_id
         message.headers = headers
+        message._timestamp = builder.last_timestamp
         message._batch = batch
         message._index = index
         if report_queue is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import CompressionType
@@ -26,6 +26,7 @@ from pykafka.producer.accumulator import (
 )
 from pykafka.producer.options import ProducerOptions
 from pykafka.producer.sender import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES, OwnedBroker
+from pykafka.producer.values import Headers, as_bytes, header_pairs, timestamp_ms
 from pykafka.protocol.messages import ProduceRequest
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from pykafka.topic import Topic
 
 log = logging.getLogger(__name__)
-
-Headers = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]]
 
 #: How long stop() waits for senders to end, beyond what it waits for messages (s).
 JOIN_TIMEOUT_S = 5.0
@@ -287,10 +286,10 @@ class Producer:
             )
         if self._options.serializer is not None:
             value, key = self._options.serializer(value, key)
-        value, key = _as_bytes("message", value), _as_bytes("partition_key", key)
-        pairs = _header_pairs(headers) if headers is not None else None
+        value, key = as_bytes("message", value), as_bytes("partition_key", key)
+        pairs = header_pairs(headers) if headers is not None else None
         queue = self._choose_queue(key)
-        when = -1 if timestamp is None else _timestamp_ms(timestamp)
+        when = -1 if timestamp is None else timestamp_ms(timestamp)
         if pairs is not None or timestamp is not None:
             self._check_format(queue, pairs is not None, timestamp is not None)
         report_queue = self._report_queue() if self._options.delivery_reports else None
@@ -454,9 +453,9 @@ class Producer:
             batch.event.set()
         self._progress.set()
 
-    def _split(self, batch: MessageBatch, error: KafkaException) -> None:
-        """Send a batch that the broker found too large in two halves, so that only what is too large fails."""
-        log.info("%s/%d: %d messages go in two halves: %s", batch.topic, batch.partition_id, batch.count, error)
+    def _split(self, batch: MessageBatch, reason: str) -> None:
+        """Send a batch that the broker does not take in two halves, so that only what is to blame fails."""
+        log.info("%s/%d: %d messages go in two halves: %s", batch.topic, batch.partition_id, batch.count, reason)
         parts = batch.split()
         with self._lock:
             queue = self._queues[batch.partition_id]
@@ -560,32 +559,3 @@ def _failures(undelivered: Iterable[tuple[MessageBatch, KafkaException]]) -> lis
             if error is not None:
                 found.append((message, error))
     return found
-
-
-def _as_bytes(name: str, data: Any) -> bytes | None:
-    if data is None or type(data) is bytes:
-        return data
-    if isinstance(data, (bytes, bytearray, memoryview)):
-        return bytes(data)
-    raise TypeError(
-        f"{name} must be bytes or None, not {type(data).__name__}; encode it, or give the producer a serializer= "
-        "(pykafka.utils.serialize_utf8 for text)"
-    )
-
-
-def _header_pairs(headers: Headers) -> list[tuple[str, bytes | None]]:
-    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
-    for name, value in pairs:
-        if not isinstance(name, str) or not (value is None or isinstance(value, bytes)):
-            raise TypeError(f"headers must be (str, bytes or None) pairs; this one is not: {(name, value)!r}")
-    return pairs
-
-
-def _timestamp_ms(timestamp: int | datetime.datetime) -> int:
-    if isinstance(timestamp, datetime.datetime):
-        if timestamp.tzinfo is None:
-            timestamp = timestamp.replace(tzinfo=datetime.UTC)
-        return round(timestamp.timestamp() * 1000)
-    if timestamp < 0:
-        raise ValueError(f"timestamp must be milliseconds since 1970, not {timestamp}")
-    return timestamp

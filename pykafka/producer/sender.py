@@ -233,23 +233,24 @@ class OwnedBroker:
             return True
         codec = self.producer._options.compression
         builder = batch.builder
-        if codec == CompressionType.ZSTD and version < PRODUCE_ZSTD:
+        if magic < 2 and builder.with_headers and batch.count > 1:
+            self.producer._split(batch, "some messages have headers, which this broker does not take")
+            return False
+        try:
+            if codec == CompressionType.ZSTD and version < PRODUCE_ZSTD:
+                raise UnsupportedCompressionType(
+                    "this broker is older than Kafka 2.1 and knows no zstd; produce with another compression"
+                )
+            if magic == 2:
+                offload = self._handler.offload if builder.size >= OFFLOAD_FROM else _inline
+                batch.wire = builder.seal(codec, offload(compress, codec, builder.view()) if codec else None)
+            else:
+                batch.wire = [encode_message_set(builder, magic, codec)]
+        except KafkaException as error:
             self._finish(
-                batch,
-                UnsupportedCompressionType(
-                    "this broker is older than 2.1 and knows no zstd; produce with another compression",
-                    broker=self.broker.address,
-                    topic=batch.topic,
-                    partition=batch.partition_id,
-                ),
+                batch, error.with_context(broker=self.broker.address, topic=batch.topic, partition=batch.partition_id)
             )
             return False
-        offload = self._handler.offload if builder.size >= OFFLOAD_FROM else _inline
-        if magic == 2:
-            payload = offload(compress, codec, builder.view()) if codec else None
-            batch.wire = builder.seal(codec, payload)
-        else:
-            batch.wire = [encode_message_set(builder, magic, codec)]
         batch.wire_magic = magic
         return True
 
@@ -329,7 +330,7 @@ class OwnedBroker:
             if error is None:
                 self._finish(batch, None)
             elif isinstance(error, MessageSizeTooLarge) and batch.count > 1:
-                self.producer._split(batch, error)
+                self.producer._split(batch, str(error))
             elif self._may_retry(batch, error):
                 log.info(
                     "will send %d messages to %s/%d again: %s", batch.count, batch.topic, batch.partition_id, error

@@ -1,0 +1,121 @@
+"""`TopicDict`: the topics of a cluster by name, made when they are looked up."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import ProtocolClientError
+from pykafka.protocol import TopicMetadata
+from pykafka.utils import get_string
+
+if TYPE_CHECKING:
+    from pykafka.cluster import Cluster
+    from pykafka.topic import Topic
+
+log = logging.getLogger(__name__)
+
+#: The names of Kafka's own topics begin so.
+INTERNAL_PREFIX = "__"
+
+_topic_factory: Callable[[Cluster, TopicMetadata], Topic] | None = None
+
+
+def register_topic_factory(factory: Callable[[Cluster, TopicMetadata], Topic]) -> None:
+    """Name the class that `Cluster` makes topics of; `pykafka.topic` calls this when it is imported."""
+    global _topic_factory
+    _topic_factory = factory
+
+
+class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
+    """The topics of a cluster by name; names may be str or bytes.
+
+    Listing it makes no `Topic`; looking one up does, and holds it weakly. A name that the cluster does not have is asked
+    for, which creates the topic where the brokers' auto.create.topics.enable allows it.
+    """
+
+    def __init__(self, cluster: Cluster, exclude_internal_topics: bool) -> None:
+        super().__init__()
+        self._cluster = weakref.ref(cluster)
+        self._exclude_internal_topics = exclude_internal_topics
+
+    def _should_exclude_topic(self, name: str | bytes) -> bool:
+        return self._exclude_internal_topics and get_string(name).startswith(INTERNAL_PREFIX)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, (str, bytes)) and super().__contains__(get_string(key))
+
+    def __getitem__(self, key: str | bytes) -> Topic:  # type: ignore[override]
+        name = get_string(key)
+        reference = super().get(name)
+        topic = reference() if reference is not None else None
+        return topic if topic is not None else self._make(name)
+
+    def get(self, key: str | bytes, default: Any = None) -> Any:
+        """Return the topic of this name where the cluster is known to have it, else `default`; never creates one."""
+        if key not in self:
+            return default
+        return self[key]
+
+    def _make(self, name: str) -> Topic:
+        cluster = self._cluster()
+        if cluster is None:
+            raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
+        if self._should_exclude_topic(name):
+            raise KeyError(f"topic {name!r} is internal; KafkaClient(exclude_internal_topics=False) shows it")
+        return self.__missing__(name) if not super().__contains__(name) else self._create(cluster, name)
+
+    def _create(self, cluster: Cluster, name: str) -> Topic:
+        metadata = cluster.topic_metadata(name)
+        if metadata is None or _topic_factory is None:
+            return self.__missing__(name)
+        topic = _topic_factory(cluster, metadata)
+        self[name] = weakref.ref(topic)
+        return topic
+
+    def __missing__(self, key: str | bytes) -> Topic:
+        name = get_string(key)
+        cluster = self._cluster()
+        if cluster is None:
+            raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
+        log.info("topic %s is not known; asking the cluster for it", name)
+        try:
+            cluster.wait_for_topic(name)
+        except ProtocolClientError as error:
+            raise KeyError(f"topic {name!r}: {error}") from error
+        return self._create(cluster, name)
+
+    def values(self) -> list[Topic]:  # type: ignore[override]
+        """Return the topics, making those that nobody holds."""
+        return [self[name] for name in list(self)]
+
+    def items(self) -> list[tuple[str, Topic]]:  # type: ignore[override]
+        """Return (name, topic) pairs, making the topics that nobody holds."""
+        return [(name, self[name]) for name in list(self)]
+
+    def live(self) -> Iterator[Topic]:
+        """Yield the topics that somebody holds."""
+        for reference in list(super().values()):
+            topic = reference() if reference is not None else None
+            if topic is not None:
+                yield topic
+
+    def _update_topics(self, metadata: Mapping[str, TopicMetadata], complete: bool) -> None:
+        """Take over fresh metadata.
+
+        :param complete: whether it covers all topics, so that others are gone
+        """
+        for name, found in metadata.items():
+            if self._should_exclude_topic(name):
+                continue
+            reference = super().get(name)
+            topic = reference() if reference is not None else None
+            if topic is not None:
+                topic.update(found)
+            else:
+                self[name] = None
+        if complete:
+            for name in [name for name in self if name not in metadata]:
+                del self[name]
