@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pykafka import _pure
@@ -52,7 +53,14 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public class when it is first asked for."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'pykafka' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    """Import a public class, or a module of the package, when it is first asked for."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
+        return import_module(f"{__name__}.{name}")  # old code says pykafka.exceptions.KafkaException after `import pykafka`
+    raise AttributeError(f"module 'pykafka' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List what can be had."""
+    return sorted({*globals(), *__all__})
