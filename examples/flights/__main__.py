@@ -15,8 +15,6 @@ from examples.flights.requirements import RequirementMissingError, check_require
 from examples.flights.supervision import Interrupts, session
 
 EXIT_FAILED, EXIT_MISSING = 1, 2
-#: Lines of Spark's log that are shown when it fails.
-LOG_LINES = 15
 
 
 class StageFailedError(RuntimeError):
@@ -119,15 +117,8 @@ def stage(name: str, job: Job, interrupts: Interrupts, log: Path | None = None) 
         if errors is not None:
             errors.close()
     if status:
-        raise StageFailedError(failure(name, status, log))
-
-
-def failure(name: str, status: int, log: Path | None) -> str:
-    """Say that a stage failed, with the end of its log."""
-    if log is None:
-        return f"{name} failed with exit status {status}; the lines above say why"
-    lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
-    return "\n".join((f"{name} failed with exit status {status}; the end of {shown(log)}:", *lines))
+        where = "the lines above say why" if log is None else f"the lines above, or {shown(log)}, say why"
+        raise StageFailedError(f"{name} failed with exit status {status}; {where}")
 
 
 def shown(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
@@ -45,10 +46,18 @@ def main() -> int:
         rows = aggregate(spark, job)
         print(f"  delays: {rows:,} aggregates to topic {job.delays} in {time.monotonic() - started:.1f} s", flush=True)
     except PySparkException as error:
+        print(f"  {reason(error)}", flush=True)
         print(f"pipeline: {error}", file=sys.stderr)
         return 1
     spark.stop()
     return 0
+
+
+def reason(error: Exception) -> str:
+    """Return the line of an error that says most: PyKafka's own, from amid the stacks of Python and Java, or the first."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    own = [line.partition(": ")[2] for line in lines if re.match(r"pykafka\.[\w.]+: ", line)]
+    return own[-1] if own else lines[0]
 
 
 def start_spark() -> SparkSession:

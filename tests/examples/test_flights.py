@@ -108,6 +108,24 @@ def test_signal_while_kafka_starts(tmp_path: Path, seconds: float) -> None:
         assert job.descendants() == []
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_broker_that_dies(tmp_path: Path) -> None:
+    """A broker that knows no CreateTopics is good enough; when it is gone, a sentence says so, and status 1."""
+    with program("pykafka.embedded") as broker:
+        hosts = broker.wait_for(":")
+        with program(FLIGHTS, "--broker", hosts, "--limit", "1000", "--directory", str(tmp_path)) as job:
+            job.wait_for("pipeline:")
+            broker.signal(signal.SIGKILL)
+            broker.wait()
+            assert job.wait(200) == 1, job.output
+            assert job.descendants() == []
+    assert "no broker could be reached" in job.output
+    assert "flights: pipeline failed with exit status 1" in job.output
+    assert "Traceback" not in job.output
+
+
 def test_broker_that_is_not_there(tmp_path: Path) -> None:
     """A sentence that says where nobody answered and what to do, and status 2."""
     with socket.create_server(("127.0.0.1", 0)) as server:
