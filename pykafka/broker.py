@@ -259,7 +259,11 @@ class Broker(DocumentedRequests):
         """Return {api key: (lowest version, highest version)} of this broker, connecting where that is needed."""
         ranges = self._api_versions
         if ranges is None:
-            self.channel("main").open()
+            channel = self.channel("main")
+            if channel.connected:  # they were forgotten since: ask over a connection that nobody else uses
+                channel = self.channel("probe")
+                channel.drop()
+            channel.open()
             ranges = self._api_versions
             if ranges is None:  # another worker's connection failed in between and had them forgotten
                 raise SocketDisconnectedError(

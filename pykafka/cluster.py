@@ -181,7 +181,8 @@ class Cluster(Discovery):
         if names is None:
             self._metadata = found
         else:
-            self._metadata = {**self._metadata, **found}
+            kept = {name: metadata for name, metadata in self._metadata.items() if name not in names}
+            self._metadata = {**kept, **found}
         self._topics._update_topics(found, complete=names is None)
         self._cluster_id = response.cluster_id
         self._updated_at = self._handler.now()

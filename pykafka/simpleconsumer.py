@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pykafka.cluster import Cluster
+    from pykafka.handlers.base import EventType
     from pykafka.partition import Partition
     from pykafka.protocol.message import Message
     from pykafka.topic import Topic
@@ -163,6 +165,7 @@ class SimpleConsumer:
     def __del__(self) -> None:
         """Stop fetching for a consumer that nobody holds any more."""
         if getattr(self, "_running", False):
+            self._stopping.set()
             self._detach_all()
 
     # -- what it reads ---------------------------------------------------------------------------------------------
@@ -435,11 +438,13 @@ class SimpleConsumer:
             raise KafkaException(
                 "auto_commit_enable needs a consumer group; give the consumer consumer_group=", topic=self._topic.name
             )
-        self._autocommit_worker = self._handler.spawn(self._autocommit, name=f"pykafka.AutoCommit.{self._topic.name}")
-
-    def _autocommit(self) -> None:
-        while not self._stopping.wait(self._options.auto_commit_interval_ms / 1000):
-            self._auto_commit()
+        self._autocommit_worker = self._handler.spawn(
+            _commit_regularly,
+            weakref.ref(self),
+            self._stopping,
+            self._options.auto_commit_interval_ms / 1000,
+            name=f"pykafka.AutoCommit.{self._topic.name}",
+        )
 
     def _auto_commit(self) -> None:
         """Commit where something was consumed since the last commit; a failure is raised by `consume()`."""
@@ -451,6 +456,16 @@ class SimpleConsumer:
         except KafkaException as error:
             log.error("auto-commit failed: %s", error)
             self._worker_failed(error)
+
+
+def _commit_regularly(consumer: weakref.ref[SimpleConsumer], stopping: EventType, interval_s: float) -> None:
+    """Commit every so often while the consumer runs; the worker's main function, which does not keep it alive."""
+    while not stopping.wait(interval_s):
+        found = consumer()
+        if found is None:
+            return
+        found._auto_commit()
+        del found
 
 
 def _timestamp(position: Position) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import uuid
 from collections.abc import Callable, Iterator
@@ -250,6 +251,18 @@ def test_consume_without_messages_returns_none(make_topic: Callable[..., Topic])
     assert 0.25 < now() - start < 5
     assert list(consumer) == []
     consumer.stop()
+
+
+def test_a_forgotten_consumer_stops_fetching(make_topic: Callable[..., Topic]) -> None:
+    topic = make_topic(1)
+    consumer = topic.get_simple_consumer("group", auto_commit_enable=True, auto_commit_interval_ms=100)
+    assert consumer.consume(block=False) is None
+    worker = consumer._autocommit_worker
+    fetcher = consumer._partitions_by_id[0].fetcher
+    del consumer
+    gc.collect()
+    assert worker.join(10)
+    assert fetcher._members == []
 
 
 class TestOffsets:
