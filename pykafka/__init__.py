@@ -12,6 +12,7 @@ from pykafka import _pure
 _pure.install()
 
 if TYPE_CHECKING:
+    from pykafka.balancedconsumer import BalancedConsumer
     from pykafka.broker import Broker
     from pykafka.client import KafkaClient
     from pykafka.cluster import Cluster
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __version__ = "3.0.0.dev0"
 
 __all__ = [
+    "BalancedConsumer",
     "Broker",
     "Cluster",
     "KafkaClient",
@@ -40,6 +42,7 @@ __all__ = [
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
+    "BalancedConsumer": "pykafka.balancedconsumer",
     "Broker": "pykafka.broker",
     "Cluster": "pykafka.cluster",
     "KafkaClient": "pykafka.client",

@@ -9,6 +9,7 @@
       OffsetRequestFailedError
       OffsetsNotCommitted
       PartitionOwnedError
+      ZooKeeperError
       ProduceFailureError
         MessagesNotDelivered
       ProducerQueueFullError
@@ -101,6 +102,12 @@ class PartitionOwnedError(KafkaException):
 
     def __init__(self, partition: Any, *args: Any, **context: Any) -> None:
         super().__init__(*args, **{**context, "partition": partition})
+
+
+class ZooKeeperError(KafkaException):
+    """Tell that ZooKeeper, through which a group is balanced, could not be reached or asked."""
+
+    retriable = True
 
 
 class ProduceFailureError(KafkaException):

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from pykafka.balancedconsumer import BalancedConsumer
 from pykafka.cluster import Cluster, register_topic_factory
 from pykafka.common import OffsetType
 from pykafka.partition import Partition
@@ -115,6 +116,19 @@ class Topic:
         :param kwargs: as the constructor of `SimpleConsumer` has them
         """
         return SimpleConsumer(self, self._cluster, consumer_group=consumer_group, **kwargs)
+
+    def get_balanced_consumer(self, consumer_group: str | bytes, **kwargs: Any) -> BalancedConsumer:
+        """Return a consumer that shares this topic with the others of its group, through ZooKeeper.
+
+        :param consumer_group: whose members share the topic
+        :param kwargs: as the constructor of `BalancedConsumer` has them; ZooKeeper is by default the one that the client
+            was made with
+        :raises ZooKeeperError: no ZooKeeper could be reached
+        """
+        hosts = self._cluster._zookeeper_hosts
+        if hosts is not None and "zookeeper_connect" not in kwargs:
+            kwargs.setdefault("zookeeper_hosts", hosts)
+        return BalancedConsumer(self, self._cluster, consumer_group, **kwargs)
 
 
 def _timestamp_ms(moment: int | datetime.datetime) -> int:

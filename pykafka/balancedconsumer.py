@@ -1,0 +1,428 @@
+"""`BalancedConsumer`: consumers that share a topic's partitions and agree on the shares through ZooKeeper."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafka.common import OffsetType
+from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
+from pykafka.groupconsumer import GroupConsumer, RebalanceCallback
+from pykafka.utils import get_string
+
+if TYPE_CHECKING:
+    from pykafka.cluster import Cluster
+    from pykafka.consumer.zookeepergroup import ZooKeeperGroup
+    from pykafka.partition import Partition
+    from pykafka.topic import Topic
+
+log = logging.getLogger(__name__)
+
+#: How often the brokers' metadata is looked at for new partitions (s), where no ZooKeeper tells of them.
+METADATA_CHECK_S = 10.0
+
+
+class BalancedConsumer(GroupConsumer):
+    """Consume a share of a topic; the members of a group agree on their shares through ZooKeeper.
+
+    Each member registers in ZooKeeper and works out from the sorted list of members which partitions are its own. It
+    commits (where auto-commit is on) before it lets a partition go, and consumes one only once it owns its node there.
+    Members without a partition idle until there is one for them.
+
+    :param topic: to read a share of
+    :param cluster: that has it
+    :param consumer_group: whose members share the topic
+    :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
+    :param num_consumer_fetchers: connections and workers for each broker
+    :param auto_commit_enable: commit regularly, at rebalances and at `stop()`, what `consume()` has returned
+    :param auto_commit_interval_ms: how often
+    :param queued_max_messages: for each partition; fetching pauses while more are buffered
+    :param fetch_min_bytes: how much data the broker waits for
+    :param fetch_error_backoff_ms: pause before a partition that failed is fetched again
+    :param fetch_wait_max_ms: how long the broker waits for that much data
+    :param offsets_channel_backoff_ms: pause between attempts to commit or fetch offsets
+    :param offsets_commit_max_retries: attempts beyond the first
+    :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept
+    :param consumer_timeout_ms: how long `consume()` waits before it returns None; -1 for as long as it takes
+    :param rebalance_max_retries: how many backoffs long to wait for another member to let a partition go
+    :param rebalance_backoff_ms: the longest pause between attempts to take it
+    :param zookeeper_connection_timeout_ms: for connecting and for each answer; also the session timeout asked for
+    :param zookeeper_connect: the old name of `zookeeper_hosts`
+    :param zookeeper_hosts: "host:port,host:port/chroot" of ZooKeeper
+    :param zookeeper: a started KazooClient to use instead, on a kazoo handler of the client's kind; `stop()` leaves it open
+    :param auto_start: join at once; else with `start()`
+    :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
+    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before it
+        is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them
+    :param use_rdkafka: consume by librdkafka
+    :param compacted_topic: accepted for old code; gaps between offsets are never a problem
+    :param membership_protocol: how members divide partitions; all members' must be the same; None for ranges
+    :param deserializer: `(value, partition_key) -> (value, partition_key)`
+    :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
+    :raises ZooKeeperError: no ZooKeeper could be reached (when started at once)
+    :raises PartitionOwnedError: another member would not let go of a partition (likewise)
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        cluster: Cluster,
+        consumer_group: str | bytes,
+        fetch_message_max_bytes: int = 1024 * 1024,
+        num_consumer_fetchers: int = 1,
+        auto_commit_enable: bool = False,
+        auto_commit_interval_ms: int = 60 * 1000,
+        queued_max_messages: int = 2000,
+        fetch_min_bytes: int = 1,
+        fetch_error_backoff_ms: int = 500,
+        fetch_wait_max_ms: int = 100,
+        offsets_channel_backoff_ms: int = 1000,
+        offsets_commit_max_retries: int = 5,
+        auto_offset_reset: int = OffsetType.EARLIEST,
+        consumer_timeout_ms: int = -1,
+        rebalance_max_retries: int = 5,
+        rebalance_backoff_ms: int = 2 * 1000,
+        zookeeper_connection_timeout_ms: int = 6 * 1000,
+        zookeeper_connect: str | None = None,
+        zookeeper_hosts: str = "127.0.0.1:2181",
+        zookeeper: Any = None,
+        auto_start: bool = True,
+        reset_offset_on_start: bool = False,
+        post_rebalance_callback: RebalanceCallback | None = None,
+        use_rdkafka: bool = False,
+        compacted_topic: bool = False,
+        membership_protocol: Any = None,
+        deserializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+        reset_offset_on_fetch: bool = True,
+    ) -> None:
+        self._configure(
+            topic,
+            cluster,
+            consumer_group,
+            rebalance_max_retries=rebalance_max_retries,
+            rebalance_backoff_ms=rebalance_backoff_ms,
+            reset_offset_on_start=reset_offset_on_start,
+            post_rebalance_callback=post_rebalance_callback,
+            use_rdkafka=use_rdkafka,
+            deserializer=deserializer,
+            fetch_message_max_bytes=fetch_message_max_bytes,
+            num_consumer_fetchers=num_consumer_fetchers,
+            auto_commit_enable=auto_commit_enable,
+            auto_commit_interval_ms=auto_commit_interval_ms,
+            queued_max_messages=queued_max_messages,
+            fetch_min_bytes=fetch_min_bytes,
+            fetch_error_backoff_ms=fetch_error_backoff_ms,
+            fetch_wait_max_ms=fetch_wait_max_ms,
+            offsets_channel_backoff_ms=offsets_channel_backoff_ms,
+            offsets_commit_max_retries=offsets_commit_max_retries,
+            auto_offset_reset=int(auto_offset_reset),
+            consumer_timeout_ms=consumer_timeout_ms,
+            reset_offset_on_fetch=reset_offset_on_fetch,
+        )
+        self._membership_protocol = membership_protocol
+        self._zookeeper_connection_timeout_ms = zookeeper_connection_timeout_ms
+        self._zookeeper_hosts = get_string(zookeeper_connect or zookeeper_hosts)
+        self._external_zookeeper = zookeeper
+        self._group: ZooKeeperGroup | None = None
+        self._worker: Any = None
+        #: The ids of the partitions that were divided last.
+        self._divided: set[int] = set()
+        #: Set where shares may have to change, and where a partition may have been let go.
+        self._wanted = self._handler.Event()
+        self._released = self._handler.Event()
+        # the same objects every time: kazoo keeps a set of those that wait
+        proxy = weakref.ref(self)
+        self._on_change = self._build_watch_callback(BalancedConsumer._share_may_change, proxy)
+        self._on_owners = self._build_watch_callback(BalancedConsumer._partition_may_be_free, proxy)
+        if auto_start:
+            self.start()
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Connect to ZooKeeper, join the group and take a share; a worker looks after it from then on.
+
+        :raises ZooKeeperError: ZooKeeper could not be reached
+        :raises PartitionOwnedError: another member would not let go of a partition
+        :raises KafkaException: offsets could not be found out
+        """
+        if self._running:
+            return
+        self._stopping.clear()
+        self._worker_exceptions.clear()
+        self._running = True
+        try:
+            self._setup_zookeeper(self._zookeeper_hosts, self._zookeeper_connection_timeout_ms)
+            self._add_self()
+            self._rebalance()
+        except BaseException:
+            self._running = False
+            self._stopping.set()
+            try:
+                self._halt_or_report()
+            finally:
+                self._leave()
+            raise
+        self._worker = self._handler.spawn(self._keep_balanced, name=f"pykafka.Rebalance.{self._topic.name}")
+
+    def stop(self) -> None:
+        """Stop consuming, committing first where auto-commit is on; then leave the group.
+
+        An own connection to ZooKeeper is closed last; one that was given stays open.
+
+        :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
+        """
+        if not self._running:
+            return
+        self._running = False
+        self._stopping.set()
+        self._wanted.set()
+        self._released.set()
+        self._changed.set()
+        worker, self._worker = self._worker, None
+        try:
+            if worker is not None:
+                worker.join(2 * (self._zookeeper_connection_timeout_ms + self._cluster.socket_timeout_ms) / 1000)
+        finally:
+            try:
+                self._halt()
+            finally:
+                self._forget_positions()
+                self._leave()
+
+    def _leave(self) -> None:
+        """Let go of everything in ZooKeeper; what cannot be deleted goes with the session."""
+        group, self._group = self._group, None
+        if group is None:
+            return
+        try:
+            if group.connected:
+                group.release(set(group.held()))
+                group.unregister()
+        except ZooKeeperError as error:
+            log.warning("group %s: leaving without a word: %s", self._consumer_group, error)
+        finally:
+            group.close()
+
+    # -- ZooKeeper -------------------------------------------------------------------------------------------------
+
+    def _setup_zookeeper(self, zookeeper_connect: str, timeout: int) -> None:
+        """Open the connection, or take the one that was given.
+
+        :param zookeeper_connect: "host:port,host:port/chroot"
+        :param timeout: for connecting and for answers (ms)
+        :raises ZooKeeperError: it could not be reached
+        """
+        from pykafka.consumer.zookeepergroup import ZooKeeperGroup
+
+        group = ZooKeeperGroup(
+            self._handler, self._consumer_group, self._topic.name, self._consumer_id, timeout, self._wanted.set
+        )
+        if self._external_zookeeper is not None:
+            group.use(self._external_zookeeper)
+        else:
+            group.connect(zookeeper_connect)
+        self._group = group
+
+    @property
+    def _zookeeper(self) -> Any:
+        """The KazooClient in use; None while there is none."""
+        return self._group.client if self._group is not None else self._external_zookeeper
+
+    @property
+    def _nodes(self) -> ZooKeeperGroup:
+        group = self._group
+        if group is None:
+            raise self._stopped()
+        return group
+
+    @property
+    def _path_self(self) -> str:
+        """Where this consumer is registered in ZooKeeper."""
+        return f"/consumers/{self._consumer_group}/ids/{self._consumer_id}"
+
+    @property
+    def _topic_path(self) -> str:
+        """Where the owners of this topic's partitions stand."""
+        return f"/consumers/{self._consumer_group}/owners/{self._topic.name}"
+
+    def _path_from_partition(self, p: Partition) -> str:
+        """Return where the owner of a partition stands."""
+        return f"{self._topic_path}/{self._slug(p)}"
+
+    @staticmethod
+    def _slug(p: Partition) -> str:
+        leader = p.leader or next(iter(p.replicas), None)
+        return f"{leader.id if leader is not None else 0}-{p.id}"
+
+    def _build_watch_callback(self, fn: Callable[..., None], proxy: Callable[[], Any]) -> Callable[..., bool]:
+        """Return what ZooKeeper may call: `fn(consumer)` as long as the consumer is there and runs.
+
+        :param fn: must not wait: it runs in a worker of kazoo's
+        :param proxy: gives the consumer, or None
+        """
+
+        def callback(*_: Any) -> bool:
+            consumer = proxy()
+            if consumer is None or not consumer._running:
+                return False
+            fn(consumer)
+            return True
+
+        return callback
+
+    def _share_may_change(self) -> None:
+        self._wanted.set()
+
+    def _partition_may_be_free(self) -> None:
+        self._released.set()
+
+    def _set_watches(self) -> None:
+        """Hear of it when brokers, topics or this topic's partitions change; of members `_get_participants` does."""
+        self._nodes.watch_brokers(self._on_change)
+
+    def _add_self(self) -> None:
+        """Register this consumer."""
+        self._nodes.register()
+
+    def _get_participants(self) -> list[str]:
+        """Return the ids of the topic's consumers in the group, sorted; hear of it when they change."""
+        return self._nodes.participants(self._on_change)
+
+    def _get_held_partitions(self) -> set[Partition]:
+        """Return the partitions that are this consumer's according to ZooKeeper; hear of it when owners change."""
+        partitions = self._topic.partitions
+        return {partitions[id_] for id_ in self._nodes.held(self._on_owners) if id_ in partitions}
+
+    def _add_partitions(self, partitions: Iterable[Partition]) -> None:
+        """Enter this consumer as the owner of partitions.
+
+        :raises PartitionOwnedError: another consumer owns one
+        """
+        by_id = {p.id: p for p in partitions}
+        if by_id:
+            self._nodes.claim({id_: self._slug(p) for id_, p in sorted(by_id.items())}, by_id.__getitem__)
+
+    def _remove_partitions(self, partitions: Iterable[Partition]) -> None:
+        """Let partitions go."""
+        self._nodes.release({p.id for p in partitions})
+
+    def _decide_partitions(self, participants: Sequence[str]) -> set[Partition]:
+        """Return this consumer's share.
+
+        :param participants: ids of all consumers of the topic in the group, in the order that all of them agree on
+        """
+        decide = decide_range if self._membership_protocol is None else self._membership_protocol.decide_partitions
+        return set(decide(participants, self._topic.partitions, self._consumer_id))
+
+    # -- shares ----------------------------------------------------------------------------------------------------
+
+    def _update_member_assignment(self) -> None:
+        """Take the share that is due, waiting while other members have yet to let go of some of it.
+
+        :raises PartitionOwnedError: one has not, after all retries; what could be had is consumed
+        """
+        backoff_s = self._rebalance_backoff_ms / 1000
+        deadline = self._handler.now() + self._rebalance_max_retries * backoff_s
+        while True:
+            self._released.clear()
+            try:
+                with self._rebalancing_lock:
+                    self._take_share()
+                return
+            except PartitionOwnedError as error:
+                remaining = deadline - self._handler.now()
+                if remaining <= 0 or self._stopping.is_set():
+                    self._setup_internal_consumer(self._get_held_partitions())
+                    raise
+                log.info("group %s: %s; trying again", self._consumer_group, error)
+            self._released.wait(min(backoff_s, remaining))
+            # others try at the same moment
+            self._stopping.wait(self._handler.random.uniform(0, min(0.05, backoff_s)))
+
+    def _take_share(self) -> None:
+        """Let go of what is another's now, take what is due, and consume that."""
+        self._cluster.update([self._topic.name])
+        self._set_watches()
+        participants = self._get_participants()
+        if self._consumer_id not in participants:
+            self._add_self()
+            participants = self._get_participants()
+        self._divided = set(self._topic.partitions)
+        due = self._decide_partitions(participants)
+        if not due:
+            log.info("group %s: no partition of %s is left over", self._consumer_group, self._topic.name)
+        held = self._get_held_partitions()
+        if not held <= due or not self._partitions <= held:
+            # Consumption ends, and is committed, before anybody else can begin.
+            self._halt_or_report()
+        self._forget_positions(p.id for p in held & due)
+        self._remove_partitions(held - due)
+        self._add_partitions(due - held)
+        self._setup_internal_consumer(due)
+
+    def _keep_balanced(self) -> None:
+        """Be the worker: change shares where ZooKeeper or the brokers' metadata call for it, and survive failures."""
+        pause = METADATA_CHECK_S
+        while not self._stopping.is_set():
+            self._wanted.wait(pause)
+            if self._stopping.is_set():
+                return
+            called = self._wanted.is_set()
+            self._wanted.clear()
+            try:
+                pause = METADATA_CHECK_S
+                if not self._session_holds():
+                    # looked at again soon: nobody calls when a connection stays lost
+                    pause = 0.1
+                elif called or self._new_partitions():
+                    self._rebalance()
+            except Exception as error:  # noqa: BLE001 - whoever consumes hears of it, and this worker goes on
+                if self._stopping.is_set():
+                    return
+                log.error("group %s: %s; trying again", self._consumer_group, error)
+                self._worker_failed(error)
+                self._stopping.wait(max(0.1, self._rebalance_backoff_ms / 1000))
+                self._wanted.set()
+
+    def _session_holds(self) -> bool:
+        """Return whether this member's nodes can be relied on; stop consuming where others may have its partitions."""
+        group = self._nodes
+        since = group.suspended_since
+        reason = group.lost
+        if not reason and since is not None and self._handler.now() - since > group.session_timeout_s:
+            reason = f"ZooKeeper has not been reached for {group.session_timeout_s:g} s, after which its session ends"
+        if reason and self._consumer is not None:
+            log.warning("group %s: %s: its partitions are let go; joining anew", self._consumer_group, reason)
+            self._halt_or_report()
+            self._forget_positions()
+        if not group.connected:
+            return False
+        if group.lost:
+            self._add_self()
+            self._wanted.set()
+        return True
+
+    def _new_partitions(self) -> bool:
+        """Look at the brokers' metadata; return whether there are others than were divided last."""
+        self._cluster.update([self._topic.name])
+        return self._divided != set(self._topic.partitions)
+
+
+def decide_range(
+    participants: Sequence[str], partitions: Mapping[int, Partition], consumer_id: str
+) -> set[Partition]:
+    """Return a member's share: a range of the sorted partitions, the first members' one longer where it must be.
+
+    :param participants: ids of all members
+    :param partitions: all of the topic, by id
+    :param consumer_id: whose share
+    """
+    members = sorted(participants)
+    index = members.index(consumer_id)
+    each, more = divmod(len(partitions), len(members))
+    start = each * index + min(index, more)
+    ids = sorted(partitions)[start : start + each + (index < more)]
+    return {partitions[id_] for id_ in ids}

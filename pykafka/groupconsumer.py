@@ -1,0 +1,370 @@
+"""`GroupConsumer`: what the consumers that share a topic's partitions have in common, however they agree on the shares.
+
+A member reads its share through an internal `SimpleConsumer`, made anew when the share changes and kept when it does not.
+Shares change in a worker of the member's own, so that a `consume()` that waits holds nothing up: it goes on waiting at the
+new internal consumer.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
+
+from pykafka.consumer.options import ConsumerOptions
+from pykafka.exceptions import ConsumerStoppedException, KafkaException
+from pykafka.simpleconsumer import Position, SimpleConsumer
+from pykafka.utils import get_string
+from pykafka.utils.error_handlers import valid_int
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pykafka.cluster import Cluster
+    from pykafka.partition import Partition
+    from pykafka.protocol.message import Message
+    from pykafka.topic import Topic
+
+log = logging.getLogger(__name__)
+
+#: `(consumer, old {partition id: offset held}, new {partition id: offset held}) -> {partition id: offset to hold} | None`
+RebalanceCallback = Callable[[Any, dict[int, int], dict[int, int]], "dict[int, Position] | None"]
+
+
+class GroupConsumer(ABC):
+    """Consume a share of a topic: the base of `BalancedConsumer` and `ManagedBalancedConsumer`.
+
+    State: `_consumer`, `_carried` and `_old_offsets` change under `_rebalancing_lock`, held for one attempt to change
+    shares and for commits; `consume()` takes no lock.
+    """
+
+    def _configure(
+        self,
+        topic: Topic,
+        cluster: Cluster,
+        consumer_group: str | bytes,
+        *,
+        rebalance_max_retries: int,
+        rebalance_backoff_ms: int,
+        reset_offset_on_start: bool,
+        post_rebalance_callback: RebalanceCallback | None,
+        use_rdkafka: bool,
+        deserializer: Callable[[Any, Any], tuple[Any, Any]] | None,
+        **settings: Any,
+    ) -> None:
+        """Take over what a constructor was given; `settings` are those of the internal `SimpleConsumer`.
+
+        :raises TypeError, ValueError: one of them is out of bounds, by name
+        """
+        if consumer_group is None:
+            raise TypeError("a balanced consumer needs a consumer_group: the name that its members share")
+        valid_int(rebalance_max_retries, allow_zero=True)
+        valid_int(rebalance_backoff_ms, allow_zero=True)
+        self._topic = topic
+        self._cluster = cluster
+        self._handler = cluster.handler
+        self._consumer_group = get_string(consumer_group)
+        self._rebalance_max_retries = rebalance_max_retries
+        self._rebalance_backoff_ms = rebalance_backoff_ms
+        self._reset_offset_on_start = reset_offset_on_start
+        self._post_rebalance_callback = post_rebalance_callback
+        self._use_rdkafka = use_rdkafka
+        self._deserializer = deserializer
+        self._options = ConsumerOptions.checked(
+            consumer_group=self._consumer_group, reset_offset_on_start=False, **settings
+        )
+        #: Who this member is; `_generation_id` with it where the brokers keep the group.
+        self._consumer_id = f"{os.uname().nodename}:{uuid.UUID(int=self._handler.random.getrandbits(128), version=4)}"
+        self._generation_id = -1
+        self._rebalancing_lock = self._handler.RLock()
+        self._changed = self._handler.Event()
+        self._stopping = self._handler.Event()
+        self._worker_exceptions: deque[BaseException] = deque()
+        self._consumer: SimpleConsumer | None = None
+        self._carried: dict[int, tuple[int, int]] = {}
+        self._old_offsets: dict[int, int] = {}
+        self._running = False
+        cluster.stop_at_close(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} "
+            f"(consumer_group={self._consumer_group}, topic={self._topic.name})>"
+        )
+
+    def __enter__(self) -> Self:
+        """Start the consumer, if it is not running."""
+        if not self._running:
+            self.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop the consumer, committing first where auto-commit is on."""
+        self.stop()
+
+    @abstractmethod
+    def start(self) -> None:
+        """Join the group, take a share, and go on looking after it in a worker."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Stop consuming, committing first where auto-commit is on, then leave the group."""
+
+    @abstractmethod
+    def _update_member_assignment(self) -> None:
+        """Find out which partitions are this member's, and have them consumed."""
+
+    def _rebalance(self) -> None:
+        """Take this member's share anew.
+
+        :raises ConsumerStoppedException: the consumer is not running
+        """
+        if not self._running:
+            raise self._stopped()
+        log.info("group %s: %s takes its share of %s", self._consumer_group, self._consumer_id, self._topic.name)
+        self._update_member_assignment()
+
+    # -- what it reads ---------------------------------------------------------------------------------------------
+
+    @property
+    def topic(self) -> Topic:
+        """The topic this consumer reads a share of."""
+        return self._topic
+
+    @property
+    def partitions(self) -> dict[int, Partition]:
+        """The partitions this consumer reads at present, by id."""
+        consumer = self._consumer
+        return consumer.partitions if consumer is not None else {}
+
+    @property
+    def _partitions(self) -> set[Partition]:
+        return set(self.partitions.values())
+
+    @property
+    def held_offsets(self) -> dict[int, int]:
+        """The offset last consumed of each partition, by id; -2 where nothing was consumed from its start on."""
+        consumer = self._consumer
+        return consumer.held_offsets if consumer is not None else {}
+
+    # -- consuming -------------------------------------------------------------------------------------------------
+
+    def consume(self, block: bool = True, unblock_event: Any = None) -> Message | None:
+        """Return the next message of this consumer's share.
+
+        :param block: whether to wait for one, `consumer_timeout_ms` at most
+        :param unblock_event: ends the wait when it is set
+        :returns: None where there is none (in time)
+        :raises ConsumerStoppedException: the consumer is not running
+        :raises KafkaException: what keeps it from its share or from fetching; raised once, it goes on trying
+        :raises Exception: what `post_rebalance_callback` raised; once
+        """
+        if self._worker_exceptions:
+            self._raise_worker_exceptions()
+        consumer = self._consumer
+        if consumer is not None:
+            try:
+                message = consumer.consume(block=False)
+            except ConsumerStoppedException:  # it stopped, or is about to be replaced
+                message = None
+            if message is not None:
+                return message
+        return self._consume_slowly(block, unblock_event)
+
+    def _consume_slowly(self, block: bool, unblock_event: Any) -> Message | None:
+        timeout_ms = self._options.consumer_timeout_ms
+        deadline = None if timeout_ms < 0 else self._handler.now() + timeout_ms / 1000
+        while True:
+            self._changed.clear()
+            self._raise_worker_exceptions()
+            if not self._running:
+                raise self._stopped()
+            consumer = self._consumer
+            if not block:
+                return None
+            if consumer is not None:
+                try:
+                    return consumer.consume(True, unblock_event)
+                except ConsumerStoppedException:
+                    log.debug("the internal consumer is being replaced")
+            if unblock_event is not None and unblock_event.is_set():
+                return None
+            remaining = 1.0 if deadline is None else min(1.0, deadline - self._handler.now())
+            if remaining <= 0:
+                return None
+            if consumer is self._consumer:
+                self._changed.wait(min(remaining, 0.1) if unblock_event is not None else remaining)
+
+    def __iter__(self) -> Iterator[Message]:
+        """Yield messages until none comes for `consumer_timeout_ms`."""
+        while True:
+            message = self.consume()
+            if message is None:
+                return
+            yield message
+
+    def _stopped(self) -> ConsumerStoppedException:
+        return ConsumerStoppedException(
+            "the consumer is not running; call start(), or make another", topic=self._topic.name
+        )
+
+    def _raise_worker_exceptions(self) -> None:
+        """Raise what went wrong in a worker, once."""
+        if self._worker_exceptions:
+            raise self._worker_exceptions.popleft()
+
+    def _worker_failed(self, error: BaseException) -> None:
+        """Have `consume()` raise an error, also where it waits at present."""
+        consumer = self._consumer
+        if consumer is not None and consumer._running:
+            if not consumer._worker_exceptions:  # a trouble that lasts is told once, not once an attempt
+                consumer._worker_failed(error)
+        elif not self._worker_exceptions:
+            self._worker_exceptions.append(error)
+        self._changed.set()
+
+    # -- offsets ---------------------------------------------------------------------------------------------------
+
+    def commit_offsets(self, partition_offsets: Iterable[tuple[Partition, int]] | None = None) -> None:
+        """Commit how far messages of this consumer's share were consumed.
+
+        :param partition_offsets: (partition, last offset consumed) pairs; by default what `consume()` has returned
+        :raises KafkaException: the consumer has no share at present, or a partition is not in it
+        :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them
+        """
+        with self._rebalancing_lock:
+            self._present("commit").commit_offsets(partition_offsets)
+
+    def reset_offsets(self, partition_offsets: Iterable[tuple[Partition, Position]] | None = None) -> None:
+        """Move partitions of this consumer's share, and commit where they are then.
+
+        :param partition_offsets: as `SimpleConsumer.reset_offsets` has them
+        :raises KafkaException: as `commit_offsets` does, or offsets could not be found out
+        """
+        with self._rebalancing_lock:
+            self._present("reset").reset_offsets(partition_offsets)
+
+    def _present(self, what: str) -> SimpleConsumer:
+        if self._consumer is None:
+            raise KafkaException(
+                f"there is nothing to {what}: the consumer holds no partitions at present; "
+                "is it started, and its last rebalance done?",
+                topic=self._topic.name,
+            )
+        return self._consumer
+
+    # -- the internal consumer -------------------------------------------------------------------------------------
+
+    def _setup_internal_consumer(self, partitions: Iterable[Partition] | None = None, start: bool = True) -> bool:
+        """Have these partitions consumed, by the same internal consumer if they are those it consumes already.
+
+        What is kept of the former share goes on where it was, the rest where the group has committed.
+
+        :param partitions: the new share; None for none, which idles
+        :param start: whether to start fetching
+        :returns: whether the share changed
+        :raises KafkaException: offsets could not be found out
+        """
+        wanted = set(partitions or ())
+        with self._rebalancing_lock:
+            present = self._consumer
+            if present is not None and present._running and wanted == self._partitions:
+                self._tell_membership(present)
+                return False
+            self._halt_or_report()
+            consumer = self._get_internal_consumer(wanted, start=False)
+            for id_, (position, held) in self._carried.items():
+                if id_ in consumer.partitions:
+                    consumer._move(id_, position, held)
+            if start:
+                consumer.start()
+            # only the first one starts over: later ones are made at any time
+            self._reset_offset_on_start = False
+            self._carried = {}
+            self._call_back(consumer)
+            self._consumer = consumer
+        self._changed.set()
+        return True
+
+    def _get_internal_consumer(self, partitions: Iterable[Partition], start: bool = True) -> SimpleConsumer:
+        """Make a `SimpleConsumer` of these partitions, or its like on librdkafka."""
+        if self._use_rdkafka:
+            kind = import_module("pykafka.rdkafka").RdKafkaSimpleConsumer
+        else:
+            kind = SimpleConsumer
+        settings = asdict(self._options) | {"reset_offset_on_start": self._reset_offset_on_start}
+        consumer: SimpleConsumer = kind(
+            self._topic,
+            self._cluster,
+            partitions=sorted(partitions),
+            auto_start=start,
+            generation_id=self._generation_id,
+            consumer_id=self._consumer_id if self._generation_id >= 0 else "",
+            deserializer=self._deserializer,
+            **settings,
+        )
+        return consumer
+
+    def _tell_membership(self, consumer: SimpleConsumer) -> None:
+        """Have later commits of a consumer that is kept go under the present generation."""
+        offsets = consumer._group_offsets
+        if offsets is not None and self._generation_id >= 0:
+            offsets.generation_id = self._generation_id
+            offsets.member_id = self._consumer_id
+
+    def _call_back(self, consumer: SimpleConsumer) -> None:
+        """Tell the user's callback of a new share, and go where it says; `consume()` raises what it raises."""
+        old, self._old_offsets = self._old_offsets, {}
+        if self._post_rebalance_callback is None:
+            return
+        try:
+            offsets = self._post_rebalance_callback(self, old, consumer.held_offsets)
+            if offsets:
+                consumer.reset_offsets([(consumer.partitions[id_], offset) for id_, offset in offsets.items()])
+        except Exception as error:  # noqa: BLE001 - the user's code; whoever consumes hears of it
+            log.error("post_rebalance_callback failed: %s", error)
+            self._worker_exceptions.append(error)
+
+    def _halt(self) -> None:
+        """Stop consuming, and remember where; commits where auto-commit is on.
+
+        :raises OffsetsNotCommitted: that commit failed; consuming has stopped all the same
+        """
+        with self._rebalancing_lock:
+            consumer, self._consumer = self._consumer, None
+            if consumer is None:
+                return
+            try:
+                consumer.stop()
+            finally:
+                self._worker_exceptions.extend(consumer._worker_exceptions)
+                self._old_offsets = consumer.held_offsets
+                self._carried = {
+                    id_: (owned.position, owned.last_offset_consumed)
+                    for id_, owned in consumer._partitions_by_id.items()
+                    if owned.position >= 0
+                }
+
+    def _halt_or_report(self) -> None:
+        """Stop consuming in the middle of a change of shares; `consume()` raises what could not be committed."""
+        try:
+            self._halt()
+        except KafkaException as error:
+            log.error("group %s: %s", self._consumer_group, error)
+            self._worker_exceptions.append(error)
+
+    def _forget_positions(self, kept: Iterable[int] = ()) -> None:
+        """Have partitions go on where the group has committed: others may have consumed them meanwhile.
+
+        :param kept: ids of those that were this member's all the time
+        """
+        with self._rebalancing_lock:
+            self._carried = {id_: self._carried[id_] for id_ in kept if id_ in self._carried}
