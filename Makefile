@@ -4,12 +4,13 @@ SHELL := /bin/sh
 .SUFFIXES:
 
 VENV ?= .venv
+VENV42 ?= .venv-spark42
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest
 BROKER ?= embedded
 ARGS ?=
 
-.PHONY: help setup build test test-fast test-pure lint types demo dist bench clean distclean java
+.PHONY: help setup build test test-fast test-pure test-spark42 lint types demo dist bench clean distclean java
 
 help: ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -35,12 +36,18 @@ build: $(VENV)/.ready ## compile the modules that have a .pxd, in place
 	@$(PY) tools/build.py
 
 # The pure sources first: they are the smaller part, and pytest's closing lines are then those of the whole.
-test: java build test-pure ## all tests: pure and compiled, real Kafka, examples, Spark
+test: java build test-pure test-spark42 ## all tests: pure and compiled, real Kafka, examples, Spark 4.3 and 4.2
 	$(PYTEST) $(ARGS) tests
 
 test-pure: java build
 	PYKAFKA_PURE_PYTHON=1 $(PYTEST) $(ARGS) -m "not slow" --ignore=tests/integration/test_brokers.py \
 		tests/unit tests/property tests/contract tests/integration
+
+$(VENV42)/.ready: setup.cfg
+	@CONSTRAINT="pyspark==4.2.*" PYTHON="$(PYTHON)" tools/setup.sh $(VENV42) gevent,spark,rdkafka,test
+
+test-spark42: java build $(VENV42)/.ready ## the Spark tests once more, on PySpark 4.2
+	$(VENV42)/bin/python -m pytest $(ARGS) tests/spark
 
 test-fast: build ## the tests that need no Java and no patience
 	$(PYTEST) $(ARGS) -m "not slow and not kafka and not spark" tests/unit tests/property tests/contract tests/integration
@@ -67,4 +74,4 @@ clean: ## remove what was built
 	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 distclean: clean ## remove the virtual environment as well
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(VENV42)

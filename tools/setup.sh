@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make the virtual environment that the Makefile works in: tools/setup.sh DIRECTORY EXTRAS [STAMP]
-# EXTRAS are those of setup.cfg, with commas. PYTHON chooses the interpreter; else the first that is 3.11 or later.
+# EXTRAS are those of setup.cfg, with commas. CONSTRAINT narrows one of them ("pyspark==4.2.*"). PYTHON chooses the interpreter; else the first that is 3.11 or later.
 set -eu
 venv=$1
 extras=$2
@@ -32,7 +32,7 @@ fi
 echo "setup: installing the Python packages of [$extras] into $venv, once (PySpark is large: some minutes)"
 # compat: the strict and the default way hide the package from type checkers.
 if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
-    --config-settings editable_mode=compat --editable ".[$extras]" >"$log" 2>&1 </dev/null; then
+    --config-settings editable_mode=compat --editable ".[$extras]" ${CONSTRAINT:+"$CONSTRAINT"} >"$log" 2>&1 </dev/null; then
     tail -n 15 "$log" >&2
     fail "cannot install the Python packages: check the network (pip's own words stand above, all of them in $log) and run it again"
 fi
