@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,26 +48,41 @@ def main() -> int:
     job = Job("", options.directory.resolve(), limit=options.limit)
     try:
         check_requirements()
-        prepare_directory(job)
-        run(options.broker or "embedded", job, interrupts)
+        with claimed(job):
+            run(options.broker or "embedded", job, interrupts)
     except RequirementMissingError as error:
         print(f"flights: {error}", file=sys.stderr)
         return EXIT_MISSING
     except StageFailedError as error:
         print(f"flights: {error}", file=sys.stderr)
         return EXIT_FAILED
-    finally:
-        shutil.rmtree(job.work, ignore_errors=True)
     return 0
 
 
-def prepare_directory(job: Job) -> None:
-    """Take away what an earlier run left, and nothing else."""
-    for old in (job.landed, job.checkpoints, job.work):
-        shutil.rmtree(old, ignore_errors=True)
-    for file in (job.plot, job.spark_log):
-        file.unlink(missing_ok=True)
-    job.work.mkdir(parents=True)
+@contextmanager
+def claimed(job: Job) -> Iterator[None]:
+    """Have the directory of the results for this run alone, without what an earlier one left.
+
+    :raises RequirementMissingError: another run has it
+    """
+    job.directory.mkdir(parents=True, exist_ok=True)
+    lock = os.open(job.directory, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RequirementMissingError(
+                f"another run is using {shown(job.directory)}: wait for its end, or name another --directory"
+            ) from None
+        for old in (job.landed, job.checkpoints, job.work):
+            shutil.rmtree(old, ignore_errors=True)
+        for file in (job.plot, job.spark_log):
+            file.unlink(missing_ok=True)
+        job.work.mkdir()
+        yield
+    finally:
+        shutil.rmtree(job.work, ignore_errors=True)
+        os.close(lock)
 
 
 def run(broker: str, job: Job, interrupts: Interrupts) -> None:

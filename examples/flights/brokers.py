@@ -74,7 +74,9 @@ def create_topics(hosts: str, topics: Mapping[str, int]) -> None:
     try:
         with KafkaClient(hosts, socket_timeout_ms=PATIENCE_MS) as client:
             _create(client, topics)
-    except (NoBrokersAvailableError, ValueError) as error:
+    except ValueError as error:
+        raise RequirementMissingError(f"BROKER={hosts} is no address of a broker: {error}") from error
+    except NoBrokersAvailableError as error:
         raise RequirementMissingError(
             f"no Kafka broker answers at {hosts}: start one, or leave BROKER out to use the embedded one ({error})"
         ) from error

@@ -96,4 +96,11 @@ class Job:
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the whole job and each of its stages understand."""
     parser.add_argument("--directory", type=Path, default=ROOT / "var" / "flights", help="where results go")
-    parser.add_argument("--limit", type=int, metavar="N", help="replay the first N flights only")
+    parser.add_argument("--limit", type=_positive, metavar="N", help="replay the first N flights only")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
@@ -133,6 +134,29 @@ def test_broker_that_is_not_there(tmp_path: Path) -> None:
     status, output = run(FLIGHTS, "--broker", hosts, "--directory", str(tmp_path))
     assert status == 2
     assert f"flights: no Kafka broker answers at {hosts}: start one" in output
+    assert "Traceback" not in output
+
+
+def test_one_run_a_directory(tmp_path: Path) -> None:
+    """A second run does not take away what the first is working on."""
+    lock = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (tmp_path / "landed").mkdir()
+        status, output = run(FLIGHTS, "--directory", str(tmp_path))
+    finally:
+        os.close(lock)
+    assert status == 2
+    assert output == f"flights: another run is using {tmp_path}: wait for its end, or name another --directory"
+    assert (tmp_path / "landed").exists()
+
+
+@pytest.mark.parametrize("broker", ["nonsense.invalid", "127.0.0.1:99999", ":"])
+def test_address_that_is_none(tmp_path: Path, broker: str) -> None:
+    """A sentence, and status 2."""
+    status, output = run(FLIGHTS, "--broker", broker, "--directory", str(tmp_path))
+    assert status == 2, output
+    assert f"flights: no Kafka broker answers at {broker}: " in output or f"flights: BROKER={broker} is no" in output
     assert "Traceback" not in output
 
 
