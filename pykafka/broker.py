@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.channel import Channel, Outgoing, PendingResponse
 from pykafka.connection import BrokerConnection
-from pykafka.documented import DocumentedRequests
+from pykafka.documentedgroups import DocumentedGroupRequests, group_channel
 from pykafka.exceptions import ClientClosedError, KafkaException, ResponseTimeoutError, SocketDisconnectedError
 from pykafka.negotiation import negotiate
 from pykafka.protocol import versions
@@ -34,7 +34,7 @@ class Stoppable(Protocol):
     def stop(self) -> None: ...
 
 
-class Broker(DocumentedRequests):
+class Broker(DocumentedGroupRequests):
     """A Kafka server, with a connection for each role it plays for this client.
 
     A broker answers the requests of one connection one after another, so what must not wait behind a long poll has a
@@ -199,9 +199,16 @@ class Broker(DocumentedRequests):
                     raise
                 self._handler.sleep(0.1 * attempt)
 
-    def _get_unique_req_handler(self, connection_id: str) -> RequestHandler:
+    def _get_unique_req_handler(self, connection_id: Any) -> RequestHandler:
         """Return the request handler of a connection that only users of `connection_id` share."""
-        return self.channel(f"group:{connection_id}").open()
+        return self.channel(group_channel(connection_id)).open()
+
+    def drop_channel(self, name: str) -> None:
+        """End the connection of a channel that will not be used again; whoever waits there gets an error."""
+        with self._lock:
+            channel = self._channels.pop(name, None)
+        if channel is not None:
+            channel.close()
 
     def channel(self, name: str) -> Channel:
         """Return the channel of this name, making it (unconnected) where there is none."""

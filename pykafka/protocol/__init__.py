@@ -25,6 +25,18 @@ if TYPE_CHECKING:
     )
     from pykafka.protocol.base import Request, Response
     from pykafka.protocol.fetch import FetchPartitionResponse, FetchRequest, FetchResponse
+    from pykafka.protocol.groups import (
+        ConsumerGroupProtocolMetadata,
+        HeartbeatRequest,
+        HeartbeatResponse,
+        JoinGroupRequest,
+        JoinGroupResponse,
+        LeaveGroupRequest,
+        LeaveGroupResponse,
+        MemberAssignment,
+        SyncGroupRequest,
+        SyncGroupResponse,
+    )
     from pykafka.protocol.message import Message
     from pykafka.protocol.messagesets import MessageSet
     from pykafka.protocol.metadata import MetadataRequest, MetadataResponse
@@ -62,6 +74,7 @@ __all__ = [
     "ApiVersionsResponse",
     "ApiVersionsSpec",
     "BrokerMetadata",
+    "ConsumerGroupProtocolMetadata",
     "ConsumerMetadataRequest",
     "ConsumerMetadataResponse",
     "CreateTopicRequest",
@@ -79,10 +92,17 @@ __all__ = [
     "GroupCoordinatorResponse",
     "GroupListing",
     "GroupMember",
+    "HeartbeatRequest",
+    "HeartbeatResponse",
+    "JoinGroupRequest",
+    "JoinGroupResponse",
+    "LeaveGroupRequest",
+    "LeaveGroupResponse",
     "ListGroupsRequest",
     "ListGroupsResponse",
     "ListOffsetRequest",
     "ListOffsetResponse",
+    "MemberAssignment",
     "Message",
     "MessageSet",
     "MetadataRequest",
@@ -106,6 +126,8 @@ __all__ = [
     "ProduceResponse",
     "Request",
     "Response",
+    "SyncGroupRequest",
+    "SyncGroupResponse",
     "TopicMetadata",
 ]
 
@@ -130,6 +152,18 @@ _HOMES = {
     ),
     "base": ("Request", "Response"),
     "fetch": ("FetchPartitionResponse", "FetchRequest", "FetchResponse"),
+    "groups": (
+        "ConsumerGroupProtocolMetadata",
+        "HeartbeatRequest",
+        "HeartbeatResponse",
+        "JoinGroupRequest",
+        "JoinGroupResponse",
+        "LeaveGroupRequest",
+        "LeaveGroupResponse",
+        "MemberAssignment",
+        "SyncGroupRequest",
+        "SyncGroupResponse",
+    ),
     "message": ("Message",),
     "messagesets": ("MessageSet",),
     "metadata": ("MetadataRequest", "MetadataResponse"),

@@ -1,0 +1,1 @@
+"""Membership of the groups that Kafka's brokers keep: who takes part, who gets which partitions, and who is alive."""

@@ -1,0 +1,70 @@
+"""How the members of a group share out partitions: the documented protocols, and the seam for other ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka.protocol.groups import ConsumerGroupProtocolMetadata
+
+if TYPE_CHECKING:
+    from pykafka.partition import Partition
+
+#: `(ids of all members, {partition id: Partition}, id of one member) -> its partitions`; each member must come to the same
+#: result, and each partition must go to one member.
+DecidePartitions = Callable[[Iterable[Any], Mapping[int, Any], Any], "set[Any]"]
+
+
+class GroupMembershipProtocol(NamedTuple):
+    """Name a way to share out partitions.
+
+    :param protocol_type: kind of the group's members; b"consumer" for all consumers
+    :param protocol_name: the name that all members of the group must know
+    :param metadata: what members say when they join; consumers copy it and fill in their topic
+    :param decide_partitions: shares out
+    """
+
+    protocol_type: str | bytes
+    protocol_name: str | bytes
+    metadata: Any
+    decide_partitions: DecidePartitions
+
+
+def _in_order(partitions: Mapping[int, Partition]) -> list[Partition]:
+    # As text, leader first: the order that consumers of 2.x have, which share groups in ZooKeeper with ours.
+    def place(partition: Partition) -> str:
+        leader, topic = partition.leader, partition.topic
+        return f"{topic.name if topic else ''}-{leader.id if leader else -1}-{partition.id}"
+
+    return sorted(partitions.values(), key=place)
+
+
+def decide_partitions_range(
+    participants: Iterable[Any], partitions: Mapping[int, Partition], consumer_id: Any
+) -> set[Partition]:
+    """Give each member a run of neighbouring partitions; the first members get one more where it does not come out even.
+
+    :param participants: ids of all members
+    :param partitions: of the topic, by id
+    :param consumer_id: whose share to return
+    :raises ValueError: that is none of the members
+    """
+    members = sorted(participants)
+    place = members.index(consumer_id)
+    share, left_over = divmod(len(partitions), len(members))
+    start = share * place + min(place, left_over)
+    return set(_in_order(partitions)[start : start + share + (place < left_over)])
+
+
+def decide_partitions_roundrobin(
+    participants: Iterable[Any], partitions: Mapping[int, Partition], consumer_id: Any
+) -> set[Partition]:
+    """Deal the partitions out one by one, as cards; parameters and errors as of `decide_partitions_range`."""
+    members = sorted(participants)
+    return set(_in_order(partitions)[members.index(consumer_id) :: len(members)])
+
+
+RangeProtocol = GroupMembershipProtocol(b"consumer", b"range", ConsumerGroupProtocolMetadata(), decide_partitions_range)
+RoundRobinProtocol = GroupMembershipProtocol(
+    b"consumer", b"roundrobin", ConsumerGroupProtocolMetadata(), decide_partitions_roundrobin
+)
