@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
 from pykafka.consumer.buffers import Buffers, OwnedPartition
+from pykafka.consumer.documented import DocumentedConsumer
 from pykafka.consumer.offsets import Committed, GroupOffsets
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.consumer.recovery import Recovery
@@ -35,7 +36,7 @@ Position = int | datetime.datetime
 __all__ = ["OwnedPartition", "SimpleConsumer"]
 
 
-class SimpleConsumer:
+class SimpleConsumer(DocumentedConsumer):
     """Read a topic without sharing it: several of these each get every message.
 
     Messages come from the partitions in turn, those of one partition in order. Fetch workers, shared with other
@@ -124,6 +125,8 @@ class SimpleConsumer:
             )
             for partition in chosen
         }
+        self._generation_id = generation_id
+        self._consumer_id = get_string(consumer_id)
         self._group_offsets: GroupOffsets | None = None
         if self._options.consumer_group is not None:
             self._group_offsets = GroupOffsets(
@@ -133,7 +136,7 @@ class SimpleConsumer:
                 self._options.offsets_channel_backoff_ms,
                 self._options.offsets_commit_max_retries,
                 generation_id,
-                get_string(consumer_id),
+                self._consumer_id,
             )
         self._recovery = Recovery(self)
         self._worker_exceptions: deque[BaseException] = deque()
@@ -166,7 +169,7 @@ class SimpleConsumer:
         """Stop fetching for a consumer that nobody holds any more."""
         if getattr(self, "_running", False):
             self._stopping.set()
-            self._detach_all()
+            self.cleanup()
 
     # -- what it reads ---------------------------------------------------------------------------------------------
 
@@ -202,8 +205,7 @@ class SimpleConsumer:
         self._set_positions()
         self._running = True
         self._buffers.closed = False
-        for owned in self._partitions_by_id.values():
-            self._recovery.attach(owned)
+        self._setup_fetch_workers()
         if self._options.auto_commit_enable:
             self._setup_autocommit_worker()
 
@@ -218,7 +220,7 @@ class SimpleConsumer:
         self._buffers.closed = True
         self._stopping.set()
         self._arrived.set()
-        self._detach_all()
+        self.cleanup()
         self._recovery.join()
         if self._autocommit_worker is not None:
             self._autocommit_worker.join(self._cluster.socket_timeout_ms / 1000)
@@ -227,12 +229,6 @@ class SimpleConsumer:
             self._move(id_, owned.position, owned.last_offset_consumed)
         if self._options.auto_commit_enable and self._options.consumer_group is not None:
             self.commit_offsets()
-
-    def _detach_all(self) -> None:
-        for owned in self._partitions_by_id.values():
-            fetcher = owned.fetcher
-            if fetcher is not None:
-                fetcher.detach(owned)
 
     # -- consuming -------------------------------------------------------------------------------------------------
 

@@ -41,8 +41,8 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
         self._cluster = weakref.ref(cluster)
         self._exclude_internal_topics = exclude_internal_topics
 
-    def _should_exclude_topic(self, name: str | bytes) -> bool:
-        return self._exclude_internal_topics and get_string(name).startswith(INTERNAL_PREFIX)
+    def _should_exclude_topic(self, topic_name: str | bytes) -> bool:
+        return self._exclude_internal_topics and get_string(topic_name).startswith(INTERNAL_PREFIX)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, (str, bytes)) and super().__contains__(get_string(key))
@@ -102,7 +102,7 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
             if topic is not None:
                 yield topic
 
-    def _update_topics(self, metadata: Mapping[str, TopicMetadata], complete: bool) -> None:
+    def _update_topics(self, metadata: Mapping[str, TopicMetadata], complete: bool = True) -> None:
         """Take over fresh metadata.
 
         :param complete: whether it covers all topics, so that others are gone

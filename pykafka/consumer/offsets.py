@@ -68,6 +68,11 @@ class GroupOffsets:
             self._coordinator = self._cluster.get_group_coordinator(self._group)
         return self._coordinator
 
+    def discover(self) -> Broker:
+        """Look for the group's coordinator anew and return it; errors as of `Cluster.get_group_coordinator`."""
+        self._coordinator = None
+        return self.coordinator
+
     def commit(self, offsets: Mapping[int, int], metadata: str = "") -> None:
         """Commit offsets, each that of the next message to consume.
 

@@ -24,6 +24,7 @@ from pykafka.producer.accumulator import (
     PartitionQueue,
     headers_size,
 )
+from pykafka.producer.documented import DocumentedProducer
 from pykafka.producer.options import ProducerOptions
 from pykafka.producer.sender import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES, OwnedBroker
 from pykafka.producer.values import Headers, as_bytes, header_pairs, timestamp_ms
@@ -44,7 +45,7 @@ log = logging.getLogger(__name__)
 JOIN_TIMEOUT_S = 5.0
 
 
-class Producer:
+class Producer(DocumentedProducer):
     """Send messages to a topic.
 
     `produce()` writes a message into the open batch of its partition and returns; a sender for each leader sends a batch
@@ -292,10 +293,14 @@ class Producer:
         when = -1 if timestamp is None else timestamp_ms(timestamp)
         if pairs is not None or timestamp is not None:
             self._check_format(queue, pairs is not None, timestamp is not None)
+        return self._enqueue(queue, value, key, when, pairs)
+
+    def _enqueue(self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any) -> Message:
+        """Write a message into the open batch of its partition, waiting for room where that is allowed."""
         report_queue = self._report_queue() if self._options.delivery_reports else None
-        self._check_size(value, key, pairs)
+        self._check_size(value, key, headers)
         while True:
-            message = self._accumulator.append(value, key, when, pairs, queue, report_queue)
+            message = self._accumulator.append(value, key, timestamp, headers, queue, report_queue)
             if message is not None:
                 break
             self._make_room(queue)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pykafka.channel import PendingResponse
     from pykafka.handlers import ResponseFuture, Worker
     from pykafka.producer import Producer
+    from pykafka.protocol.message import Message
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +88,18 @@ class OwnedBroker:
         self.running = False
         self.wake.set()
 
+    def cleanup(self) -> None:
+        """Have the sender end; the same as `stop()`."""
+        self.stop()
+
+    def enqueue(self, message: Message) -> None:
+        """Enqueue a message that has its partition; see `Producer._produce`."""
+        self.producer._produce(message)
+
+    def message_is_pending(self) -> bool:
+        """Return whether a message for this broker waits for its acknowledgement."""
+        return bool(self.ledger.messages)
+
     def join(self, timeout: float) -> None:
         """Wait until the sender has ended, `timeout` seconds at most."""
         if self._worker is not None:
@@ -110,7 +123,7 @@ class OwnedBroker:
             return self._pause_until - now
         batches, deadline = self._take_ready(now)
         for request in _cut(batches, self.producer._options.max_request_size):
-            self._send(request)
+            self.producer._send_request(request, self)
         if self.producer._metadata_stale:
             return 0.0 if self.producer._refresh_metadata() else self.producer._options.retry_backoff_s
         return None if deadline is None else max(0.0, deadline - self._handler.now())
@@ -328,7 +341,7 @@ class OwnedBroker:
     def _settle(self, outcomes: Sequence[tuple[MessageBatch, KafkaException | None]]) -> None:
         for batch, error in outcomes:
             if error is None:
-                self._finish(batch, None)
+                self.producer._mark_as_delivered(self, [batch])
             elif isinstance(error, MessageSizeTooLarge) and batch.count > 1:
                 self.producer._split(batch, str(error))
             elif self._may_retry(batch, error):

@@ -40,9 +40,12 @@ class Request(Serializable):
 
         :param correlation_id: comes back with the response
         """
-        message = self.wire(self.API_VERSION)
-        pieces = schema.encode_request(message, self.API_VERSION, correlation_id, CLIENT_ID.decode())
+        version = self._own_version()
+        pieces = schema.encode_request(self.wire(version), version, correlation_id, CLIENT_ID.decode())
         return bytearray().join(pieces)
+
+    def _own_version(self) -> int:
+        return self.API_VERSION
 
     def __len__(self) -> int:
         """Return the length of the whole request (bytes)."""

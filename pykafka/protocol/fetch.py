@@ -27,18 +27,27 @@ class FetchRequest(Request):
     :param partition_requests: what to fetch
     :param timeout: how long the broker may wait for `min_bytes` (ms)
     :param min_bytes: how much is worth an answer (bytes)
+    :param api_version: what `get_bytes` writes; a `Broker` chooses by itself
     """
 
     API_KEY = 1
 
     def __init__(
-        self, partition_requests: Iterable[PartitionFetchRequest] = (), timeout: int = 1000, min_bytes: int = 1024
+        self,
+        partition_requests: Iterable[PartitionFetchRequest] = (),
+        timeout: int = 1000,
+        min_bytes: int = 1024,
+        api_version: int = 0,
     ) -> None:
+        self.api_version = api_version
         self.timeout = timeout
         self.min_bytes = min_bytes
         self._reqs: dict[str, dict[int, PartitionFetchRequest]] = {}
         for partition_request in partition_requests:
             self.add_request(partition_request)
+
+    def _own_version(self) -> int:
+        return self.api_version
 
     def add_request(self, partition_request: PartitionFetchRequest) -> None:
         """Add a partition.
@@ -66,10 +75,15 @@ class FetchResponse(Response[messages.FetchResponse]):
     """Bring messages: `.topics[name][partition id]`.
 
     :param buff: the response's body, version 0
+    :param offset: where in `buff` it begins (bytes)
+    :param broker_version: accepted for old code; messages say by themselves which format they have
     :raises InvalidMessageError: a message is corrupt
     """
 
     WIRE = messages.FetchResponse
+
+    def __init__(self, buff: bytes | bytearray | memoryview, offset: int = 0, broker_version: str = "0.9.0") -> None:
+        super().__init__(memoryview(buff)[offset:])
 
     def _take(self, message: messages.FetchResponse) -> None:
         self.topics: dict[str, dict[int, FetchPartitionResponse]] = {}
@@ -83,10 +97,11 @@ class FetchResponse(Response[messages.FetchResponse]):
                 for part in topic.partitions
             }
 
-    def _unpack_message_set(self, buff: Any, partition_id: int = -1) -> list[Message]:
+    def _unpack_message_set(self, buff: Any, partition_id: int = -1, broker_version: str = "0.9.0") -> list[Message]:
         """Return the messages of a message set or of record batches, however nested they are.
 
         :param buff: their bytes; None is none
         :param partition_id: the partition that the messages are to carry
+        :param broker_version: accepted for old code
         """
         return [] if buff is None else MessageSet.decode(buff, partition_id).messages

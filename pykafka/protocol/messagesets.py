@@ -314,9 +314,12 @@ class MessageSet:
 
     :param compression_type: the codec: 0 none, 1 gzip, 2 snappy, 3 lz4
     :param messages: what it holds; all are written in format 1 if one of them says so
+    :param broker_version: accepted for old code; messages say which format they want
     """
 
-    def __init__(self, compression_type: int = 0, messages: Iterable[Message] | None = None) -> None:
+    def __init__(
+        self, compression_type: int = 0, messages: Iterable[Message] | None = None, broker_version: str = "0.9.0"
+    ) -> None:
         self.compression_type = compression_type
         self._messages = list(messages or ())
 

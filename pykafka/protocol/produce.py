@@ -30,11 +30,18 @@ class ProduceRequest(Request):
     :param compression_type: a `pykafka.common.CompressionType`
     :param required_acks: -1 waits for all replicas in sync, 1 for the leader, 0 for nobody: there is no response then
     :param timeout: how long the broker may wait for acknowledgements (ms)
+    :param broker_version: accepted for old code; the format of the messages goes by the version that is sent
     """
 
     API_KEY = 0
 
-    def __init__(self, compression_type: int = 0, required_acks: int = 1, timeout: int = 10000) -> None:
+    def __init__(
+        self,
+        compression_type: int = 0,
+        required_acks: int = 1,
+        timeout: int = 10000,
+        broker_version: str = "0.9.0",
+    ) -> None:
         self.compression_type = compression_type
         self.required_acks = required_acks
         self.timeout = timeout

@@ -1,0 +1,188 @@
+"""Everything that the documents of PyKafka 2.0.4 to 2.8 name is there, with the parameters and defaults they give it.
+
+`tests/documented_api.json` lists it by module: classes (constructor's parameters, methods, attributes), functions,
+exceptions ([base, code]) and plain names. "being written" is held against modules that exist already; what "differs" says
+differs, and why, is left out. Parameters that ours has besides must be optional.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pykafka import exceptions
+
+DOCUMENTED: dict[str, Any] = json.loads((Path(__file__).parents[1] / "documented_api.json").read_text())
+DIFFERS: dict[str, str] = DOCUMENTED["differs"]
+
+
+def entries(section: str, kind: str) -> Iterator[tuple[str, str, Any]]:
+    for module, content in DOCUMENTED[section].items():
+        found = content.get(kind, {})
+        for name in found:
+            yield module, name, found[name] if isinstance(found, dict) else None
+
+
+def named(section: str, kind: str) -> list[Any]:
+    return [
+        pytest.param(module, name, what, id=f"{module}.{name}")
+        for module, name, what in entries(section, kind)
+        if f"{module}.{name}" not in DIFFERS
+    ]
+
+
+def is_there(module: str, name: str) -> bool:
+    """Whether what is being written has got that far."""
+    try:
+        found = importlib.util.find_spec(module)
+    except ModuleNotFoundError:
+        return False
+    return found is not None and hasattr(importlib.import_module(module), name)
+
+
+def default_of(documented: Any) -> Any:
+    if isinstance(documented, dict):
+        return documented["bytes"].encode() if "bytes" in documented else documented
+    return documented
+
+
+def same(ours: Any, documented: Any) -> bool:
+    if isinstance(documented, dict) and "named" in documented:
+        return ours is None or type(ours).__name__ == documented["named"] or hasattr(ours, "__len__") or callable(ours)
+    if isinstance(documented, dict) and "empty" in documented:
+        return len(ours) == 0
+    expected = default_of(documented)
+    return type(ours) is not bool and ours == expected if not isinstance(expected, bool) else ours is expected
+
+
+def signature_of(function: Any) -> list[inspect.Parameter]:
+    """Return the parameters, `self` left out; compiled classes do not tell theirs, but their sources do."""
+    try:
+        ours = list(inspect.signature(function).parameters.values())
+    except ValueError:
+        source = Path(importlib.import_module(function.__module__).__file__ or "")
+        tree = ast.parse(source.with_name(source.name.split(".")[0] + ".py").read_text())
+        made = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == function.__name__)
+        init = next(node for node in made.body if isinstance(node, ast.FunctionDef) and node.name == "__init__")
+        namespace: dict[str, Any] = {}
+        init.body = [ast.Pass()]
+        exec("from __future__ import annotations\n" + ast.unparse(init), namespace)
+        ours = list(inspect.signature(namespace["__init__"]).parameters.values())
+    return ours[1:] if ours and ours[0].name in {"self", "cls"} else ours
+
+
+def problems(where: str, function: Any, documented: list[list[Any]]) -> Iterator[str]:
+    """Say what is wrong with the parameters of a function."""
+    ours = signature_of(function)
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in ours)
+    by_name = {one.name: one for one in ours}
+    positional = [one.name for one in ours if one.kind in {one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD}]
+    wanted = [name for name, *_ in documented if f"{where}({name})" not in DIFFERS]
+    for name, *default in documented:
+        if f"{where}({name})" in DIFFERS:
+            continue
+        if name not in by_name:
+            if not takes_any:
+                yield f"{where} has no parameter {name}"
+        elif default and not same(by_name[name].default, default[0]):
+            yield f"{where}({name}) is {by_name[name].default!r} by default, documented {default[0]!r}"
+    known = [name for name in wanted if name in positional]
+    if positional[: len(known)] != known:
+        yield f"{where}: the order is {positional}, documented {wanted}"
+    for one in ours:
+        if (
+            one.name not in wanted
+            and one.default is one.empty
+            and one.kind not in {one.VAR_KEYWORD, one.VAR_POSITIONAL}
+        ):
+            yield f"{where} wants {one.name}, which is not documented"
+
+
+def check_class(module: str, name: str, documented: dict[str, Any]) -> None:
+    cls = getattr(importlib.import_module(module), name)
+    where = f"{module}.{name}"
+    found: list[str] = []
+    if "parameters" in documented:
+        found += problems(where, cls, documented["parameters"])
+    for method, parameters in documented.get("methods", {}).items():
+        key = f"{where}.{method}"
+        if key in DIFFERS:
+            continue
+        if not callable(getattr(cls, method, None)):
+            found.append(f"{key} is missing")
+        elif not (method.startswith("__") and method != "__call__"):
+            found += problems(key, getattr(cls, method), parameters)
+    for attribute in documented.get("attributes", ()):
+        if f"{where}.{attribute}" not in DIFFERS and not has_attribute(cls, attribute):
+            found.append(f"{where}.{attribute} is missing")
+    assert not found, "\n".join(found)
+
+
+def has_attribute(cls: type, name: str) -> bool:
+    """Whether instances have it: of the class, or set by a method."""
+    if hasattr(cls, name):
+        return True
+    return any(
+        f"self.{name} = " in inspect.getsource(base) or f"self.{name}: " in inspect.getsource(base)
+        for base in cls.__mro__
+        if base.__module__.startswith("pykafka")
+    )
+
+
+@pytest.mark.parametrize(("module", "name", "documented"), named("now", "classes"))
+def test_classes(module: str, name: str, documented: dict[str, Any]) -> None:
+    check_class(module, name, documented)
+
+
+@pytest.mark.parametrize(("module", "name", "documented"), named("being written", "classes"))
+def test_classes_that_are_being_written(module: str, name: str, documented: dict[str, Any]) -> None:
+    if not is_there(module, name):
+        return
+    cls = getattr(importlib.import_module(module), name)
+    # A class of "now" may get its methods one by one.
+    present = {key: value for key, value in documented.get("methods", {}).items() if hasattr(cls, key)}
+    is_new = name not in DOCUMENTED["now"].get(module, {}).get("classes", {})
+    check_class(module, name, documented if is_new else {**documented, "methods": present})
+
+
+@pytest.mark.parametrize(("module", "name", "documented"), named("now", "functions"))
+def test_functions(module: str, name: str, documented: list[list[Any]]) -> None:
+    function = getattr(importlib.import_module(module), name)
+    assert not list(problems(f"{module}.{name}", function, documented))
+
+
+@pytest.mark.parametrize(("module", "name", "documented"), named("being written", "functions"))
+def test_functions_that_are_being_written(module: str, name: str, documented: list[list[Any]]) -> None:
+    if is_there(module, name):
+        function = getattr(importlib.import_module(module), name)
+        assert not list(problems(f"{module}.{name}", function, documented))
+
+
+@pytest.mark.parametrize(("module", "name", "documented"), named("now", "names"))
+def test_names(module: str, name: str, documented: None) -> None:
+    assert getattr(importlib.import_module(module), name) is not None
+
+
+@pytest.mark.parametrize(("module", "name", "documented"), named("now", "exceptions"))
+def test_exceptions(module: str, name: str, documented: list[Any]) -> None:
+    base, *code = documented
+    error = getattr(exceptions, name)
+    assert issubclass(error, getattr(exceptions, base) if base != "Exception" else Exception)
+    if code:
+        assert code[0] == error.ERROR_CODE
+        assert exceptions.ERROR_CODES[code[0]] is error
+
+
+@pytest.mark.parametrize("key", list(DIFFERS))
+def test_what_differs_is_told(key: str) -> None:
+    """Whoever has to change code finds it in the document for that."""
+    text = (Path(__file__).parents[2] / "docs" / "migrating.md").read_text()
+    assert key.removeprefix("pykafka.") in text, f"docs/migrating.md says nothing of {key}: {DIFFERS[key]}"
