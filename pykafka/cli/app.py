@@ -1,0 +1,88 @@
+"""The program: options that all commands share, and how every error becomes a sentence and an exit status."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import click
+
+import pykafka
+from pykafka.cli import INTERRUPTED, cmd_consume, cmd_lag, cmd_read
+from pykafka.cli.options import HostsType, Session
+from pykafka.cli.statuses import explain, status_of
+from pykafka.exceptions import KafkaException, NoBrokersAvailableError
+from pykafka.security import SslConfig
+
+
+class Tools(click.Group):
+    """The group of all commands: what goes wrong in one ends as a sentence and a status."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+        except KafkaException as error:
+            click.echo(f"kafka-tools: {explain(error)}", err=True)
+            if isinstance(error, NoBrokersAvailableError) and ctx.invoked_subcommand != "doctor":
+                click.echo(f"`kafka-tools doctor {ctx.params['host']}` looks closer", err=True)
+            ctx.exit(status_of(error))
+
+
+@click.group(cls=Tools, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "-b",
+    "--broker",
+    "host",
+    type=HostsType(),
+    default="localhost:9092",
+    show_default=True,
+    help="Any brokers of the cluster, separated by commas.",
+)
+@click.option("-o", "--broker_version", default=None, help="Accepted for old scripts; brokers are asked.")
+@click.option("--zookeeper", default=None, metavar="HOST:PORT", help="Find the brokers through ZooKeeper instead.")
+@click.option(
+    "--socket_timeout_ms",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="How long a connect or an answer may take (ms).",
+)
+@click.option("--tls", is_flag=True, help="Speak TLS; the three options below imply it.")
+@click.option("--cafile", type=click.Path(), help="Authorities to trust (PEM); by default the system's.")
+@click.option("--certfile", type=click.Path(), help="Certificate to show (PEM).")
+@click.option("--keyfile", type=click.Path(), help="Its private key (PEM).")
+@click.option("-v", "--verbose", is_flag=True, help="Log what the client does to the standard error stream.")
+@click.version_option(pykafka.__version__, prog_name="kafka-tools")
+@click.pass_context
+def tools(
+    ctx: click.Context,
+    host: str,
+    broker_version: str | None,
+    zookeeper: str | None,
+    socket_timeout_ms: int,
+    tls: bool,
+    cafile: str | None,
+    certfile: str | None,
+    keyfile: str | None,
+    verbose: bool,
+) -> None:
+    """Look at a Kafka cluster, and change what needs changing; for every broker from 0.8.2 to 4.x.
+
+    Exit statuses: 0 success, 1 failure, 2 wrong usage, 3 no broker can be reached, 4 no such topic or group, 5 the
+    broker lacks what it takes, 6 lag above the limit given, 130 after Ctrl-C, 143 after SIGTERM.
+    """
+    if verbose:
+        logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    wants_tls = tls or cafile or certfile or keyfile
+    if keyfile and not certfile:
+        raise click.UsageError("--keyfile needs --certfile: the certificate that the key belongs to")
+    config = SslConfig(cafile, certfile, keyfile) if wants_tls else None
+    ctx.obj = Session(host, zookeeper, socket_timeout_ms, config)
+
+
+for _module in (cmd_consume, cmd_lag, cmd_read):
+    for _command in _module.COMMANDS:
+        tools.add_command(_command)

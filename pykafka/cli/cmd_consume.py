@@ -1,0 +1,182 @@
+"""consume_topic: messages to a file or to the standard output."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from pykafka.cli import show
+from pykafka.cli.listing import partition_ids, time_text
+from pykafka.cli.moments import Moment, limits, resolve
+from pykafka.cli.options import MomentType, Session
+from pykafka.exceptions import UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafka.client import KafkaClient
+    from pykafka.protocol.message import Message
+    from pykafka.simpleconsumer import SimpleConsumer
+
+#: How much of a partition is fetched at a time (bytes), when only some messages are wanted: the default of consumers
+#: would fetch a thousand times what is shown.
+_FETCH_FOR_FEW = 64 * 1024
+_FEW = 1000
+
+
+@click.command("consume_topic")
+@click.argument("topic")
+@click.option("-l", "--limit", type=click.IntRange(min=0), default=10, show_default=True, help="How many; 0 for all.")
+@click.option("-o", "--outfile", type=click.File("wb"), default="-", help="Where to write; by default standard output.")
+@click.option(
+    "-t",
+    "--timeout",
+    type=click.IntRange(min=1),
+    default=5000,
+    show_default=True,
+    help="Stop when no message has come for so long (ms).",
+)
+@click.option(
+    "--from",
+    "start",
+    type=MomentType(numbers=True),
+    default="EARLIEST",
+    show_default=True,
+    metavar="WHERE",
+    help="EARLIEST, LATEST, a time (YYYY-MM-DDTHH:MM:SS, UTC), an offset, or -N for the last N of each partition.",
+)
+@click.option("-p", "--partition", "partitions", type=int, multiple=True, help="Only this one; may be repeated.")
+@click.option("-f", "--follow", is_flag=True, help="Wait for more, until Ctrl-C.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with key, offset, time and headers.")
+@click.pass_obj
+def consume_topic(
+    session: Session,
+    topic: str,
+    limit: int,
+    outfile: BinaryIO,
+    timeout: int,
+    start: Moment,
+    partitions: tuple[int, ...],
+    follow: bool,
+    as_json: bool,
+) -> None:
+    """Write the messages of a topic to a file or the standard output, each value with a newline behind it.
+
+    Ends after --limit messages, at what was the end when it began, or when none comes for --timeout. Commits nothing.
+    """
+    with session.client() as client:
+        ids = _chosen(client, topic, partitions)
+        positions = resolve(client, topic, start, ids, clip=True)
+        ends = {id_: last for id_, (_, last) in limits(client, topic, ids).items()}
+        waiting = sum(max(ends[id_] - positions[id_], 0) for id_ in ids)
+        with (
+            _consumer(client, topic, positions, timeout, few=0 < limit <= _FEW) as consumer,
+            _progress(outfile, None if follow else min(limit or waiting, waiting)) as advance,
+        ):
+            # Begun at the end, as with LATEST: what is to come is wanted.
+            until = ends if waiting and not follow else None
+            for message in _messages(consumer, limit, positions, until, follow):
+                outfile.write(_line(message) if as_json else (message.value or b"") + b"\n")
+                if follow or outfile.isatty():
+                    outfile.flush()
+                advance()
+
+
+def _chosen(client: KafkaClient, topic: str, partitions: tuple[int, ...]) -> list[int]:
+    there = partition_ids(client, topic)
+    for id_ in partitions:
+        if id_ not in there:
+            raise UnknownTopicOrPartition(f"the topic has the partitions 0 to {there[-1]}", topic=topic, partition=id_)
+    return sorted(set(partitions)) or there
+
+
+@contextmanager
+def _consumer(
+    client: KafkaClient, topic: str, positions: dict[int, int], timeout_ms: int, few: bool
+) -> Iterator[SimpleConsumer]:
+    """Give a consumer that begins at these positions."""
+    found = client.topics[topic]
+    options: dict[str, Any] = {"fetch_message_max_bytes": _FETCH_FOR_FEW} if few else {}
+    consumer = found.get_simple_consumer(
+        partitions=[found.partitions[id_] for id_ in positions],
+        consumer_timeout_ms=timeout_ms,
+        auto_start=False,
+        **options,
+    )
+    for id_, offset in positions.items():
+        consumer.seek(found.partitions[id_], offset)
+    with consumer:
+        yield consumer
+
+
+def _messages(
+    consumer: SimpleConsumer, limit: int, positions: dict[int, int], ends: dict[int, int] | None, follow: bool
+) -> Iterator[Message]:
+    """Yield messages until there are enough, or no more.
+
+    :param limit: how many; 0 for all
+    :param positions: where each partition stands; kept up to date
+    :param ends: stop when all have come this far; None: only when nothing comes any more
+    :param follow: not even then
+    """
+    count = 0
+    ahead = set() if ends is None else {id_ for id_, end in ends.items() if positions[id_] < end}
+    while True:
+        message = consumer.consume()
+        if message is None:
+            if follow:
+                continue
+            return
+        id_ = message.partition_id
+        positions[id_] = message.offset + 1
+        if ends is not None and positions[id_] >= ends[id_]:
+            ahead.discard(id_)
+        if ends is None or message.offset < ends[id_]:  # else it was written after this began
+            yield message
+            count += 1
+        if (limit and count == limit) or (ends is not None and not ahead):
+            return
+
+
+def _line(message: Message) -> bytes:
+    data: dict[str, Any] = {
+        "partition": message.partition_id,
+        "offset": message.offset,
+        "timestamp": time_text(None if message.timestamp is None else int(message.timestamp)),
+        **_content("key", message.partition_key),
+        **_content("value", message.value),
+        "headers": [{"name": name, **_content("value", value)} for name, value in message.headers or ()],
+    }
+    return json.dumps(data, ensure_ascii=False).encode() + b"\n"
+
+
+def _content(name: str, content: bytes | None) -> dict[str, str | None]:
+    """Return bytes as text, or under another name in base64 where they are none."""
+    if content is None:
+        return {name: None}
+    try:
+        return {name: content.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(content).decode()}
+
+
+@contextmanager
+def _progress(outfile: BinaryIO, total: int | None) -> Iterator[Callable[[], None]]:
+    """Give what to call after each message: it moves a bar, where somebody looks and the messages go elsewhere."""
+    out = show.error_console()
+    if not out.is_terminal or outfile.isatty():
+        yield lambda: None
+        return
+    columns = (TextColumn("messages"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=out, transient=True) as progress:
+        task = progress.add_task("messages", total=total)
+        yield lambda: progress.advance(task)
+
+
+COMMANDS = (consume_topic,)

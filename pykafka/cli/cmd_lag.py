@@ -1,0 +1,119 @@
+"""print_consumer_lag: how far a group is behind, once or again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from pykafka.cli import show
+from pykafka.cli.listing import Lag, consumer_lag, time_text
+from pykafka.cli.options import Session, json_option
+from pykafka.cli.statuses import Status, explain
+from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pykafka.client import KafkaClient
+
+
+@click.command("print_consumer_lag")
+@click.argument("topic")
+@click.argument("consumer_group")
+@click.option(
+    "-w",
+    "--watch",
+    type=click.FloatRange(min=0, min_open=True),
+    is_flag=False,
+    flag_value=2.0,
+    default=None,
+    metavar="[SECONDS]",
+    help="Show it again every so often (s), until Ctrl-C.  [without a number: 2]",
+)
+@click.option("-n", "--times", type=click.IntRange(min=1), help="With --watch: stop after so many times.")
+@click.option(
+    "--fail-above",
+    type=click.IntRange(min=0),
+    metavar="LAG",
+    help=f"Exit with status {int(Status.LAGGING)} when the total lag (seen last) is above this.",
+)
+@json_option
+@click.pass_context
+def print_consumer_lag(
+    ctx: click.Context,
+    topic: str,
+    consumer_group: str,
+    watch: float | None,
+    times: int | None,
+    fail_above: int | None,
+    as_json: bool,
+) -> None:
+    """Print how far a consumer group is behind in a topic, by what it has committed.
+
+    Reads only: nothing is committed, reset or joined. A partition for which the group has committed nothing counts with
+    all messages that it has.
+    """
+    session: Session = ctx.obj
+    if times is not None and watch is None:
+        raise click.UsageError("--times goes with --watch")
+    with session.client() as client:
+        if watch is None:
+            lag = consumer_lag(client, topic, consumer_group)
+            _print(lag, as_json)
+        else:
+            lag = _watch(client, topic, consumer_group, watch, times, as_json)
+    if fail_above is not None and lag.total > fail_above:
+        ctx.exit(Status.LAGGING)
+
+
+def _print(lag: Lag, as_json: bool, one_line: bool = False) -> None:
+    if as_json:
+        show.print_json(lag, one_line)
+    else:
+        show.console().print(_picture(lag))
+
+
+def _picture(lag: Lag) -> RenderableType:
+    columns = ("Partition#", "Earliest#", "Latest#", "Committed#", "Lag#")
+    rows = [(one.partition, one.earliest, one.latest, one.committed, one.lag) for one in lag.partitions]
+    return Group(show.table(columns, rows), Text(f"Total lag: {lag.total:,} messages."))
+
+
+def _watch(client: KafkaClient, topic: str, group: str, every_s: float, times: int | None, as_json: bool) -> Lag:
+    """Show the lag again and again, in place on a terminal, and return the last one."""
+    out = show.console()
+    if as_json or not out.is_terminal:
+        for lag in _again_and_again(client, topic, group, every_s, times):
+            _print(lag, as_json, one_line=True)
+        return lag
+    with Live(console=out, auto_refresh=False) as live:
+        for lag in _again_and_again(client, topic, group, every_s, times):
+            now = client.cluster.handler.time_ms()
+            live.update(Group(Text(f"{topic}, {group}: {time_text(now)}"), _picture(lag)), refresh=True)
+    return lag
+
+
+def _again_and_again(client: KafkaClient, topic: str, group: str, every_s: float, times: int | None) -> Iterator[Lag]:
+    """Yield the lag every so often; what may pass, as a broker that restarts, is told and waited for."""
+    cluster = client.cluster
+    count = 0
+    while True:
+        try:
+            cluster.refresh_if_old()
+            yield consumer_lag(client, topic, group)
+            count += 1
+        except KafkaException as error:
+            if not count or not error.retriable or isinstance(error, UnknownTopicOrPartition):
+                raise
+            click.echo(f"kafka-tools: {explain(error)}", err=True)
+        if count == times:
+            return
+        cluster.handler.sleep(every_s)
+
+
+COMMANDS = (print_consumer_lag,)

@@ -1,0 +1,72 @@
+"""Commands that only read: topics, offsets."""
+
+from __future__ import annotations
+
+import click
+
+from pykafka.cli import listing, show
+from pykafka.cli.moments import Moment
+from pykafka.cli.options import MomentType, Session, json_option
+
+
+@click.command("print_topics")
+@click.option("--internal", is_flag=True, help="Also those whose names begin with '__'.")
+@json_option
+@click.pass_obj
+def print_topics(session: Session, internal: bool, as_json: bool) -> None:
+    """Print all topics of the cluster."""
+    with session.client() as client:
+        topics = listing.list_topics(client, internal)
+    if as_json:
+        show.print_json(topics)
+        return
+    columns = ("Topic", "Partitions#", "Replicas#", "Without leader#", "Under-replicated#")
+    rows = [(one.topic, one.partitions, one.replicas, one.without_leader, one.under_replicated) for one in topics]
+    show.console().print(show.table(columns, rows))
+
+
+@click.command("desc_topic")
+@click.argument("topic")
+@json_option
+@click.pass_obj
+def desc_topic(session: Session, topic: str, as_json: bool) -> None:
+    """Print partitions, replicas, offsets and settings of a topic."""
+    with session.client() as client:
+        found = listing.describe_topic(client, topic)
+    if as_json:
+        show.print_json(found)
+        return
+    out = show.console()
+    out.print(f"Topic: {found.topic}", markup=False)
+    out.print(f"Partitions: {len(found.partitions)}")
+    out.print(f"Replicas: {max((len(part.replicas) for part in found.partitions), default=0)}")
+    columns = ("Partition#", "Leader", "Address", "Replicas", "ISR", "Earliest#", "Latest#")
+    rows = [
+        (one.partition, show.cell(one.leader), one.leader_address, one.replicas, one.isr, one.earliest, one.latest)
+        for one in found.partitions
+    ]
+    out.print(show.table(columns, rows))
+    if found.settings:
+        out.print(show.table(("Setting", "Value"), sorted(found.settings.items())))
+
+
+@click.command("print_offsets")
+@click.argument("topic")
+@click.argument("offset", type=MomentType(numbers=False))
+@json_option
+@click.pass_obj
+def print_offsets(session: Session, topic: str, offset: Moment, as_json: bool) -> None:
+    """Print the offset of each partition at OFFSET: EARLIEST, LATEST, or a time as YYYY-MM-DDTHH:MM:SS (UTC).
+
+    A time gives the first message that is not older, or none. Brokers before 0.10.1 know no times of messages, and
+    answer the begin of a log segment.
+    """
+    with session.client() as client:
+        found = listing.list_offsets(client, topic, offset)
+    if as_json:
+        show.print_json(found)
+        return
+    show.console().print(show.table(("Partition#", "Offset#", "Time"), found))
+
+
+COMMANDS = (print_topics, desc_topic, print_offsets)

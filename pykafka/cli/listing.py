@@ -1,0 +1,226 @@
+"""What the cluster has, as data: topics, partitions, offsets and lag. Tables and JSON are both made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka.cli.moments import Moment, limits
+from pykafka.consumer.offsets import GroupOffsets
+from pykafka.exceptions import UnknownTopicOrPartition, UnsupportedVersion, error_for
+from pykafka.protocol.messages import DescribeConfigsRequest
+
+if TYPE_CHECKING:
+    from pykafka.client import KafkaClient
+    from pykafka.protocol import TopicMetadata
+
+#: How a group's coordinator is asked: pause (ms) and attempts beyond the first.
+BACKOFF_MS = 200
+MAX_RETRIES = 10
+_INTERNAL = "__"
+_TOPIC_RESOURCE = 2
+#: Where a setting comes from: DYNAMIC_TOPIC_CONFIG, set for this topic.
+_OF_TOPIC = 1
+
+
+class TopicSummary(NamedTuple):
+    """Tell of a topic in one line."""
+
+    topic: str
+    partitions: int
+    replicas: int
+    internal: bool
+    without_leader: int
+    under_replicated: int
+
+
+class PartitionInfo(NamedTuple):
+    """Tell of a partition; brokers by id."""
+
+    partition: int
+    leader: int | None
+    leader_address: str | None
+    replicas: list[int]
+    isr: list[int]
+    earliest: int | None
+    latest: int | None
+
+
+class TopicDescription(NamedTuple):
+    """Tell all of a topic; `settings` are those that differ from the brokers', None where those cannot say."""
+
+    topic: str
+    internal: bool
+    partitions: list[PartitionInfo]
+    settings: dict[str, str | None] | None
+
+
+class PartitionOffset(NamedTuple):
+    """Tell what was found at a moment; offset None where all messages are older."""
+
+    partition: int
+    offset: int | None
+    timestamp: str | None
+
+
+class PartitionLag(NamedTuple):
+    """Tell how far a group is; `committed` is the offset that it reads next, None where it has committed nothing."""
+
+    partition: int
+    earliest: int
+    latest: int
+    committed: int | None
+    lag: int
+
+
+class Lag(NamedTuple):
+    """Tell how far a group is behind in a topic."""
+
+    topic: str
+    group: str
+    total: int
+    partitions: list[PartitionLag]
+
+
+def known_topic(client: KafkaClient, topic: str) -> TopicMetadata:
+    """Return what the cluster says of a topic; never creates one.
+
+    :raises UnknownTopicOrPartition: there is none
+    """
+    found = client.cluster.topic_metadata(topic)
+    if found is None:
+        raise UnknownTopicOrPartition("the cluster has no such topic; print_topics lists those it has", topic=topic)
+    return found
+
+
+def partition_ids(client: KafkaClient, topic: str) -> list[int]:
+    """Return the partitions of a topic in order.
+
+    :raises UnknownTopicOrPartition: there is no such topic
+    """
+    return sorted(known_topic(client, topic).partitions)
+
+
+def list_topics(client: KafkaClient, internal: bool = False) -> list[TopicSummary]:
+    """Return all topics by name.
+
+    :param internal: also those whose names begin with "__"
+    """
+    names = sorted(str(name) for name in client.topics)
+    return [_summary(client, name) for name in names if internal or not name.startswith(_INTERNAL)]
+
+
+def _summary(client: KafkaClient, name: str) -> TopicSummary:
+    parts = list(known_topic(client, name).partitions.values())
+    return TopicSummary(
+        name,
+        len(parts),
+        max((len(part.replicas) for part in parts), default=0),
+        name.startswith(_INTERNAL),
+        sum(part.leader < 0 for part in parts),
+        sum(len(part.isr) < len(part.replicas) for part in parts),
+    )
+
+
+def describe_topic(client: KafkaClient, topic: str) -> TopicDescription:
+    """Return partitions, replicas, offsets and settings of a topic.
+
+    :raises UnknownTopicOrPartition: there is no such topic
+    """
+    parts = known_topic(client, topic).partitions
+    bounds = limits(client, topic, [id_ for id_, part in parts.items() if part.leader >= 0])
+    found = []
+    for id_, part in sorted(parts.items()):
+        leader = client.brokers.get(part.leader)
+        first, last = bounds.get(id_, (None, None))
+        found.append(
+            PartitionInfo(
+                id_,
+                part.leader if part.leader >= 0 else None,
+                leader.address if leader is not None else None,
+                list(part.replicas),
+                list(part.isr),
+                first,
+                last,
+            )
+        )
+    return TopicDescription(topic, topic.startswith(_INTERNAL), found, _settings(client, topic))
+
+
+def _settings(client: KafkaClient, topic: str) -> dict[str, str | None] | None:
+    resource = DescribeConfigsRequest.Resource(resource_type=_TOPIC_RESOURCE, resource_name=topic)
+    resource.configuration_keys = None
+    try:
+        response = client.cluster.call(DescribeConfigsRequest(resources=[resource]))
+    except UnsupportedVersion:
+        return None
+    found: dict[str, str | None] = {}
+    for result in response.results:
+        if result.error_code:
+            raise error_for(result.error_code, result.error_message, topic=topic, api="DescribeConfigs")
+        for config in result.configs:
+            # Version 0 only tells what is no default, without saying of whom.
+            if config.config_source == _OF_TOPIC or (config.config_source < 0 and not config.is_default):
+                found[config.name] = None if config.is_sensitive else config.value
+    return found
+
+
+def list_offsets(client: KafkaClient, topic: str, moment: Moment) -> list[PartitionOffset]:
+    """Return the offset of each partition at a moment.
+
+    :raises UnknownTopicOrPartition: there is no such topic
+    """
+    ids = partition_ids(client, topic)
+    found = client.cluster.list_offsets({(topic, id_): moment.timestamp for id_ in ids})
+    answers = [(id_, found[topic, id_]) for id_ in ids]
+    return [
+        PartitionOffset(id_, answer.offset if answer.offset >= 0 else None, time_text(answer.timestamp))
+        for id_, answer in answers
+    ]
+
+
+def group_offsets(client: KafkaClient, topic: str, group: str) -> GroupOffsets:
+    """Return the way to what a group has committed for a topic; it joins nothing."""
+    return GroupOffsets(client.cluster, group, topic, BACKOFF_MS, MAX_RETRIES)
+
+
+def committed_offsets(client: KafkaClient, topic: str, group: str, ids: Iterable[int]) -> dict[int, int | None]:
+    """Return what a group has committed: {partition: offset to read next, or None}."""
+    found = group_offsets(client, topic, group).fetch(list(ids))
+    return {id_: one.offset if one.offset >= 0 else None for id_, one in found.items()}
+
+
+def consumer_lag(client: KafkaClient, topic: str, group: str) -> Lag:
+    """Return how far a group is behind, from what it has committed; 0 when it has read all.
+
+    Where it has committed nothing, or what is no longer kept, all messages there are count. Commits nothing, joins nothing.
+
+    :raises UnknownTopicOrPartition: there is no such topic
+    """
+    ids = partition_ids(client, topic)
+    # Before the ends are asked for: in the other order, a group that reads meanwhile would be ahead of them.
+    committed = committed_offsets(client, topic, group, ids)
+    parts = []
+    for id_, (first, last) in limits(client, topic, ids).items():
+        reached = committed[id_]
+        parts.append(PartitionLag(id_, first, last, reached, max(last - max(reached or 0, first), 0)))
+    return Lag(topic, group, sum(part.lag for part in parts), parts)
+
+
+def time_text(timestamp: int | None) -> str | None:
+    """Return a time (ms since 1970) as people write it, in UTC; None for none."""
+    if timestamp is None or timestamp < 0:
+        return None
+    return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def as_data(value: Any) -> Any:
+    """Return what JSON can express: named tuples become objects."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: as_data(one) for name, one in value._asdict().items()}
+    if isinstance(value, (list, tuple)):
+        return [as_data(one) for one in value]
+    if isinstance(value, dict):
+        return {str(name): as_data(one) for name, one in value.items()}
+    return value

@@ -1,0 +1,94 @@
+"""Places in a topic as people write them: EARLIEST, LATEST, a time, an offset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from pykafka.common import OffsetType
+from pykafka.exceptions import OffsetOutOfRangeError
+
+if TYPE_CHECKING:
+    from pykafka.client import KafkaClient
+
+_NAMES = {"EARLIEST": OffsetType.EARLIEST, "LATEST": OffsetType.LATEST}
+_NUMBER = re.compile(r"[+-]?\d+")
+
+
+class Moment(NamedTuple):
+    """Say where: by time, or by offset.
+
+    :param timestamp: ms since 1970, -1 for the end, -2 for the start; not used with an offset
+    :param offset: this very one; below zero, so many before the end
+    """
+
+    timestamp: int = OffsetType.EARLIEST
+    offset: int | None = None
+
+    @property
+    def is_end(self) -> bool:
+        """Whether it is where the next message will be written."""
+        return self.offset is None and self.timestamp == OffsetType.LATEST
+
+
+def parse_moment(text: str, numbers: bool = True) -> Moment:
+    """Return what a text means; a time without a zone is UTC.
+
+    :param numbers: whether offsets are allowed
+    :raises ValueError: it means nothing
+    """
+    name = _NAMES.get(text.upper())
+    if name is not None:
+        return Moment(int(name))
+    if numbers and _NUMBER.fullmatch(text):
+        return Moment(offset=int(text))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        also = " nor an offset" if numbers else ""
+        raise ValueError(
+            f"{text!r} is neither EARLIEST nor LATEST nor a time (YYYY-MM-DDTHH:MM:SS, in UTC where it names no zone){also}"
+        ) from None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return Moment(round(moment.timestamp() * 1000))
+
+
+def limits(client: KafkaClient, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """Return the offsets of the first message kept and of the one to be written next: {partition: (first, next)}."""
+    ids = list(partitions)
+    first = client.cluster.list_offsets({(topic, id_): OffsetType.EARLIEST for id_ in ids})
+    last = client.cluster.list_offsets({(topic, id_): OffsetType.LATEST for id_ in ids})
+    return {id_: (first[topic, id_].offset, last[topic, id_].offset) for id_ in ids}
+
+
+def resolve(
+    client: KafkaClient, topic: str, moment: Moment, partitions: Iterable[int], clip: bool = False
+) -> dict[int, int]:
+    """Return the offset of each partition that a moment means; the end where all messages are older.
+
+    :param clip: take the nearest offset there is, where one was given that is not
+    :raises OffsetOutOfRangeError: an offset is given that a partition does not have
+    """
+    ids = list(partitions)
+    if moment.offset is None and moment.timestamp < 0:
+        found = client.cluster.list_offsets({(topic, id_): moment.timestamp for id_ in ids})
+        return {id_: found[topic, id_].offset for id_ in ids}
+    bounds = limits(client, topic, ids)
+    if moment.offset is None:
+        found = client.cluster.list_offsets({(topic, id_): moment.timestamp for id_ in ids})
+        offsets = {id_: found[topic, id_].offset for id_ in ids}
+        return {id_: offset if offset >= 0 else bounds[id_][1] for id_, offset in offsets.items()}
+    return {id_: _within(topic, id_, moment.offset, bounds[id_], clip) for id_ in ids}
+
+
+def _within(topic: str, partition: int, offset: int, bounds: tuple[int, int], clip: bool) -> int:
+    first, last = bounds
+    if offset < 0:
+        return max(first, last + offset)
+    if not clip and not first <= offset <= last:
+        raise OffsetOutOfRangeError(
+            f"there is no offset {offset}: choose one from {first} to {last}", topic=topic, partition=partition
+        )
+    return min(max(offset, first), last)

@@ -1,0 +1,91 @@
+"""What commands are given: the session that the common options describe, and options that several commands have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pykafka.addresses import parse_hosts
+from pykafka.cli.moments import Moment, parse_moment
+from pykafka.client import KafkaClient
+
+if TYPE_CHECKING:
+    from pykafka.security import SslConfig
+
+
+class Session:
+    """What the common options say: how to reach the cluster.
+
+    :param hosts: "host:port,host:port"
+    :param zookeeper: "host:port/chroot" to find brokers through instead; None for none
+    :param socket_timeout_ms: for connects and answers
+    :param ssl_config: None for plaintext
+    """
+
+    def __init__(self, hosts: str, zookeeper: str | None, socket_timeout_ms: int, ssl_config: SslConfig | None) -> None:
+        self.hosts = hosts
+        self.zookeeper = zookeeper
+        self.socket_timeout_ms = socket_timeout_ms
+        self.ssl_config = ssl_config
+
+    def client(self, hosts: str | None = None) -> KafkaClient:
+        """Return a new client, to be closed by `with`; it sees internal topics too.
+
+        :param hosts: instead of those of the options
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        return KafkaClient(
+            hosts=hosts or self.hosts,
+            zookeeper_hosts=None if hosts else self.zookeeper,
+            socket_timeout_ms=self.socket_timeout_ms,
+            offsets_channel_socket_timeout_ms=self.socket_timeout_ms,
+            exclude_internal_topics=False,
+            ssl_config=self.ssl_config,
+        )
+
+
+class HostsType(click.ParamType[str]):
+    """Addresses of brokers."""
+
+    name = "host:port"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text, if it can be read."""
+        try:
+            parse_hosts(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+
+class MomentType(click.ParamType[Moment]):
+    """A place in a topic.
+
+    :param numbers: whether offsets are allowed
+    """
+
+    name = "offset"
+
+    def __init__(self, numbers: bool) -> None:
+        self._numbers = numbers
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Moment:
+        """Return what the text means."""
+        if isinstance(value, Moment):
+            return value
+        try:
+            return parse_moment(value, self._numbers)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+timeout_option = click.option(
+    "-t",
+    "--timeout",
+    type=click.IntRange(min=1),
+    default=5000,
+    show_default=True,
+    help="How long to wait for the operation to complete (ms).",
+)

@@ -1,0 +1,80 @@
+"""Exit statuses that scripts can use, and what is said with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any
+
+from pykafka.exceptions import (
+    GroupIdNotFound,
+    KafkaException,
+    NoBrokersAvailableError,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+
+
+class Status(IntEnum):
+    """Name the exit statuses. 2 is click's for a wrong command line; 130 and 143 follow Ctrl-C and SIGTERM."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    NOT_FOUND = 4
+    UNSUPPORTED = 5
+    LAGGING = 6
+
+
+#: The release of Kafka that brought an API.
+SINCE = {
+    "ListGroups": "0.9",
+    "DescribeGroups": "0.9",
+    "CreateTopics": "0.10.1",
+    "DeleteTopics": "0.10.1",
+    "DescribeConfigs": "0.11",
+}
+#: What to do on brokers that lack it.
+INSTEAD = {
+    "ListGroups": "; groups of older brokers are known to ZooKeeper alone",
+    "CreateTopics": "; on an older one use its own kafka-topics.sh with --zookeeper",
+    "DeleteTopics": "; on an older one use its own kafka-topics.sh with --zookeeper",
+}
+
+_STATUSES: tuple[tuple[type[KafkaException], Status], ...] = (
+    (UnknownTopicOrPartition, Status.NOT_FOUND),
+    (GroupIdNotFound, Status.NOT_FOUND),
+    (UnsupportedVersion, Status.UNSUPPORTED),
+    (NoBrokersAvailableError, Status.UNREACHABLE),
+    (SocketDisconnectedError, Status.UNREACHABLE),
+    (ResponseTimeoutError, Status.UNREACHABLE),
+)
+
+
+def status_of(error: KafkaException) -> Status:
+    """Return the exit status for an error."""
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), Status.FAILED)
+
+
+def explain(error: KafkaException) -> str:
+    """Return what to tell about an error: a sentence, and a line for each step of connecting that failed."""
+    if isinstance(error, UnsupportedVersion) and error.api in SINCE:
+        where = f"the broker {error.broker}" if error.broker else "the broker"
+        return (
+            f"{where} does not have {error.api}, which takes Kafka {SINCE[error.api]} or later"
+            f"{INSTEAD.get(error.api, '')}"
+        )
+    return "\n".join([str(error), *(f"  {line}" for line in _steps(error))])
+
+
+def _steps(error: KafkaException) -> Iterator[Any]:
+    """Yield what was tried, of this error and of those of single brokers that it gathers."""
+    for step in error.ledger:
+        inner = step[1] if isinstance(step, tuple) and len(step) == 2 else None
+        if isinstance(inner, KafkaException):
+            yield from _steps(inner)
+        elif not isinstance(inner, Exception):
+            yield step
