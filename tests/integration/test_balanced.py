@@ -1,0 +1,418 @@
+"""Groups balanced through ZooKeeper: on brokers that have one of their own, and beside brokers that have none."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from kazoo.client import KazooClient
+
+from pykafka import BalancedConsumer, KafkaClient
+from pykafka import balancedconsumer as module
+from pykafka.common import OffsetType
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, PartitionOwnedError, ZooKeeperError
+from pykafka.protocol.messages import CreatePartitionsRequest
+from pykafka.topic import Topic
+from tests.brokers import KafkaCluster
+from tests.topics import create_topic
+from tests.zookeeper import ZooKeeper
+
+pytestmark = pytest.mark.kafka
+
+
+class Place(NamedTuple):
+    hosts: str
+    zookeeper: str
+
+
+@pytest.fixture(scope="module", params=["2.8.2", "4.3.1"])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """Give brokers and a ZooKeeper: theirs, or one that they know nothing of."""
+    if request.param == "2.8.2":
+        with KafkaCluster("2.8.2") as cluster:
+            yield Place(cluster.hosts, cluster.zookeeper_hosts)
+    else:
+        kafka: KafkaCluster = request.getfixturevalue("kafka")
+        with ZooKeeper() as zookeeper:
+            yield Place(kafka.hosts, zookeeper.hosts)
+
+
+@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
+def client(request: pytest.FixtureRequest, place: Place) -> Iterator[KafkaClient]:
+    with KafkaClient(hosts=place.hosts, use_greenlets=request.param) as client:
+        yield client
+
+
+@pytest.fixture
+def zookeeper(place: Place) -> Iterator[Any]:
+    """Give an eye on ZooKeeper, and a hand in it."""
+    kazoo = KazooClient(place.zookeeper)
+    kazoo.start()
+    yield kazoo
+    kazoo.stop()
+    kazoo.close()
+
+
+class Group:
+    """Members of one group, made as the test calls for them."""
+
+    def __init__(self, client: KafkaClient, place: Place, partitions: int = 3) -> None:
+        self.client, self.place = client, place
+        self.name = f"g-{uuid.uuid4().hex[:8]}"
+        self.topic: Topic = create_topic(client, partitions)
+        self.members: list[BalancedConsumer] = []
+
+    def join(self, **kwargs: Any) -> BalancedConsumer:
+        settings = {"consumer_timeout_ms": 10_000, "auto_commit_enable": True, "rebalance_backoff_ms": 300, **kwargs}
+        if "zookeeper" not in settings:
+            settings.setdefault("zookeeper_hosts", self.place.zookeeper)
+        member = self.topic.get_balanced_consumer(self.name, **settings)
+        self.members.append(member)
+        return member
+
+    def produce(self, count: int, start: int = 0) -> set[bytes | None]:
+        values: set[bytes | None] = {b"%d" % number for number in range(start, start + count)}
+        with self.topic.get_producer(linger_ms=1) as producer:
+            for value in sorted(values, key=str):
+                assert value is not None
+                producer.produce(value)
+        return values
+
+    def until(self, happened: Callable[[], object], seconds: float = 20) -> None:
+        deadline = time.monotonic() + seconds
+        while not happened():
+            assert time.monotonic() < deadline, f"shares: {self.shares()}"
+            self.client.cluster.handler.sleep(0.02)
+
+    def shares(self) -> list[list[int]]:
+        return [sorted(member.partitions) for member in self.members]
+
+    def sizes(self, *sizes: int) -> None:
+        """Wait until the members' shares are this large, and divide the topic."""
+
+        def divided() -> bool:
+            found = [id_ for share in self.shares() for id_ in share]
+            whole = sorted(found) == sorted(self.topic.partitions)
+            return whole and sorted(map(len, self.shares())) == sorted(sizes)
+
+        self.until(divided)
+
+    def drain(self, count: int) -> Counter[bytes | None]:
+        """Consume so many messages with all members in turn."""
+        found: Counter[bytes | None] = Counter()
+
+        def done() -> bool:
+            for member in self.members:
+                while found.total() < count and (message := member.consume(block=False)) is not None:
+                    found[message.value] += 1
+            return found.total() >= count
+
+        self.until(done)
+        return found
+
+
+@pytest.fixture
+def group(client: KafkaClient, place: Place) -> Group:
+    return Group(client, place)
+
+
+def test_members_share_and_hand_over_where_they_were(group: Group) -> None:
+    first = group.produce(300)
+    one = group.join()
+    group.sizes(3)
+    found = group.drain(100)
+    two = group.join()
+    group.sizes(1, 2)
+    assert set(one.partitions).isdisjoint(two.partitions)
+    found += group.drain(200)
+    assert found == Counter(first)
+    two.stop()
+    assert two.partitions == {}
+    group.members.remove(two)
+    group.sizes(3)
+    second = group.produce(90, start=1000)
+    assert group.drain(90) == Counter(second)
+    assert sum(one.held_offsets.values()) == 390 - 3
+    one.stop()
+    # what was committed is the group's, also for those who come later
+    third = group.produce(30, start=2000)
+    group.members = []
+    group.join()
+    assert group.drain(30) == Counter(third)
+
+
+def test_members_without_a_partition_idle(client: KafkaClient, place: Place) -> None:
+    group = Group(client, place, partitions=2)
+    busy = [group.join(), group.join()]
+    group.sizes(1, 1)
+    kept = [member._consumer for member in busy]
+    idle = group.join(consumer_timeout_ms=1000)
+    group.sizes(0, 1, 1)
+    extra = next(member for member in group.members if not member.partitions)
+    started, used = time.monotonic(), time.process_time()
+    if extra is idle:
+        assert idle.consume() is None
+        assert 0.9 < time.monotonic() - started < 5
+        assert time.process_time() - used < 0.5
+        assert idle.held_offsets == {}
+        idle.commit_offsets()
+    leaver = next(member for member in group.members if member.partitions)
+    leaver.stop()
+    group.members.remove(leaver)
+    group.sizes(1, 1)
+    # whoever kept its share kept its internal consumer
+    assert any(member._consumer in kept for member in busy if member is not leaver) or extra is not idle
+
+
+def test_an_unchanged_share_keeps_the_internal_consumer(group: Group) -> None:
+    one = group.join()
+    group.sizes(3)
+    kept = one._consumer
+    one._rebalance()
+    one._rebalance()
+    assert one._consumer is kept
+
+
+def test_a_member_that_dies_is_replaced(group: Group) -> None:
+    values = group.produce(60)
+    one, two = group.join(), group.join()
+    group.sizes(1, 2)
+    assert group.drain(60) == Counter(values)
+    two.commit_offsets()
+    two._zookeeper.stop()  # as when its process ends: the session goes, and its nodes with it
+    group.until(lambda: len(one.partitions) == 3)
+    group.until(lambda: not two.partitions)
+    two.stop()
+    group.members.remove(two)
+    more = group.produce(30, start=100)
+    assert group.drain(30) == Counter(more)
+
+
+def test_a_member_whose_session_ends_says_so_and_joins_anew(
+    group: Group, place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, two = group.join(), group.join()
+    group.sizes(1, 2)
+    before = two._consumer
+    other = KazooClient(place.zookeeper, client_id=two._zookeeper.client_id)
+    other.start()
+    other.stop()  # which ends the session for both
+    other.close()
+    group.until(lambda: two._consumer is not before)
+    group.sizes(1, 2)
+    assert "the ZooKeeper session ended" in caplog.text
+    values = group.produce(30)
+    assert group.drain(30) == Counter(values)
+    assert one._worker_exceptions == two._worker_exceptions == type(one._worker_exceptions)()
+
+
+def test_nodes_are_where_old_consumers_look(group: Group, zookeeper: Any) -> None:
+    one = group.join()
+    ids = f"/consumers/{group.name}/ids"
+    assert zookeeper.get_children(ids) == [one._consumer_id]
+    assert one._path_self == f"{ids}/{one._consumer_id}"
+    assert "b'" not in one._consumer_id
+    data, stat = zookeeper.get(one._path_self)
+    assert (data, bool(stat.ephemeralOwner)) == (group.topic.name.encode(), True)
+    owners = f"/consumers/{group.name}/owners/{group.topic.name}"
+    assert sorted(zookeeper.get_children(owners)) == ["1-0", "1-1", "1-2"]
+    assert one._path_from_partition(group.topic.partitions[2]) == f"{owners}/1-2"
+    assert zookeeper.get(f"{owners}/1-2")[0] == one._consumer_id.encode()
+    assert one._get_held_partitions() == one._partitions == set(group.topic.partitions.values())
+    assert one._get_participants() == [one._consumer_id]
+    one.stop()
+    assert zookeeper.get_children(ids) == zookeeper.get_children(owners) == []
+
+
+def test_a_partition_that_another_keeps_is_told_after_all_retries(group: Group, zookeeper: Any) -> None:
+    path = f"/consumers/{group.name}/owners/{group.topic.name}/7-1"  # of another leader: the partition counts
+    zookeeper.create(path, b"somebody", ephemeral=True, makepath=True)
+    with pytest.raises(PartitionOwnedError, match="somebody") as caught:
+        group.join(rebalance_max_retries=2, rebalance_backoff_ms=100)
+    assert caught.value.partition == group.topic.partitions[1]
+    assert zookeeper.get_children(f"/consumers/{group.name}/ids") == []
+    one = group.join(auto_start=False, rebalance_max_retries=50)
+    zookeeper.delete(path)
+    one.start()
+    group.sizes(3)
+
+
+def test_what_keeps_a_member_from_its_share_is_raised_once_and_tried_again(group: Group, zookeeper: Any) -> None:
+    one = group.join(rebalance_max_retries=1, rebalance_backoff_ms=100)
+    group.sizes(3)
+    path = one._path_from_partition(group.topic.partitions[1])
+    zookeeper.delete(path)
+    zookeeper.create(path, b"somebody", ephemeral=True)
+    one._wanted.set()
+    with pytest.raises(PartitionOwnedError):
+        group.until(lambda: one.consume(block=False) and False)
+    assert sorted(one.partitions) == [0, 2]
+    zookeeper.delete(path)
+    group.sizes(3)
+    # told once more at most: it was tried again before the partition was free
+    one._worker_exceptions.clear()
+    assert one._consumer is not None
+    one._consumer._worker_exceptions.clear()
+    values = group.produce(30)
+    assert group.drain(30) == Counter(values)
+
+
+def test_a_consume_that_waits_holds_no_rebalance_up(group: Group) -> None:
+    one = group.join(consumer_timeout_ms=-1)
+    handler = group.client.cluster.handler
+    ended: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            one.consume()
+        except ConsumerStoppedException as error:
+            ended.append(error)
+
+    worker = handler.spawn(wait)
+    handler.sleep(0.2)
+    started = time.monotonic()
+    group.join()
+    group.sizes(1, 2)
+    assert time.monotonic() - started < 8
+    one.stop()
+    assert worker.join(5)
+    assert len(ended) == 1
+
+
+def test_the_callback_is_told_of_shares_and_says_where_to_go(group: Group) -> None:
+    group.produce(300)
+    group.join().commit_offsets()
+    group.members.pop().stop()
+    told: list[tuple[Any, dict[int, int], dict[int, int]]] = []
+
+    def callback(consumer: Any, old: dict[int, int], new: dict[int, int]) -> dict[int, int] | None:
+        told.append((consumer, old, new))
+        return {0: 9} if not old else None
+
+    one = group.join(post_rebalance_callback=callback)
+    group.sizes(3)
+    assert told == [(one, {}, {0: -2, 1: -2, 2: -2})]
+    assert one.held_offsets[0] == 9
+    held = one.held_offsets
+    group.join()
+    group.sizes(1, 2)
+    consumer, old, new = told[1]
+    assert (consumer, old) == (one, held)
+    assert new == {id_: held[id_] for id_ in one.partitions}
+
+
+@pytest.mark.parametrize("error", [AttributeError("no such thing"), KafkaException("no")])
+def test_what_the_callback_raises_is_raised_by_consume(group: Group, error: Exception) -> None:
+    values = group.produce(30)
+
+    def callback(*_: Any) -> None:
+        raise error
+
+    one = group.join(post_rebalance_callback=callback)
+    with pytest.raises(type(error), match=str(error)):
+        one.consume()
+    assert group.drain(30) == Counter(values)
+
+
+def test_positions_stay_the_applications_without_auto_commit(group: Group) -> None:
+    group.produce(30)
+    one = group.join(auto_commit_enable=False)
+    group.sizes(3)
+    group.drain(30)
+    held = one.held_offsets
+    two = group.join(auto_commit_enable=False)
+    group.sizes(1, 2)
+    assert one.held_offsets == {id_: held[id_] for id_ in one.partitions}
+    # nobody said that those were done with: they come again
+    again = sum(held[id_] + 1 for id_ in two.partitions)
+    assert group.drain(again).total() == again
+    one.commit_offsets([(partition, held[id_]) for id_, partition in one.partitions.items()])
+    with pytest.raises(KafkaException, match="does not read that partition"):
+        one.commit_offsets([(partition, 0) for partition in two.partitions.values()])
+
+
+def test_a_connection_that_was_given_stays_open_and_an_own_one_does_not(group: Group, place: Place) -> None:
+    given = KazooClient(place.zookeeper, handler=group.client.cluster.handler.kazoo())
+    with pytest.raises(ZooKeeperError, match=r"start\(\)"):
+        group.join(zookeeper=given)
+    given.start()
+    try:
+        one = group.join(zookeeper=given)
+        assert one._zookeeper is given
+        one.stop()
+        assert given.connected
+        assert given.get_children(f"/consumers/{group.name}/ids") == []
+        assert not given.state_listeners
+    finally:
+        given.stop()
+        given.close()
+    two = group.join()
+    own = two._zookeeper
+    assert own.connected
+    halted: list[bool] = []
+    own.add_listener(lambda state: halted.append(two._consumer is None))
+    two.stop()
+    assert not own.connected
+    assert halted == [True]
+
+
+def test_partitions_that_are_added_are_shared(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "METADATA_CHECK_S", 0.3)
+    group.join()
+    group.join()
+    group.sizes(1, 2)
+    wanted = CreatePartitionsRequest.Topic(name=group.topic.name, count=6, assignments=None)
+    broker = group.client.cluster.controller_broker
+    assert broker is not None
+    (answer,) = broker.call(CreatePartitionsRequest(topics=[wanted], timeout_ms=10_000)).results
+    assert not answer.error_code, answer
+    group.until(lambda: len(group.topic.partitions) == 6)
+    group.sizes(3, 3)
+
+
+def test_reset_offset_on_start_is_for_the_first_share_alone(group: Group) -> None:
+    values = group.produce(30)
+    group.join()
+    group.drain(30)
+    group.members.pop().stop()
+    one = group.join(reset_offset_on_start=True)
+    assert group.drain(30) == Counter(values)
+    group.join()
+    group.sizes(1, 2)
+    assert one.consume(block=False) is None
+    group.client.cluster.handler.sleep(0.3)
+    assert one.consume(block=False) is None
+
+
+def test_a_stopped_member_says_so_and_can_be_started_again(group: Group) -> None:
+    values = group.produce(30)
+    one = group.join(auto_start=False)
+    with pytest.raises(ConsumerStoppedException):
+        one.consume()
+    with pytest.raises(KafkaException, match="no partitions at present"):
+        one.commit_offsets()
+    with one:
+        assert group.drain(30) == Counter(values)
+    with pytest.raises(ConsumerStoppedException):
+        one.consume(block=False)
+    one.stop()
+    more = group.produce(3, start=100)
+    one.start()
+    assert {next(iter(one)).value for _ in more} == more
+    one.reset_offsets([(partition, OffsetType.EARLIEST) for partition in one.partitions.values()])
+    assert group.drain(33) == Counter(values | more)
+
+
+def test_what_a_deserializer_raises_comes_through(group: Group) -> None:
+    group.produce(1)
+
+    def broken(value: Any, key: Any) -> Any:
+        raise AttributeError("of the deserializer")
+
+    one = group.join(deserializer=broken)
+    with pytest.raises(AttributeError, match="of the deserializer"):
+        one.consume()
