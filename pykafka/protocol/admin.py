@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+from pykafka.exceptions import CorruptResponseError
 from pykafka.protocol import messages
 from pykafka.protocol.base import Request, Response
+from pykafka.protocol.groups import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.utils import get_string
 
 # From this version on, topics to delete are named one by one, since they may also be given by id.
 _DELETE_ONE_BY_ONE = 6
+#: The protocol type of groups that consumers make.
+_CONSUMERS = "consumer"
 
 
 class ListGroupsRequest(Request):
@@ -60,13 +65,16 @@ class DescribeGroupsRequest(Request):
 
 
 class GroupMember(NamedTuple):
-    """Tell of a member of a group: what it said when it joined, and what it was assigned."""
+    """Tell of a member of a group: what it said when it joined, and what it was assigned.
+
+    Both are as they came where the group is none of consumers, or is just being balanced.
+    """
 
     member_id: str
     client_id: str
     client_host: str
-    member_metadata: bytes
-    member_assignment: bytes
+    member_metadata: ConsumerGroupProtocolMetadata | bytes
+    member_assignment: MemberAssignment | bytes
 
 
 class DescribeGroupResponse(NamedTuple):
@@ -91,19 +99,22 @@ class DescribeGroupsResponse(Response[messages.DescribeGroupsResponse]):
     def _take(self, message: messages.DescribeGroupsResponse) -> None:
         self.groups = {}
         for group in message.groups:
-            members = {
-                member.member_id: GroupMember(
-                    member.member_id,
-                    member.client_id,
-                    member.client_host,
-                    member.member_metadata,
-                    member.member_assignment,
-                )
-                for member in group.members
-            }
+            members = {member.member_id: _member(group.protocol_type, member) for member in group.members}
             self.groups[group.group_id] = DescribeGroupResponse(
                 group.error_code, group.group_id, group.group_state, group.protocol_type, group.protocol_data, members
             )
+
+
+def _member(protocol_type: str, member: messages.DescribeGroupsResponse.Group.Member) -> GroupMember:
+    metadata: Any = member.member_metadata
+    assignment: Any = member.member_assignment
+    if protocol_type == _CONSUMERS:
+        # Anybody may call a group one of consumers, and say in it what they like.
+        with suppress(CorruptResponseError):
+            metadata = ConsumerGroupProtocolMetadata.from_bytestring(metadata) if metadata else metadata
+        with suppress(CorruptResponseError):
+            assignment = MemberAssignment.from_bytestring(assignment) if assignment else assignment
+    return GroupMember(member.member_id, member.client_id, member.client_host, metadata, assignment)
 
 
 class ApiVersionsRequest(Request):

@@ -17,7 +17,9 @@ from pykafka.exceptions import (
     UnsupportedVersion,
 )
 from pykafka.protocol import (
+    ConsumerGroupProtocolMetadata,
     CreateTopicRequest,
+    MemberAssignment,
     Message,
     PartitionFetchRequest,
     PartitionOffsetCommitRequest,
@@ -205,6 +207,10 @@ def test_groups_are_described(client: KafkaClient, cluster: KafkaCluster, broker
         )
         [(id_, one)] = found.members.items()
         assert (one.member_id, one.client_id) == (id_, "other")
+        assert isinstance(one.member_metadata, ConsumerGroupProtocolMetadata)
+        assert one.member_metadata.topic_names == [topic]
+        assert isinstance(one.member_assignment, MemberAssignment)
+        assert one.member_assignment.partition_assignment == [(topic, [0])]
     finally:
         member.close()
 
