@@ -1,0 +1,130 @@
+"""Commands that change the cluster: reset_offsets, create_topic, delete_topic."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from pykafka.cli import changes, show
+from pykafka.cli.moments import Moment
+from pykafka.cli.options import MomentType, Session, json_option, timeout_option
+
+
+class JsonObjectType(click.ParamType[dict[str, Any]]):
+    """A JSON object."""
+
+    name = "json"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        """Return what the text says."""
+        if isinstance(value, dict):
+            return value
+        try:
+            found = json.loads(value)
+        except ValueError as error:
+            self.fail(f"{value!r} is no JSON: {error}", param, ctx)
+        if not isinstance(found, dict):
+            self.fail(f"{value!r} is no JSON object: write it in braces", param, ctx)
+        return found
+
+
+@click.command("reset_offsets")
+@click.argument("topic")
+@click.argument("consumer_group")
+@click.argument("offset", type=MomentType(numbers=True))
+@click.option("--dry-run", is_flag=True, help="Only print what would be committed.")
+@json_option
+@click.pass_obj
+def reset_offsets(
+    session: Session, topic: str, consumer_group: str, offset: Moment, dry_run: bool, as_json: bool
+) -> None:
+    """Let a consumer group go on elsewhere in a topic: at OFFSET.
+
+    OFFSET is EARLIEST, LATEST, a time (YYYY-MM-DDTHH:MM:SS, UTC), or the offset to read next in each partition. The
+    group must have no members meanwhile: they would go on where they are.
+    """
+    with session.client() as client:
+        found = changes.reset_offsets(client, topic, consumer_group, offset, dry_run)
+    if as_json:
+        show.print_json(found)
+        return
+    out = show.console()
+    out.print(show.table(("Partition#", "Before#", "After#"), found))
+    if dry_run:
+        out.print("Nothing was committed.")
+
+
+@click.command("create_topic")
+@click.argument("topic")
+@timeout_option
+@click.option("-p", "--num_partitions", type=click.IntRange(min=-1), default=1, show_default=True, help="-1: unset.")
+@click.option(
+    "-r", "--replication_factor", type=click.IntRange(min=-1), default=1, show_default=True, help="-1: unset."
+)
+@click.option(
+    "-a",
+    "--replica_assignment",
+    type=JsonObjectType(),
+    help='In the place of both: {"partition id": [broker ids], ...}.',
+)
+@click.option("-c", "--config_entries", type=JsonObjectType(), help='Settings of the topic: {"name": "value", ...}.')
+@json_option
+@click.pass_context
+def create_topic(
+    ctx: click.Context,
+    topic: str,
+    timeout: int,
+    num_partitions: int,
+    replication_factor: int,
+    replica_assignment: dict[str, Any] | None,
+    config_entries: dict[str, Any] | None,
+    as_json: bool,
+) -> None:
+    """Create a topic (Kafka 0.10.1 and later)."""
+    session: Session = ctx.obj
+    assignment = {} if replica_assignment is None else _assignment(replica_assignment)
+    if replica_assignment is not None:
+        for name, value in (("num_partitions", num_partitions), ("replication_factor", replication_factor)):
+            if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT and value != -1:
+                raise click.UsageError(f"--replica_assignment says it all: leave --{name} out")
+        num_partitions = replication_factor = -1
+    settings = {name: _setting(value) for name, value in (config_entries or {}).items()}
+    with session.client() as client:
+        made = changes.create_topic(client, topic, num_partitions, replication_factor, assignment, settings, timeout)
+    if as_json:
+        show.print_json(made)
+    else:
+        click.echo(f"Created topic {made.topic} with {made.partitions} partitions, {made.replicas} replicas each.")
+
+
+def _assignment(given: dict[str, Any]) -> dict[int, list[int]]:
+    for id_, brokers in given.items():
+        right = isinstance(brokers, list) and brokers and all(type(one) is int for one in brokers)
+        if not id_.isdigit() or not right:
+            raise click.BadParameter(
+                f'{json.dumps({id_: brokers})} does not give a partition its brokers: write {{"0": [1, 2]}}',
+                param_hint="--replica_assignment",
+            )
+    return {int(id_): brokers for id_, brokers in given.items()}
+
+
+def _setting(value: Any) -> str:
+    """Return a setting as brokers want it: text, with true and false as in JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@click.command("delete_topic")
+@click.argument("topic")
+@timeout_option
+@click.pass_obj
+def delete_topic(session: Session, topic: str, timeout: int) -> None:
+    """Delete a topic and all its messages (Kafka 0.10.1 and later)."""
+    with session.client() as client:
+        changes.delete_topic(client, topic, timeout)
+    click.echo(f"Deleted topic {topic}.")
+
+
+COMMANDS = (reset_offsets, create_topic, delete_topic)

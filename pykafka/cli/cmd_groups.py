@@ -1,0 +1,56 @@
+"""print_managed_consumer_groups: who reads a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+from rich.progress import track
+
+from pykafka.cli import show
+from pykafka.cli.groups import GroupDescription, describe_groups, list_groups
+from pykafka.cli.listing import known_topic
+from pykafka.cli.options import Session, json_option
+
+
+@click.command("print_managed_consumer_groups")
+@click.argument("topic")
+@json_option
+@click.pass_obj
+def print_managed_consumer_groups(session: Session, topic: str, as_json: bool) -> None:
+    """Print the consumer groups of a topic that brokers manage, and their members (Kafka 0.9 and later).
+
+    A group is shown when a member subscribes to the topic, or when it has committed offsets for it.
+    """
+    with session.client() as client:
+        known_topic(client, topic)
+        groups = list_groups(client)
+        err = show.error_console()
+        # Two requests each: where there are thousands of groups it takes a while.
+        described = track(
+            describe_groups(client, topic, groups),
+            description="groups",
+            total=len(groups),
+            console=err,
+            transient=True,
+            disable=not err.is_terminal,
+        )
+        found = [group for group in described if group is not None]
+    if as_json:
+        show.print_json(found)
+        return
+    out = show.console()
+    out.print(f"Topic: {topic}", markup=False)
+    columns = ("Group", "State", "Assignor", "Coordinator", "Committed#", "Member", "Client", "Host", "Partitions")
+    out.print(show.table(columns, [row for group in found for row in _rows(group)]))
+
+
+def _rows(group: GroupDescription) -> Iterator[tuple[object, ...]]:
+    of_group = (group.group, group.state, group.assignor or None, str(group.coordinator), group.committed)
+    if not group.members:
+        yield (*of_group, None, None, None, None)
+    for member in group.members:
+        yield (*of_group, member.member, member.client, member.host, member.partitions)
+
+
+COMMANDS = (print_managed_consumer_groups,)

@@ -1,0 +1,165 @@
+"""The consumer groups that brokers manage, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from pykafka.cli.listing import partition_ids
+from pykafka.consumer.offsets import CHANNEL, FETCH_CEILING
+from pykafka.exceptions import GroupIdNotFound, ProtocolClientError, error_for
+from pykafka.protocol.groups import ConsumerGroupProtocolMetadata, MemberAssignment
+from pykafka.protocol.messages import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    OffsetFetchRequest,
+)
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.client import KafkaClient
+
+#: What consumers call their kind of group; a group with offsets alone has none.
+_CONSUMERS = ("consumer", "")
+#: A broker that has just become coordinator reads its groups first: pause between attempts (s), and how many.
+_PAUSE_S = 0.2
+_ATTEMPTS = 25
+
+_Described = DescribeGroupsResponse.Group
+
+
+class GroupMember(NamedTuple):
+    """Tell of a member; `partitions` are those of the topic that was asked about."""
+
+    member: str
+    client: str
+    host: str
+    partitions: list[int]
+
+
+class GroupDescription(NamedTuple):
+    """Tell of a group; `committed` counts the partitions of the topic that it has committed offsets for."""
+
+    group: str
+    state: str
+    type: str
+    assignor: str
+    coordinator: int
+    committed: int
+    members: list[GroupMember]
+
+
+class ListedGroup(NamedTuple):
+    """Name a group, and the broker that coordinates it."""
+
+    coordinator: Broker
+    group: str
+    state: str
+    type: str
+
+
+def list_groups(client: KafkaClient) -> list[ListedGroup]:
+    """Return all groups of consumers in the cluster by name; each broker is asked for its own.
+
+    :raises UnsupportedVersion: the brokers manage no groups
+    """
+    found = [group for broker in client.brokers.values() for group in _listed(client, broker)]
+    return sorted(found, key=lambda group: group.group)
+
+
+def _listed(client: KafkaClient, broker: Broker) -> Iterator[ListedGroup]:
+    for group in _ask_for_groups(client, broker).groups:
+        if group.protocol_type in _CONSUMERS:
+            yield ListedGroup(broker, group.group_id, group.group_state, group.group_type or "classic")
+
+
+def _ask_for_groups(client: KafkaClient, broker: Broker) -> ListGroupsResponse:
+    for attempt in range(1, _ATTEMPTS + 1):
+        response = broker.call(ListGroupsRequest())
+        if not response.error_code:
+            return response
+        error = error_for(response.error_code, broker=broker.address, api="ListGroups")
+        if not error.retriable or attempt == _ATTEMPTS:
+            raise error
+        client.cluster.handler.sleep(_PAUSE_S)
+    raise AssertionError("unreachable")
+
+
+def describe_groups(
+    client: KafkaClient, topic: str, groups: Sequence[ListedGroup]
+) -> Iterator[GroupDescription | None]:
+    """Yield for each group what there is to say, or None where it has nothing to do with the topic.
+
+    It has when a member subscribes to the topic, or offsets for it are committed.
+
+    :raises UnknownTopicOrPartition: there is no such topic
+    """
+    ids = partition_ids(client, topic)
+    for group in groups:
+        described = _describe(group)
+        members = [_member(topic, one) for one in described.members] if described is not None else []
+        committed = _count_committed(group, topic, ids)
+        if not any(members) and not committed:
+            yield None
+            continue
+        yield GroupDescription(
+            group.group,
+            described.group_state if described is not None else group.state,
+            group.type,
+            described.protocol_data if described is not None else "",
+            group.coordinator.id,
+            committed,
+            [one for one in members if one is not None],
+        )
+
+
+def _describe(group: ListedGroup) -> _Described | None:
+    """Ask for one group; None where the broker does not describe groups of its type in this way (KIP-848)."""
+    response = group.coordinator.call(DescribeGroupsRequest(groups=[group.group]))
+    for found in response.groups:
+        if found.error_code == GroupIdNotFound.ERROR_CODE:
+            return None
+        if found.error_code:
+            raise _error(found.error_code, group, "DescribeGroups", found.error_message)
+        return found
+    return None
+
+
+def _member(topic: str, member: _Described.Member) -> GroupMember | None:
+    """Return what there is to say of a member, or None where it has nothing to do with the topic."""
+    wanted: list[str | bytes] = []
+    if member.member_metadata:
+        wanted = ConsumerGroupProtocolMetadata.from_bytestring(member.member_metadata).topic_names
+    assigned = MemberAssignment.from_bytestring(member.member_assignment).partition_assignment
+    mine = sorted(id_ for name, ids in assigned if name == topic for id_ in ids)
+    if topic not in wanted and not mine:
+        return None
+    return GroupMember(member.member_id, member.client_id, member.client_host.removeprefix("/"), mine)
+
+
+def _count_committed(group: ListedGroup, topic: str, ids: list[int]) -> int:
+    broker = group.coordinator
+    version = max(broker.api_version(OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
+    request = OffsetFetchRequest(
+        group_id=group.group, topics=[OffsetFetchRequest.Topic(name=topic, partition_indexes=ids)]
+    )
+    response = broker.call(request, CHANNEL, version=version)
+    if response.error_code:
+        raise _error(response.error_code, group, "OffsetFetch")
+    return sum(part.committed_offset >= 0 for found in response.topics for part in found.partitions)
+
+
+def _error(code: int, group: ListedGroup, api: str, text: str | None = None) -> ProtocolClientError:
+    error = error_for(code, broker=group.coordinator.address, api=api)
+    return error_for(code, f"group {group.group}: {text or error.description}", broker=error.broker, api=api)
+
+
+def active_members(client: KafkaClient, group: str) -> int | None:
+    """Return how many members a group has now; None where brokers do not say."""
+    coordinator = client.cluster.get_group_coordinator(group)
+    if DescribeGroupsRequest.api_key not in coordinator.api_ranges():
+        return None
+    described = _describe(ListedGroup(coordinator, group, "", ""))
+    return len(described.members) if described is not None else 0
