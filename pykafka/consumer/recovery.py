@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 class Recovery:
     """Looks after the partitions of one consumer that cannot be fetched.
 
-    State: `_failed` and `_worker` change under `_lock`.
+    State: `_failed` and `_worker` change under `_lock`; `_told` belongs to the worker.
 
     :param consumer: held weakly, so that a forgotten consumer can go
     """
@@ -41,6 +41,8 @@ class Recovery:
         self._lock = self._handler.Lock()
         self._failed: deque[tuple[OwnedPartition, KafkaException]] = deque()
         self._worker: Any = None
+        # What was told last: an error of the broker comes once for each of its partitions, and is to be raised once.
+        self._told: weakref.ref[KafkaException] | None = None
 
     def failed(self, owned: OwnedPartition, error: KafkaException) -> None:
         """Take a partition into care; returns at once."""
@@ -125,7 +127,9 @@ class Recovery:
         passing = error.transient and not isinstance(error, InvalidMessageError)
         if lasting or not passing:
             owned.trouble_since = now
-            consumer._worker_failed(error)
+            if self._told is None or self._told() is not error:
+                self._told = weakref.ref(error)
+                consumer._worker_failed(error)
         else:
             log.info("partition %d: %s; trying again", owned.partition_id, error)
 
