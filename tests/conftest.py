@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +19,11 @@ from tests.leftovers import Belongings, left_since
 # How long an example takes says more about the machine's load than about the code; pytest-timeout watches the whole.
 settings.register_profile("pykafka", deadline=None, print_blob=True)
 settings.load_profile("pykafka")
+
+# A shell starts what runs in its background with SIGINT ignored, and every child would inherit that: the tests that
+# interrupt a program want it as a terminal gives it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HANDLERS = {"threads": ThreadingHandler, "gevent": GEventHandler}
 
