@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pykafka.client import KafkaClient
     from pykafka.cluster import Cluster
     from pykafka.connection import SslConfig
+    from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
     from pykafka.partition import Partition
     from pykafka.producer import Producer
     from pykafka.protocol import Message
@@ -30,6 +31,7 @@ __all__ = [
     "Broker",
     "Cluster",
     "KafkaClient",
+    "ManagedBalancedConsumer",
     "Message",
     "Partition",
     "Producer",
@@ -46,6 +48,7 @@ _HOMES = {
     "Broker": "pykafka.broker",
     "Cluster": "pykafka.cluster",
     "KafkaClient": "pykafka.client",
+    "ManagedBalancedConsumer": "pykafka.managedbalancedconsumer",
     "Message": "pykafka.protocol",
     "Partition": "pykafka.partition",
     "Producer": "pykafka.producer",

@@ -229,11 +229,18 @@ class Broker(DocumentedGroupRequests):
         return self._offsets_channel_socket_timeout_ms if name == "offsets" else self._socket_timeout_ms
 
     def _new_connection(self) -> BrokerConnection:
+        return self.new_connection(self._handler)
+
+    def new_connection(self, handler: Handler) -> BrokerConnection:
+        """Return a connection of the caller's own, not yet connected.
+
+        :param handler: supplies its sockets; heartbeats have that of native threads
+        """
         host, port = self._source
         return BrokerConnection(
             self._host,
             self._port,
-            self._handler,
+            handler,
             buffer_size=self._buffer_size,
             source_host=host,
             source_port=port,

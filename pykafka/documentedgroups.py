@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.documented import DocumentedRequests
 from pykafka.protocol import (
@@ -20,7 +20,10 @@ from pykafka.protocol import (
 )
 
 if TYPE_CHECKING:
+    from pykafka.protocol import schema
     from pykafka.protocol.groups import MembershipProtocol
+
+R = TypeVar("R")
 
 #: What a coordinator answers to a new member from version 4 on: here is your id, join again with it (KIP-394).
 MEMBER_ID_REQUIRED = 79
@@ -44,11 +47,19 @@ class DocumentedGroupRequests(DocumentedRequests):
         version = self.api_version(messages.JoinGroupRequest)
         patience = request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms
         timeout_ms = self._socket_timeout_ms + patience
-        response = self.call(request, channel, timeout_ms=timeout_ms, version=version)
+        response = self.ask_once(request, channel, timeout_ms, version)
         if response.error_code == MEMBER_ID_REQUIRED:
             request.member_id = response.member_id
-            response = self.call(request, channel, timeout_ms=timeout_ms, version=version)
+            response = self.ask_once(request, channel, timeout_ms, version)
         return response
+
+    def ask_once(self, request: schema.Request[R], channel: str, timeout_ms: int, version: int) -> R:
+        """Send a wire message and return the answer; unlike `call`, never over a second connection.
+
+        A member that stops ends the connection on which it waits for the others: that must not make it join again.
+        """
+        answer: R = self.send(request, channel, timeout_ms=timeout_ms, version=version).get(timeout_ms / 1000)
+        return answer
 
     def join_group(
         self,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.balancedconsumer import BalancedConsumer
 from pykafka.cluster import Cluster, register_topic_factory
 from pykafka.common import OffsetType
+from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
 from pykafka.partition import Partition
 from pykafka.producer import Producer
 from pykafka.protocol import OffsetPartitionResponse
@@ -117,14 +118,20 @@ class Topic:
         """
         return SimpleConsumer(self, self._cluster, consumer_group=consumer_group, **kwargs)
 
-    def get_balanced_consumer(self, consumer_group: str | bytes, **kwargs: Any) -> BalancedConsumer:
-        """Return a consumer that shares this topic with the others of its group, through ZooKeeper.
+    def get_balanced_consumer(
+        self, consumer_group: str | bytes, managed: bool = False, **kwargs: Any
+    ) -> BalancedConsumer:
+        """Return a consumer that shares this topic with the others of its group.
 
         :param consumer_group: whose members share the topic
-        :param kwargs: as the constructor of `BalancedConsumer` has them; ZooKeeper is by default the one that the client
-            was made with
+        :param managed: whether the brokers (0.9 and later) keep the group, or ZooKeeper does
+        :param kwargs: as the constructor of `ManagedBalancedConsumer` or `BalancedConsumer` has them; ZooKeeper is by
+            default the one that the client was made with
         :raises ZooKeeperError: no ZooKeeper could be reached
+        :raises UnsupportedVersion: the brokers are too old to keep groups
         """
+        if managed:
+            return ManagedBalancedConsumer(self, self._cluster, consumer_group, **kwargs)
         hosts = self._cluster._zookeeper_hosts
         if hosts is not None and "zookeeper_connect" not in kwargs:
             kwargs.setdefault("zookeeper_hosts", hosts)

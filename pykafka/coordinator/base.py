@@ -1,0 +1,469 @@
+"""`BaseCoordinator`: a member of a group that the brokers keep, whatever the group is for."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
+from pykafka.coordinator.metrics import GroupCoordinatorMetrics, Metrics
+from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED, Event, Membership, State
+from pykafka.documentedgroups import group_channel
+from pykafka.exceptions import (
+    ClientClosedError,
+    ConsumerStoppedException,
+    KafkaException,
+    ProtocolClientError,
+    ResponseTimeoutError,
+    UnsupportedVersion,
+    error_for,
+)
+from pykafka.protocol.messages import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.cluster import Cluster
+
+log = logging.getLogger(__name__)
+
+__all__ = ["BaseCoordinator", "GroupCoordinatorMetrics", "HeartbeatTask"]
+
+#: How long leaving may take (ms): whoever leaves is in a hurry, and the session times out by itself.
+LEAVE_TIMEOUT_MS = 5000
+
+
+class BaseCoordinator(ABC):
+    """Be one member of a group, by dealing with the broker that coordinates it.
+
+    A member registers with what it has to say (`group_protocols`); one of them is made leader and shares out
+    (`_perform_assignment`); each is told its share (`_on_join_complete`). Heartbeats go out from a native thread from
+    then on. When the others are to find shares anew, `need_rejoin` says so, and `ensure_active_group` joins again.
+
+    State: one worker at a time joins, syncs and closes; any may ask `need_rejoin`.
+
+    :param client: a KafkaClient, or a Cluster
+    :param metrics: where measurements go; None for nowhere
+    :param configs: as `DEFAULT_CONFIG` has them; others are left alone
+    :raises ValueError: the heartbeat interval is not shorter than the session timeout
+    """
+
+    DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
+        "group_id": "kafka-python-default-group",
+        "group_instance_id": None,
+        "session_timeout_ms": 30000,
+        "heartbeat_interval_ms": 3000,
+        "max_poll_interval_ms": 300000,
+        "retry_backoff_ms": 100,
+        "api_version": (0, 9),
+        "metric_group_prefix": "",
+    }
+
+    def __init__(self, client: Any, metrics: Metrics | None = None, **configs: Any) -> None:
+        self.config = {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()}
+        self._cluster: Cluster = getattr(client, "cluster", client)
+        self._handler = self._cluster.handler
+        self.group_id: str = self.config["group_id"]
+        self.membership = Membership()
+        self.coordinator: Broker | None = None
+        self.activity = Activity()
+        #: Set when there may be news; see `sender.shares_events`.
+        self.changed = self._handler.Event()
+        self.heartbeat = Heartbeat(clock=self._handler.native.now, **self.config)
+        self.sender = HeartbeatSender(
+            self._handler, self.heartbeat, self.activity, self.config["max_poll_interval_ms"], self.changed.set
+        )
+        self.heartbeat_task = HeartbeatTask(self)
+        self._metrics = GroupCoordinatorMetrics(self.heartbeat, metrics, self.config["metric_group_prefix"])
+        #: Members of one process cannot share a connection: a join may wait for long.
+        self.connection_id = uuid.UUID(int=self._handler.random.getrandbits(128), version=4)
+        self._closing = False
+        self._handler.at_fork(self._after_fork)
+
+    def _after_fork(self) -> None:
+        # The member is the parent's; this process has to become one of its own.
+        self.membership.apply(Event.LEFT)
+
+    # -- what a kind of group defines --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def protocol_type(self) -> str:
+        """Return the kind of the group's members, such as "consumer"."""
+
+    @abstractmethod
+    def group_protocols(self) -> Sequence[tuple[str, Any]]:
+        """Return (name, metadata) of each way to share out that this member knows, the best first.
+
+        Metadata is bytes, or has `encode()`. The coordinator takes one that all members know.
+        """
+
+    def _on_join_prepare(self, generation: int, member_id: str) -> None:  # noqa: B027 - most kinds need not prepare
+        """Be told that the present share, if there is one, is about to be void: the time to commit."""
+
+    @abstractmethod
+    def _perform_assignment(
+        self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
+    ) -> Mapping[str, Any]:
+        """Share out, as the leader: return what each member gets, as bytes or with `encode()`.
+
+        :param leader_id: this member
+        :param protocol: name of the one that was taken
+        :param members: (member id, metadata) pairs
+        """
+
+    @abstractmethod
+    def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
+        """Be told this member's share, as the leader's `_perform_assignment` made it."""
+
+    # -- the coordinator -----------------------------------------------------------------------------------------------
+
+    def coordinator_unknown(self) -> bool:
+        """Return whether the coordinator is to be looked for; one that has been found closed is forgotten."""
+        broker = self.coordinator
+        if broker is not None and self._cluster.brokers.get(broker.id) is not broker:
+            self.coordinator_dead(f"{broker.address} has left the cluster or moved")
+        return self.coordinator is None
+
+    def coordinator_dead(self, error: Any) -> None:
+        """Forget who coordinates the group.
+
+        :param error: why, for the log
+        """
+        if self.coordinator is not None:
+            log.info("group %s: coordinator %s is given up: %s", self.group_id, self.coordinator.address, error)
+            self.coordinator.drop_channel(group_channel(self.connection_id))
+            self.coordinator = None
+
+    def ensure_coordinator_known(self, timeout_ms: int | None = None) -> None:
+        """Find out who coordinates the group, where that is not known.
+
+        :param timeout_ms: how long to go on trying; by default the client's socket timeout
+        :raises KafkaException: it could not be found out
+        """
+        if not self.coordinator_unknown():
+            return
+        patience = self._cluster.socket_timeout_ms if timeout_ms is None else timeout_ms
+        deadline = self._handler.now() + patience / 1000
+        while True:
+            try:
+                self.coordinator = self._cluster.get_group_coordinator(self.group_id)
+                log.info("group %s: coordinated by %s", self.group_id, self.coordinator.address)
+                return
+            except (ClientClosedError, UnsupportedVersion):
+                raise
+            except KafkaException as error:
+                if not error.retriable or self._closing or self._handler.now() > deadline:
+                    raise
+                log.info("group %s: %s; asking again", self.group_id, error)
+            self._pause()
+
+    def _pause(self) -> None:
+        self._handler.sleep(self.config["retry_backoff_ms"] / 1000)
+
+    # -- being a member ------------------------------------------------------------------------------------------------
+
+    @property
+    def generation(self) -> int:
+        """The group's generation that this member belongs to; -1 for none."""
+        return self.membership.generation_id
+
+    @property
+    def member_id(self) -> str:
+        """The id that the coordinator has given this member; empty for none."""
+        return self.membership.member_id
+
+    def need_rejoin(self) -> bool:
+        """Return whether there is a share to be had that this member has not."""
+        self._take_news()
+        return self.membership.state is not State.STABLE
+
+    def request_rejoin(self) -> None:
+        """Have the shares found anew at the next occasion: what there is to share has changed."""
+        if self.membership.state is State.STABLE:
+            self.membership.apply(Event.REBALANCE)
+
+    def ensure_active_group(self, timeout_ms: int | None = None) -> None:
+        """Join, and join again, until this member has its share.
+
+        :param timeout_ms: after which to give up; None tries for as long as it takes
+        :raises ProtocolClientError: the coordinator refuses for good
+        :raises ResponseTimeoutError: not in time
+        """
+        self.activity.count += 1
+        deadline = None if timeout_ms is None else self._handler.now() + timeout_ms / 1000
+        prepared = False
+        while self.need_rejoin():
+            if not prepared:
+                self._on_join_prepare(self.generation, self.member_id)
+                prepared = True
+            self.ensure_coordinator_known(timeout_ms)
+            try:
+                self.join_and_sync()
+            except KafkaException as error:
+                if not self.may_try_again(error):
+                    raise
+                log.info("group %s: %s; joining again", self.group_id, error)
+                if deadline is not None and self._handler.now() > deadline:
+                    raise ResponseTimeoutError(
+                        f"group {self.group_id}: not a member within {timeout_ms} ms ({error})"
+                    ) from error
+                self._pause()
+
+    def join_and_sync(self) -> None:
+        """Join once, and be told the share; `_on_join_complete` has it.
+
+        :raises KafkaException: it did not come to that; `may_try_again` knows about it
+        """
+        joined = self.join()
+        shares: Mapping[str, Any] = {}
+        if joined.leader == joined.member_id:
+            members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
+            shares = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
+        share = self.sync({member: _encoded(assignment) for member, assignment in shares.items()})
+        self._on_join_complete(self.generation, self.member_id, self.membership.protocol, share)
+
+    def join(self) -> JoinGroupResponse:
+        """Join once, and return the answer, in which the leader finds all members; `sync` is to follow.
+
+        :raises KafkaException: it failed; `may_try_again` knows about it
+        """
+        self._take_news()
+        self.ensure_coordinator_known()
+        coordinator = self.coordinator
+        if self._closing or coordinator is None:
+            raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
+        self.request_rejoin()
+        self.membership.apply(Event.JOIN)
+        started = self._handler.now()
+        request = self._join_request(coordinator)
+        log.info("group %s: joining as %s", self.group_id, self.member_id or "a new member")
+        try:
+            response = coordinator.join(request, group_channel(self.connection_id))
+        except BaseException as error:
+            self._failed(error)
+            raise
+        self._check(response.error_code, "JoinGroup", coordinator)
+        self.membership.apply(
+            Event.JOINED, response.generation_id, response.member_id, response.protocol_name or request.protocols[0].name
+        )
+        self._metrics.joined(self._handler.now() - started)
+        self._send_heartbeats()
+        return response
+
+    def _join_request(self, coordinator: Broker) -> JoinGroupRequest:
+        version = coordinator.api_version(JoinGroupRequest)
+        instance_id = self.config["group_instance_id"]
+        return JoinGroupRequest(
+            group_id=self.group_id,
+            session_timeout_ms=self.config["session_timeout_ms"],
+            rebalance_timeout_ms=max(self.config["max_poll_interval_ms"], self.config["session_timeout_ms"]),
+            member_id=self.member_id,
+            group_instance_id=instance_id if version >= 5 else None,
+            protocol_type=self.protocol_type(),
+            protocols=[
+                JoinGroupRequest.Protocol(name=name, metadata=_encoded(metadata))
+                for name, metadata in self.group_protocols()
+            ],
+        )
+
+    def sync(self, shares: Mapping[str, bytes]) -> bytes:
+        """Be told this member's share, as bytes.
+
+        :param shares: of all members, from the leader; nothing from the others
+        :raises KafkaException: it failed; `may_try_again` knows about it
+        """
+        coordinator = self.coordinator
+        if coordinator is None:
+            self._failed(None)
+            raise error_for(16, f"group {self.group_id}: the coordinator was lost before the share was known")
+        version = coordinator.api_version(SyncGroupRequest)
+        request = SyncGroupRequest(
+            group_id=self.group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.config["group_instance_id"] if version >= 3 else None,
+            protocol_type=self.protocol_type(),
+            protocol_name=self.membership.protocol,
+            assignments=[
+                SyncGroupRequest.Assignment(member_id=member, assignment=share) for member, share in shares.items()
+            ],
+        )
+        started = self._handler.now()
+        patience = self._cluster.socket_timeout_ms + self.config["session_timeout_ms"]
+        try:
+            response = coordinator.ask_once(request, group_channel(self.connection_id), patience, version)
+        except BaseException as error:
+            self._failed(error)
+            raise
+        self._check(response.error_code, "SyncGroup", coordinator)
+        self.membership.apply(Event.SYNCED)
+        self._metrics.synced(self._handler.now() - started)
+        log.info("group %s: %s has its share of generation %d", self.group_id, self.member_id, self.generation)
+        return bytes(response.assignment)
+
+    # -- what went wrong -----------------------------------------------------------------------------------------------
+
+    def _check(self, code: int, api: str, coordinator: Broker) -> None:
+        if code:
+            self.handle_error(code)
+            raise error_for(code, broker=coordinator.address, api=api)
+
+    def handle_error(self, code: int) -> None:
+        """Draw the conclusions of an error code that the coordinator answered.
+
+        :param code: not 0
+        """
+        event = EVENT_OF_ERROR.get(code, Event.FAILED)
+        if event in {Event.LOST, Event.LEFT}:
+            self.sender.beat(None)
+        self.membership.apply(event)
+        if code in MOVED:
+            self.coordinator_dead(error_for(code))
+
+    def _failed(self, error: BaseException | None) -> None:
+        self.membership.apply(Event.FAILED)
+        if isinstance(error, KafkaException) and not isinstance(error, (ProtocolClientError, UnsupportedVersion)):
+            self.coordinator_dead(error)
+
+    def may_try_again(self, error: KafkaException) -> bool:
+        """Return whether joining again may help against an error of `join` or `sync`."""
+        if self._closing or self._cluster.closed:
+            return False
+        if isinstance(error, ProtocolClientError):
+            return error.ERROR_CODE in EVENT_OF_ERROR or error.retriable
+        # a broker that has moved is closed as if the client were
+        return error.retriable or isinstance(error, ClientClosedError)
+
+    # -- heartbeats ----------------------------------------------------------------------------------------------------
+
+    def _send_heartbeats(self, restart: bool = True) -> None:
+        coordinator = self.coordinator
+        if coordinator is None:
+            return
+        self.sender.beat(
+            Beat(
+                coordinator,
+                self.group_id,
+                self.generation,
+                self.member_id,
+                self.config["group_instance_id"],
+                coordinator.api_version(HeartbeatRequest),
+                coordinator.api_version(LeaveGroupRequest),
+            ),
+            restart,
+        )
+
+    def _take_news(self) -> None:
+        """Draw the conclusions of what the heartbeat's thread had to tell."""
+        while self.sender.news:
+            news = self.sender.news.popleft()
+            if self.membership.is_present(news.generation_id, news.member_id):
+                self._take(news)
+
+    def _take(self, news: News) -> None:
+        if news.idle:
+            log.error(
+                "group %s: the application took no messages for %d ms, so this member has left; call consume() more "
+                "often, or raise max_poll_interval_ms",
+                self.group_id,
+                self.config["max_poll_interval_ms"],
+            )
+            self.membership.apply(Event.LEFT)
+            return
+        if news.code == 0 or news.code in MOVED:
+            self._find_again(news)
+            return
+        log.info("group %s: the answer to a heartbeat is error %d", self.group_id, news.code)
+        self.handle_error(news.code)
+
+    def _find_again(self, news: News) -> None:
+        """Have heartbeats go to whoever coordinates the group now."""
+        self.coordinator_dead(news.error or error_for(news.code))
+        try:
+            self.ensure_coordinator_known()
+        except KafkaException as error:
+            if not error.retriable:
+                raise
+            log.warning("group %s: %s", self.group_id, error)
+            self.membership.apply(Event.REBALANCE)  # the next join looks again
+            return
+        self._send_heartbeats(restart=False)
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def abort(self) -> None:
+        """Have a `join` or `sync` that waits in another worker fail now, and none begin: for who is about to `close`."""
+        self._closing = True
+        coordinator = self.coordinator
+        if coordinator is not None:
+            coordinator.drop_channel(group_channel(self.connection_id))
+
+    def close(self, timeout_ms: int | None = None) -> None:
+        """End heartbeats, leave the group, and forget generation and member id; joining again begins anew.
+
+        :param timeout_ms: how long leaving may take; by default 5,000
+        """
+        self._closing = True
+        self.sender.stop()
+        self.maybe_leave_group(LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms)
+        if self.coordinator is not None:
+            self.coordinator.drop_channel(group_channel(self.connection_id))
+            self.coordinator = None
+        self._closing = False
+
+    def maybe_leave_group(self, timeout_ms: int = LEAVE_TIMEOUT_MS) -> None:
+        """Leave the group, where this is a member; static members stay, as they are meant to come back.
+
+        :param timeout_ms: how long it may take
+        """
+        coordinator, member_id = self.coordinator, self.member_id
+        self.membership.apply(Event.LEFT)
+        if coordinator is None or not member_id or self.config["group_instance_id"] is not None:
+            return
+        channel = group_channel(self.connection_id)
+        try:
+            version = coordinator.api_version(LeaveGroupRequest)
+            request = LeaveGroupRequest(group_id=self.group_id)
+            if version >= 3:
+                request.members = [LeaveGroupRequest.Member(member_id=member_id)]
+            else:
+                request.member_id = member_id
+            response = coordinator.call(request, channel, timeout_ms=timeout_ms, version=version)
+            codes = [response.error_code, *(member.error_code for member in response.members)]
+            code = next((code for code in codes if code), 0)
+            if code:
+                raise error_for(code, broker=coordinator.address, api="LeaveGroup")
+            log.info("group %s: %s has left", self.group_id, member_id)
+        except KafkaException as error:
+            log.info("group %s: leaving failed, so the others wait for the session's end: %s", self.group_id, error)
+
+
+class HeartbeatTask:
+    """Turns a coordinator's heartbeats on and off.
+
+    :param coordinator: whose
+    """
+
+    def __init__(self, coordinator: BaseCoordinator) -> None:
+        self._coordinator = coordinator
+
+    def disable(self) -> None:
+        """Send none, until `reset`."""
+        self._coordinator.sender.beat(None)
+
+    def reset(self) -> None:
+        """Send them for the present membership, which begins now as far as timeouts go."""
+        if self._coordinator.membership.state in {State.SYNCING, State.STABLE, State.STALE}:
+            self._coordinator._send_heartbeats()
+
+
+def _encoded(content: Any) -> bytes:
+    return bytes(content) if isinstance(content, (bytes, bytearray, memoryview)) else bytes(content.encode())

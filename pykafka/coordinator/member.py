@@ -1,0 +1,100 @@
+"""`TopicMember`: a consumer of one topic as the member of a group."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafka.coordinator.base import BaseCoordinator
+from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment
+from pykafka.protocol.groups import protocol_metadata
+from pykafka.utils import get_string
+
+if TYPE_CHECKING:
+    from pykafka.cluster import Cluster
+    from pykafka.protocol.groups import MembershipProtocol
+    from pykafka.topic import Topic
+
+log = logging.getLogger(__name__)
+
+
+class TopicMember(BaseCoordinator):
+    """Deal with the coordinator for a consumer of one topic.
+
+    :param topic: what the consumer reads
+    :param cluster: that has it
+    :param membership_protocol: how partitions are shared out
+    :param configs: as for `BaseCoordinator`
+    """
+
+    def __init__(
+        self, topic: Topic, cluster: Cluster, membership_protocol: MembershipProtocol, **configs: Any
+    ) -> None:
+        super().__init__(cluster, None, **configs)
+        self._topic = topic
+        self._protocol = membership_protocol
+        #: The share: ids of the topic's partitions.
+        self.assigned: set[int] = set()
+        #: What was shared out by this member as the leader: {topic: number of partitions}.
+        self._divided: dict[str, int] = {}
+
+    def protocol_type(self) -> str:
+        """Return the kind of the group's members."""
+        return get_string(self._protocol.protocol_type)
+
+    def group_protocols(self) -> Sequence[tuple[str, bytes]]:
+        """Return the one way to share out that this member was given, and the topic it reads."""
+        return [(get_string(self._protocol.protocol_name), protocol_metadata(self._protocol, self._topic.name))]
+
+    def _perform_assignment(
+        self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
+    ) -> Mapping[str, bytes]:
+        return {member: bytes(share.get_bytes()) for member, share in self.divide(members).items()}
+
+    def divide(self, members: Sequence[tuple[str, bytes]]) -> dict[str, MemberAssignment]:
+        """Share out every topic that a member wants among those that want it: members may differ in their topics.
+
+        :param members: (member id, metadata) pairs
+        """
+        readers: dict[str, list[str]] = {}
+        for member, metadata in members:
+            for name in ConsumerGroupProtocolMetadata.from_bytestring(metadata).topic_names:
+                readers.setdefault(get_string(name), []).append(member)
+        shares: dict[str, list[tuple[str | bytes, list[int]]]] = {member: [] for member, _ in members}
+        self._divided = {}
+        for name, ids in sorted(readers.items()):
+            partitions = self._partitions_of(name)
+            self._divided[name] = len(partitions)
+            for member in ids if partitions else ():
+                share = self._protocol.decide_partitions(ids, partitions, member)
+                if share:
+                    shares[member].append((name, sorted(partition.id for partition in share)))
+        return {member: MemberAssignment(share) for member, share in shares.items()}
+
+    def _partitions_of(self, name: str) -> dict[int, Any]:
+        if name == self._topic.name:
+            return self._topic.partitions
+        topics = self._cluster.topics
+        if name not in topics:
+            self._cluster.update([name])
+        topic = topics.get(name)
+        if topic is None:
+            log.warning("group %s: a member wants topic %s, which is not there", self.group_id, name)
+        return topic.partitions if topic is not None else {}
+
+    def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
+        shares = MemberAssignment.from_bytestring(member_assignment).partition_assignment
+        self.assigned = {id_ for name, ids in shares if name == self._topic.name for id_ in ids}
+
+    def need_rejoin(self) -> bool:
+        """Return whether there is a share to be had that this member has not, as of partitions that have been added."""
+        if any(self._count(name) != count for name, count in self._divided.items()):
+            log.info("group %s: the number of partitions has changed", self.group_id)
+            self._divided = {}
+            self.request_rejoin()
+        return super().need_rejoin()
+
+    def _count(self, name: str) -> int:
+        metadata = self._cluster.topic_metadata(name)
+        return len(metadata.partitions) if metadata is not None else 0

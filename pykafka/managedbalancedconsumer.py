@@ -1,0 +1,379 @@
+"""`ManagedBalancedConsumer`: consumers that share a topic's partitions in a group that the brokers keep."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pykafka.balancedconsumer import BalancedConsumer
+from pykafka.common import OffsetType
+from pykafka.coordinator.member import TopicMember
+from pykafka.coordinator.state import EVENT_OF_ERROR, Event
+from pykafka.exceptions import KafkaException, ProtocolClientError, error_for
+from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
+from pykafka.protocol import MemberAssignment
+from pykafka.utils.error_handlers import valid_int
+
+if TYPE_CHECKING:
+    from pykafka.cluster import Cluster
+    from pykafka.groupconsumer import RebalanceCallback
+    from pykafka.partition import Partition
+    from pykafka.protocol.message import Message
+    from pykafka.topic import Topic
+
+log = logging.getLogger(__name__)
+
+#: How often news of the heartbeat's thread are looked for where it cannot wake anybody on the hub (s), and where it can.
+LOOK_S = 0.1
+LOOK_SELDOM_S = 1.0
+
+
+class ManagedBalancedConsumer(BalancedConsumer):
+    """Consume a share of a topic; the brokers (0.9 and later) keep the group, and one of its members shares out.
+
+    It balances in one group with all consumers that know its membership protocol: `range` and `roundrobin` are everybody's.
+    Heartbeats go out from an OS thread of their own, also while the application computes and on greenlets; who takes no
+    message for `max_poll_interval_ms` loses its share all the same, and gets another with the next `consume()`.
+
+    While the members find new shares no messages are returned; what was returned before is committed first where
+    auto-commit is on. A share that comes out as it was is read on as if nothing had happened.
+
+    :param topic: to read a share of
+    :param cluster: that has it
+    :param consumer_group: whose members share the topic
+    :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
+    :param num_consumer_fetchers: connections and workers for each broker
+    :param auto_commit_enable: commit regularly, at rebalances and at `stop()`, what `consume()` has returned
+    :param auto_commit_interval_ms: how often
+    :param queued_max_messages: for each partition; fetching pauses while more are buffered
+    :param fetch_min_bytes: how much data the broker waits for
+    :param fetch_error_backoff_ms: pause before a partition that failed is fetched again
+    :param fetch_wait_max_ms: how long the broker waits for that much data
+    :param offsets_channel_backoff_ms: pause between attempts to commit or fetch offsets
+    :param offsets_commit_max_retries: attempts beyond the first
+    :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept
+    :param consumer_timeout_ms: how long `consume()` waits before it returns None; -1 for as long as it takes
+    :param rebalance_max_retries: how many backoffs long a rebalance may go on failing before that is an error
+    :param rebalance_backoff_ms: the longest pause between attempts
+    :param auto_start: join at once; else with `start()`
+    :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
+    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before it
+        is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them
+    :param use_rdkafka: consume by librdkafka
+    :param compacted_topic: accepted for old code; gaps between offsets are never a problem
+    :param heartbeat_interval_ms: how often heartbeats go out; below the session timeout
+    :param membership_protocol: how partitions are shared out; the same for all members of the group
+    :param deserializer: `(value, partition_key) -> (value, partition_key)`
+    :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
+    :param session_timeout_ms: a member that is not heard of for this long is out; brokers have limits for it
+    :param max_poll_interval_ms: a member that takes no message for this long is out
+    :raises UnsupportedVersion: the brokers are older than 0.9 (when started at once)
+    :raises KafkaException: what kept it from its share (likewise)
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        cluster: Cluster,
+        consumer_group: str | bytes,
+        fetch_message_max_bytes: int = 1024 * 1024,
+        num_consumer_fetchers: int = 1,
+        auto_commit_enable: bool = False,
+        auto_commit_interval_ms: int = 60 * 1000,
+        queued_max_messages: int = 2000,
+        fetch_min_bytes: int = 1,
+        fetch_error_backoff_ms: int = 500,
+        fetch_wait_max_ms: int = 100,
+        offsets_channel_backoff_ms: int = 1000,
+        offsets_commit_max_retries: int = 5,
+        auto_offset_reset: int = OffsetType.EARLIEST,
+        consumer_timeout_ms: int = -1,
+        rebalance_max_retries: int = 5,
+        rebalance_backoff_ms: int = 2 * 1000,
+        auto_start: bool = True,
+        reset_offset_on_start: bool = False,
+        post_rebalance_callback: RebalanceCallback | None = None,
+        use_rdkafka: bool = False,
+        compacted_topic: bool = True,
+        heartbeat_interval_ms: int = 3000,
+        membership_protocol: GroupMembershipProtocol = RangeProtocol,
+        deserializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+        reset_offset_on_fetch: bool = True,
+        session_timeout_ms: int = 30000,
+        max_poll_interval_ms: int = 300000,
+    ) -> None:
+        self._configure(
+            topic,
+            cluster,
+            consumer_group,
+            rebalance_max_retries=rebalance_max_retries,
+            rebalance_backoff_ms=rebalance_backoff_ms,
+            reset_offset_on_start=reset_offset_on_start,
+            post_rebalance_callback=post_rebalance_callback,
+            use_rdkafka=use_rdkafka,
+            deserializer=deserializer,
+            fetch_message_max_bytes=fetch_message_max_bytes,
+            num_consumer_fetchers=num_consumer_fetchers,
+            auto_commit_enable=auto_commit_enable,
+            auto_commit_interval_ms=auto_commit_interval_ms,
+            queued_max_messages=queued_max_messages,
+            fetch_min_bytes=fetch_min_bytes,
+            fetch_error_backoff_ms=fetch_error_backoff_ms,
+            fetch_wait_max_ms=fetch_wait_max_ms,
+            offsets_channel_backoff_ms=offsets_channel_backoff_ms,
+            offsets_commit_max_retries=offsets_commit_max_retries,
+            auto_offset_reset=int(auto_offset_reset),
+            consumer_timeout_ms=consumer_timeout_ms,
+            reset_offset_on_fetch=reset_offset_on_fetch,
+        )
+        self._membership_protocol = membership_protocol
+        self._consumer_id = ""
+        self._worker: Any = None
+        self._member = TopicMember(
+            topic,
+            cluster,
+            membership_protocol,
+            group_id=self._consumer_group,
+            session_timeout_ms=valid_int(session_timeout_ms),
+            heartbeat_interval_ms=valid_int(heartbeat_interval_ms),
+            max_poll_interval_ms=valid_int(max_poll_interval_ms),
+        )
+        self._default_error_handlers = self._build_default_error_handlers()
+        if auto_start:
+            self.start()
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Join the group and take a share; a worker looks after it from then on.
+
+        :raises UnsupportedVersion: the brokers are older than 0.9
+        :raises KafkaException: what kept it from its share
+        """
+        if self._running:
+            return
+        self._stopping.clear()
+        self._worker_exceptions.clear()
+        self._running = True
+        try:
+            self._rebalance()
+        except BaseException:
+            self._running = False
+            self._stopping.set()
+            try:
+                self._halt_or_report()
+            finally:
+                self._leave()
+            raise
+        self._worker = self._setup_heartbeat_worker()
+
+    def stop(self) -> None:
+        """Stop consuming, committing first where auto-commit is on; then leave the group, so that others can take over.
+
+        :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
+        """
+        if not self._running:
+            return
+        self._running = False
+        self._stopping.set()
+        self._changed.set()
+        self._member.abort()
+        self._member.changed.set()
+        worker, self._worker = self._worker, None
+        try:
+            if worker is not None:
+                worker.join(2 * self._cluster.socket_timeout_ms / 1000)
+        finally:
+            try:
+                self._halt()
+            finally:
+                self._leave()
+
+    def _leave(self) -> None:
+        self._member.close()
+        self._forget_positions()
+        self._generation_id, self._consumer_id = -1, ""
+
+    def _setup_heartbeat_worker(self) -> Any:
+        """Start the worker that heeds what coordinators answer to heartbeats; these go out from a native thread."""
+        return self._handler.spawn(self._keep_membership, name=f"pykafka.Membership.{self._topic.name}")
+
+    def _keep_membership(self) -> None:
+        """Be the worker: take shares anew when the group does, and survive failures."""
+        member = self._member
+        tick = LOOK_SELDOM_S if member.sender.shares_events else LOOK_S
+        while not self._stopping.is_set():
+            member.changed.clear()
+            try:
+                self._cluster.refresh_if_old()
+                if member.need_rejoin() and not self._is_idle():
+                    self._rebalance()
+            except Exception as error:  # noqa: BLE001 - whoever consumes hears of it, and this worker goes on
+                if self._stopping.is_set():
+                    return
+                log.error("group %s: %s; trying again", self._consumer_group, error)
+                self._worker_failed(error)
+                self._stopping.wait(max(0.1, self._rebalance_backoff_ms / 1000))
+            if not self._stopping.is_set():
+                member.changed.wait(tick)
+
+    def _is_idle(self) -> bool:
+        """Return whether nobody takes messages, so that a share would be of no use; what is left of one is given up."""
+        if not self._member.sender.idle:
+            return False
+        self._give_up_share()
+        return not self._member.sender.active_again
+
+    def _give_up_share(self) -> None:
+        """Stop consuming what others may have by now."""
+        with self._rebalancing_lock:
+            if self._consumer is not None:
+                self._halt_or_report()
+            self._forget_positions()
+
+    # -- consuming ---------------------------------------------------------------------------------------------------
+
+    def consume(self, block: bool = True, unblock_event: Any = None) -> Message | None:
+        """Return the next message of this consumer's share; parameters and errors as `BalancedConsumer.consume` has them.
+
+        Counts as a sign of life: see `max_poll_interval_ms`.
+        """
+        member = self._member
+        member.activity.count += 1
+        if member.sender.idle:
+            self._give_up_share()
+        return super().consume(block, unblock_event)
+
+    def _consume_slowly(self, block: bool, unblock_event: Any) -> Message | None:
+        waiting = self._member.activity.waiting
+        waiting.append(None)
+        try:
+            return super()._consume_slowly(block, unblock_event)
+        finally:
+            waiting.pop()
+
+    # -- shares ------------------------------------------------------------------------------------------------------
+
+    def _update_member_assignment(self) -> None:
+        """Join the group and take the share that is assigned, again where the group changes meanwhile.
+
+        :raises KafkaException: what kept it from its share, when it cannot pass or all retries have
+        """
+        self._pause_share()
+        try:
+            self._join_until_settled()
+        finally:
+            self._resume_share()
+
+    def _join_until_settled(self) -> None:
+        backoff_s = self._rebalance_backoff_ms / 1000
+        deadline = self._handler.now() + self._rebalance_max_retries * backoff_s
+        pause = 0.1
+        while True:
+            if not self._member.member_id:
+                self._give_up_share()  # others may have had it meanwhile
+            try:
+                self._take_share()
+                return
+            except KafkaException as error:
+                if self._stopping.is_set() or not self._member.may_try_again(error):
+                    raise
+                log.info("group %s: %s; joining again", self._consumer_group, error)
+                if _moves_on(error):
+                    continue
+                if self._handler.now() > deadline:
+                    raise
+            self._stopping.wait(min(pause, backoff_s))
+            pause *= 2
+
+    def _take_share(self) -> None:
+        group_assignments = self._join_group()
+        # from here on the old generation cannot commit
+        with self._rebalancing_lock:
+            share = self._sync_group(group_assignments)
+            self._generation_id, self._consumer_id = self._member.generation, self._member.member_id
+            ids = {id_ for name, found in share if name == self._topic.name for id_ in found}
+            log.info("group %s: partitions %s of %s", self._consumer_group, sorted(ids), self._topic.name)
+            present = self._consumer
+            if present is not None and ids != set(present.partitions):
+                # it has been committed, and may be another's by now
+                present._options = replace(present._options, auto_commit_enable=False)
+            self._setup_internal_consumer(self._partitions_of(ids))
+
+    def _partitions_of(self, ids: Iterable[int]) -> list[Partition]:
+        wanted = sorted(ids)
+        if any(id_ not in self._topic.partitions for id_ in wanted):
+            self._cluster.update([self._topic.name])  # the leader has seen partitions that are new
+        return [self._topic.partitions[id_] for id_ in wanted if id_ in self._topic.partitions]
+
+    def _join_group(self) -> list[tuple[str, MemberAssignment]]:
+        """Join the group once, and return what each member is to get: of no member, where this one is not the leader.
+
+        :raises KafkaException: it failed
+        """
+        joined = self._member.join()
+        if joined.leader != joined.member_id:
+            return []
+        members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
+        return list(self._member.divide(members).items())
+
+    def _sync_group(self, group_assignments: Sequence[tuple[str, MemberAssignment]]) -> list[tuple[str, list[int]]]:
+        """Be told this member's share: (topic name, partition ids) pairs.
+
+        :param group_assignments: what `_join_group` has returned
+        :raises KafkaException: it failed
+        """
+        shares = {member: bytes(share.get_bytes()) for member, share in group_assignments}
+        return MemberAssignment.from_bytestring(self._member.sync(shares)).partition_assignment
+
+    def _pause_share(self) -> None:
+        """Return no messages for now, and commit those that were returned, where auto-commit is on."""
+        with self._rebalancing_lock:
+            consumer = self._consumer
+            if consumer is None or not self._member.member_id:
+                return
+            consumer._buffers.closed = True
+            if not self._options.auto_commit_enable:
+                return
+            try:
+                consumer.commit_offsets()
+            except KafkaException as error:
+                log.error("group %s: %s", self._consumer_group, error)
+                self._worker_failed(error)
+
+    def _resume_share(self) -> None:
+        consumer = self._consumer
+        if consumer is not None and consumer._running:
+            consumer._buffers.closed = False
+            consumer._arrived.set()
+
+    # -- errors ------------------------------------------------------------------------------------------------------
+
+    def _build_default_error_handlers(self) -> dict[int, Callable[[], None]]:
+        """Return what is done about each error code after which the member goes on."""
+
+        def handler(code: int) -> Callable[[], None]:
+            return lambda: self._member.handle_error(code)
+
+        return {code: handler(code) for code in EVENT_OF_ERROR}
+
+    def _handle_error(self, error_code: int) -> None:
+        """Draw the conclusions of an error code that the coordinator has answered.
+
+        :param error_code: not 0
+        :raises ProtocolClientError: it is one that does not pass
+        """
+        handle = self._default_error_handlers.get(error_code)
+        if handle is None:
+            raise error_for(error_code, api="group membership")
+        handle()
+
+
+def _moves_on(error: KafkaException) -> bool:
+    """Return whether an error tells that the group has moved on, so that joining again at once is right."""
+    return isinstance(error, ProtocolClientError) and EVENT_OF_ERROR.get(error.ERROR_CODE) in {
+        Event.LOST,
+        Event.REBALANCE,
+    }
