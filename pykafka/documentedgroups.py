@@ -104,8 +104,12 @@ class DocumentedGroupRequests(DocumentedRequests):
         :param group_assignment: (member id, MemberAssignment) pairs; empty but for the leader
         """
         request = SyncGroupRequest(consumer_group, generation_id, member_id, group_assignment)
-        channel = group_channel(connection_id)
-        return self._ask(request, messages.SyncGroupRequest, SyncGroupResponse, channel, self._socket_timeout_ms)
+        # later versions want to be told the protocol again, which the documented signature does not know
+        version = self.api_version(messages.SyncGroupRequest, ceiling=4)
+        timeout_ms = 2 * self._socket_timeout_ms
+        return SyncGroupResponse.of(
+            self.ask_once(request.wire(version), group_channel(connection_id), timeout_ms, version)
+        )
 
     def heartbeat(
         self, connection_id: Any, consumer_group: str | bytes, generation_id: int, member_id: str | bytes
