@@ -10,7 +10,7 @@ PYTEST := $(PY) -m pytest
 BROKER ?= embedded
 ARGS ?=
 
-.PHONY: help setup build test test-fast test-pure test-spark42 lint types demo dist bench clean distclean java
+.PHONY: help setup build test test-fast test-pure test-spark42 test-core test-matrix lint types demo dist bench clean distclean java
 
 help: ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -36,7 +36,7 @@ build: $(VENV)/.ready ## compile the modules that have a .pxd, in place
 	@$(PY) tools/build.py
 
 # The pure sources first: they are the smaller part, and pytest's closing lines are then those of the whole.
-test: java build test-pure test-spark42 ## all tests: pure and compiled, real Kafka, examples, Spark 4.3 and 4.2
+test: java build test-pure test-spark42 test-core ## all tests: pure and compiled, real Kafka, examples, Spark 4.3 and 4.2
 	$(PYTEST) $(ARGS) tests
 
 test-pure: java build
@@ -49,6 +49,12 @@ $(VENV42)/.ready: setup.cfg $(VENV)/.ready
 
 test-spark42: java build $(VENV42)/.ready ## the Spark tests once more, on PySpark 4.2
 	$(VENV42)/bin/python -m pytest $(ARGS) tests/spark
+
+test-core: java build ## what every Kafka must do, on 0.9.0.1 and 2.8.2
+	$(PY) tools/matrix.py core-0.9.0.1 core-2.8.2
+
+test-matrix: java build ## the tests on every Kafka from 0.8.2.2 on; PARTS="core-1.1.1 ..." for some (tools/matrix.py --list)
+	$(PY) tools/matrix.py $(PARTS)
 
 test-fast: build ## the tests that need no Java and no patience
 	$(PYTEST) $(ARGS) -m "not slow and not kafka and not spark" tests/unit tests/property tests/contract tests/integration

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ from pykafka import _pure
 from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
 from tests.brokers import KafkaCluster
+from tests.brokers.releases import LATEST
 from tests.leftovers import Belongings, left_since
+from tests.topics import ZOOKEEPERS
 
 # How long an example takes says more about the machine's load than about the code; pytest-timeout watches the whole.
 settings.register_profile("pykafka", deadline=None, print_blob=True)
@@ -25,12 +28,19 @@ settings.load_profile("pykafka")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+#: Which Kafka the shared brokers are: `KAFKA_VERSION=0.9.0.1 pytest tests/integration` tries another.
+KAFKA_VERSION = os.environ.get("KAFKA_VERSION", LATEST)
 HANDLERS = {"threads": ThreadingHandler, "gevent": GEventHandler}
+
+
+def kafka_since(*version: int) -> bool:
+    """Tell whether the shared brokers are of this release or a later one."""
+    return tuple(map(int, KAFKA_VERSION.split("."))) >= version
 
 
 def pytest_report_header() -> str:
     """Say which form of the compiled modules the run is about to test."""
-    return f"pykafka {pykafka.__version__}: {_pure.describe()}"
+    return f"pykafka {pykafka.__version__}: {_pure.describe()}; real brokers are Kafka {KAFKA_VERSION}"
 
 
 @pytest.fixture(params=list(HANDLERS))
@@ -49,14 +59,16 @@ def embedded() -> Iterator[EmbeddedCluster]:
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaCluster]:
     """Give the one real broker that the whole run shares: use topics of your own, and leave it up."""
-    with KafkaCluster() as cluster:
+    with KafkaCluster(KAFKA_VERSION) as cluster:
+        ZOOKEEPERS.update(dict.fromkeys(cluster.ports.values(), cluster.zookeeper_hosts))
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def kafka3() -> Iterator[KafkaCluster]:
     """Give three real brokers that the whole run shares; whoever stops one starts it again."""
-    with KafkaCluster(brokers=3) as cluster:
+    with KafkaCluster(KAFKA_VERSION, brokers=3) as cluster:
+        ZOOKEEPERS.update(dict.fromkeys(cluster.ports.values(), cluster.zookeeper_hosts))
         yield cluster
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping
+
+from kazoo.client import KazooClient
 
 from pykafka import KafkaClient
 from pykafka.exceptions import error_for
 from pykafka.protocol.messages import CreateTopicsRequest
 from pykafka.topic import Topic
+
+#: ZooKeeper of the brokers at a port: brokers before 0.10.1 take topics from there alone.
+ZOOKEEPERS: dict[int, str] = {}
 
 
 def create_topic(
@@ -23,16 +29,39 @@ def create_topic(
     :param name: by default one that nobody else has
     """
     name = name or f"t-{uuid.uuid4().hex[:12]}"
+    broker = client.cluster.controller_broker or next(iter(client.brokers.values()))
+    if CreateTopicsRequest.api_key not in broker.api_ranges():
+        _create_in_zookeeper(client, name, partitions, replicas, config or {})
+        client.cluster.wait_for_topic(name)
+        return client.topics[name]
     wanted = CreateTopicsRequest.Topic(
         name=name,
         num_partitions=partitions,
         replication_factor=replicas,
         configs=[CreateTopicsRequest.Topic.Config(name=key, value=value) for key, value in (config or {}).items()],
     )
-    broker = client.cluster.controller_broker or next(iter(client.brokers.values()))
     response = broker.call(CreateTopicsRequest(topics=[wanted], timeout_ms=10_000))
     for topic in response.topics:
         if topic.error_code:
             raise error_for(topic.error_code, topic=name)
     client.cluster.wait_for_topic(name)
     return client.topics[name]
+
+
+def _create_in_zookeeper(
+    client: KafkaClient, name: str, partitions: int, replicas: int, config: Mapping[str, str]
+) -> None:
+    brokers = sorted(client.brokers)
+    assignment = {
+        str(id_): [brokers[(id_ + turn) % len(brokers)] for turn in range(replicas)] for id_ in range(partitions)
+    }
+    zookeeper = KazooClient(ZOOKEEPERS[next(iter(client.brokers.values())).port])
+    zookeeper.start(timeout=10)
+    try:
+        zookeeper.create(
+            f"/config/topics/{name}", json.dumps({"version": 1, "config": dict(config)}).encode(), makepath=True
+        )
+        zookeeper.create(f"/brokers/topics/{name}", json.dumps({"version": 1, "partitions": assignment}).encode())
+    finally:
+        zookeeper.stop()
+        zookeeper.close()
