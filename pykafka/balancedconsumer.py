@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
 from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
 from pykafka.groupconsumer import GroupConsumer, RebalanceCallback
+from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class BalancedConsumer(GroupConsumer):
         is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them
     :param use_rdkafka: consume by librdkafka
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
-    :param membership_protocol: how members divide partitions; all members' must be the same; None for ranges
+    :param membership_protocol: how members divide partitions; all members' must be the same
     :param deserializer: `(value, partition_key) -> (value, partition_key)`
     :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
     :raises ZooKeeperError: no ZooKeeper could be reached (when started at once)
@@ -93,7 +94,7 @@ class BalancedConsumer(GroupConsumer):
         post_rebalance_callback: RebalanceCallback | None = None,
         use_rdkafka: bool = False,
         compacted_topic: bool = False,
-        membership_protocol: Any = None,
+        membership_protocol: GroupMembershipProtocol = RangeProtocol,
         deserializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
         reset_offset_on_fetch: bool = True,
     ) -> None:
@@ -199,7 +200,7 @@ class BalancedConsumer(GroupConsumer):
             return
         try:
             if group.connected:
-                group.release(set(group.held()))
+                group.release(set(self._topic.partitions))
                 group.unregister()
         except ZooKeeperError as error:
             log.warning("group %s: leaving without a word: %s", self._consumer_group, error)
@@ -314,7 +315,7 @@ class BalancedConsumer(GroupConsumer):
 
         :param participants: ids of all consumers of the topic in the group, in the order that all of them agree on
         """
-        decide = decide_range if self._membership_protocol is None else self._membership_protocol.decide_partitions
+        decide = self._membership_protocol.decide_partitions
         return set(decide(participants, self._topic.partitions, self._consumer_id))
 
     # -- shares ----------------------------------------------------------------------------------------------------
@@ -377,7 +378,7 @@ class BalancedConsumer(GroupConsumer):
                 if not self._session_holds():
                     # looked at again soon: nobody calls when a connection stays lost
                     pause = 0.1
-                elif called or self._new_partitions():
+                elif called or self._share_is_due():
                     self._rebalance()
             except Exception as error:  # noqa: BLE001 - whoever consumes hears of it, and this worker goes on
                 if self._stopping.is_set():
@@ -405,24 +406,11 @@ class BalancedConsumer(GroupConsumer):
             self._wanted.set()
         return True
 
-    def _new_partitions(self) -> bool:
-        """Look at the brokers' metadata; return whether there are others than were divided last."""
+    def _share_is_due(self) -> bool:
+        """Return whether partitions came or went, by the brokers' metadata, or one has no owner.
+
+        The latter happens where members did not see the same leaders, by which partitions are ordered.
+        """
         self._cluster.update([self._topic.name])
-        return self._divided != set(self._topic.partitions)
-
-
-def decide_range(
-    participants: Sequence[str], partitions: Mapping[int, Partition], consumer_id: str
-) -> set[Partition]:
-    """Return a member's share: a range of the sorted partitions, the first members' one longer where it must be.
-
-    :param participants: ids of all members
-    :param partitions: all of the topic, by id
-    :param consumer_id: whose share
-    """
-    members = sorted(participants)
-    index = members.index(consumer_id)
-    each, more = divmod(len(partitions), len(members))
-    start = each * index + min(index, more)
-    ids = sorted(partitions)[start : start + each + (index < more)]
-    return {partitions[id_] for id_ in ids}
+        partitions = set(self._topic.partitions)
+        return partitions != self._divided or not partitions <= self._nodes.owned()

@@ -3,6 +3,9 @@
     /consumers/{group}/ids/{member}                     the topic's name     one of each member, ephemeral
     /consumers/{group}/owners/{topic}/{leader}-{id}     the member's id      one of each partition that is owned, ephemeral
 
+PyKafka 2.x on Python 3 looks for owners under `b'{topic}'`, with those very quotes, where it meant `{topic}`: each owner
+stands in both places, so that neither kind takes what the other has.
+
 ZooKeeper calls back in workers of kazoo's own: what is called there sets events and nothing else.
 """
 
@@ -32,7 +35,7 @@ Watch = Callable[..., object]
 class Owner(NamedTuple):
     """Who owns a partition: a node of `owners`."""
 
-    slug: str
+    path: str
     member: str
     session: int
 
@@ -59,7 +62,7 @@ class ZooKeeperGroup:
         self._timeout_s = timeout_ms / 1000
         self._changed = changed
         self.ids_path = f"/consumers/{group}/ids"
-        self.owners_path = f"/consumers/{group}/owners/{topic}"
+        self._owners_paths = [f"/consumers/{group}/owners/{name}" for name in (topic, repr(topic.encode()))]
         self.client: Any = None
         self._own = False
         #: Why the session's nodes are gone; "" while they are not.
@@ -138,11 +141,19 @@ class ZooKeeperGroup:
             client.stop()
             client.close()
 
-    def _ask(self, result: Any) -> Any:
+    def _client(self) -> Any:
+        if self.client is None:
+            raise ZooKeeperError("the connection to ZooKeeper was closed; start() the consumer", topic=self._topic)
+        return self.client
+
+    def _call(self, name: str, path: str, *args: Any, **kwargs: Any) -> Any:
+        return self._answer(name, path, getattr(self._client(), f"{name}_async")(path, *args, **kwargs))
+
+    def _answer(self, name: str, path: str, result: Any) -> Any:
         """Wait for an answer of kazoo's, but not for ever.
 
-        :raises KazooException: ZooKeeper's own
-        :raises ZooKeeperError: there was no answer in time
+        :raises NoNodeError, NodeExistsError: as ZooKeeper says
+        :raises ZooKeeperError: there was no answer in time, or another error
         """
         result.wait(self._timeout_s)
         if not result.ready():
@@ -150,19 +161,13 @@ class ZooKeeperGroup:
                 f"no answer from ZooKeeper within {self._timeout_s:g} s; check that it is up and can be reached",
                 topic=self._topic,
             )
-        return result.get()
-
-    def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        client = self.client
-        if client is None:
-            raise ZooKeeperError("the connection to ZooKeeper was closed; start() the consumer", topic=self._topic)
         try:
-            return self._ask(getattr(client, f"{name}_async")(*args, **kwargs))
+            return result.get()
         except (NoNodeError, NodeExistsError):
             raise
         except KazooException as error:
             raise ZooKeeperError(
-                f"ZooKeeper: {type(error).__name__} {error} from {name} of {args[0]}; trying again may help",
+                f"ZooKeeper: {type(error).__name__} {error} from {name} of {path}; trying again may help",
                 topic=self._topic,
             ) from error
 
@@ -202,87 +207,125 @@ class ZooKeeperGroup:
     # -- owners ----------------------------------------------------------------------------------------------------
 
     def owners(self, watch: Watch | None = None) -> dict[int, list[Owner]]:
-        """Return who owns each partition that is owned; two where they disagree on its leader, which cannot last.
+        """Return who owns each partition that is owned: one member, but for moments in which members disagree.
 
         :param watch: called when a partition is taken or let go
         """
+        client = self._client()
         found: dict[int, list[Owner]] = {}
-        for slug in self._children(self.owners_path, watch):
-            number = slug.rpartition("-")[2]
-            if not number.isdigit():
-                continue
-            try:
-                member, stat = self._call("get", f"{self.owners_path}/{slug}")
-            except NoNodeError:
-                continue
-            owner = Owner(slug, member.decode(errors="replace"), stat.ephemeralOwner)
-            found.setdefault(int(number), []).append(owner)
+        # all are asked for before the first answer is waited for
+        asked = [(id_, path, client.get_async(path)) for id_, path in self._nodes(watch)]
+        for id_, path, result in asked:
+            owner = self._owner(path, result)
+            if owner is not None:
+                found.setdefault(id_, []).append(owner)
         return found
 
+    def owned(self) -> set[int]:
+        """Return the ids of the partitions that have an owner."""
+        return {id_ for id_, _ in self._nodes(None)}
+
+    def _nodes(self, watch: Watch | None) -> list[tuple[int, str]]:
+        found = []
+        for path in self._owners_paths:
+            for slug in self._children(path, watch):
+                number = slug.rpartition("-")[2]
+                if number.isdigit():
+                    found.append((int(number), f"{path}/{slug}"))
+        return found
+
+    def _owner(self, path: str, result: Any) -> Owner | None:
+        try:
+            member, stat = self._answer("get", path, result)
+        except NoNodeError:  # let go in between
+            return None
+        return Owner(path, member.decode(errors="replace"), stat.ephemeralOwner)
+
     def held(self, watch: Watch | None = None) -> set[int]:
-        """Return the ids of the partitions that this member owns in its present session."""
-        return {id_ for id_, owners in self.owners(watch).items() if any(map(self._mine, owners))}
+        """Return the ids of the partitions that this member owns in its present session.
+
+        :param watch: as for `owners`
+        """
+        places = len(self._owners_paths)
+        return {
+            id_
+            for id_, owners in self.owners(watch).items()
+            if len({owner.path.rpartition("/")[0] for owner in owners if self._mine(owner)}) == places
+        }
 
     def _mine(self, owner: Owner) -> bool:
-        return owner.member == self.member and owner.session == self.client.client_id[0]
+        return owner.member == self.member and owner.session == self._client().client_id[0]
 
     def claim(self, slugs: dict[int, str], partition: Callable[[int], object]) -> None:
         """Take partitions.
 
         A partition's node is named after its leader, on which two members may disagree for a moment: so whoever finds
-        another node of the same partition beside its own gives its own up, and tries again later.
+        another's node of the same partition beside its own gives its own up, and tries again later.
 
         :param slugs: {partition id: name of its node}
         :param partition: gives what PartitionOwnedError shall name
         :raises PartitionOwnedError: another member has one; those that could be taken are this member's
         """
-        taken: list[int] = []
         before = self.owners()
-        for id_, slug in slugs.items():
-            others = [owner for owner in before.get(id_, []) if owner.member != self.member]
-            if others or not self._create(slug):
-                taken.append(id_)
+        others = {
+            id_
+            for id_, slug in slugs.items()
+            if any(owner.member != self.member for owner in before.get(id_, [])) or not self._take(slug)
+        }
         after = self.owners()
-        for id_, slug in slugs.items():
-            if id_ not in taken and len({owner.member for owner in after.get(id_, [])}) > 1:
-                self._delete(f"{self.owners_path}/{slug}")
-                taken.append(id_)
-        if taken:
-            owner = next(iter(after.get(taken[0], [])), None)
+        for id_ in set(slugs) - others:
+            if any(owner.member != self.member for owner in after.get(id_, [])):
+                self._give_up(after[id_])
+                others.add(id_)
+        if others:
+            first = min(others)
+            names = {owner.member for owner in after.get(first, []) if owner.member != self.member}
             raise PartitionOwnedError(
-                partition(taken[0]),
-                f"another consumer of the group owns it ({owner.member if owner else 'it has just left'}); "
-                "is it alive, and of the same assignment strategy?",
+                partition(first),
+                f"another consumer of the group owns it ({', '.join(names) or 'it has just left'}); "
+                "is it alive, and does it divide partitions in the same way?",
                 topic=self._topic,
             )
 
-    def _create(self, slug: str) -> bool:
-        path = f"{self.owners_path}/{slug}"
+    def _take(self, slug: str) -> bool:
+        """Enter this member as a partition's owner in all places, or in none."""
+        made: list[str] = []
+        for place in self._owners_paths:
+            path = f"{place}/{slug}"
+            if not self._create(path):
+                for one in made:
+                    self._delete(one)
+                return False
+            made.append(path)
+        return True
+
+    def _create(self, path: str) -> bool:
         for _ in range(2):
             try:
                 self._call("create", path, self.member.encode(), ephemeral=True, makepath=True)
                 return True
             except NodeExistsError:
-                owner = self._owner(slug)
-                if owner is None or (owner.member == self.member and not self._mine(owner)):
-                    self._delete(path)  # of a former session of this member, or gone already
-                    continue
-                return self._mine(owner)
+                owner = self._owner(path, self._client().get_async(path))
+                if owner is not None and self._mine(owner):
+                    return True
+                if owner is not None and owner.member != self.member:
+                    return False
+            self._delete(path)  # of a former session of this member, or gone already
         return False
 
-    def _owner(self, slug: str) -> Owner | None:
-        try:
-            member, stat = self._call("get", f"{self.owners_path}/{slug}")
-        except NoNodeError:
-            return None
-        return Owner(slug, member.decode(errors="replace"), stat.ephemeralOwner)
-
     def release(self, ids: set[int]) -> None:
-        """Let partitions go, whatever leader they were taken under."""
+        """Let partitions go, whatever leader they were taken under.
+
+        :param ids: of those
+        """
         for id_, owners in self.owners().items() if ids else ():
-            for owner in owners:
-                if id_ in ids and owner.member == self.member:
-                    self._delete(f"{self.owners_path}/{owner.slug}")
+            if id_ in ids:
+                self._give_up(owners)
+
+    def _give_up(self, owners: list[Owner]) -> None:
+        for owner in owners:
+            if owner.member == self.member:
+                self._delete(owner.path)
 
     # -- nodes -----------------------------------------------------------------------------------------------------
 
