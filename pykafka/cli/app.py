@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import pykafka
-from pykafka.cli import INTERRUPTED, cmd_change, cmd_consume, cmd_groups, cmd_lag, cmd_read
+from pykafka.cli import INTERRUPTED, cmd_change, cmd_completion, cmd_consume, cmd_doctor, cmd_groups, cmd_lag, cmd_read
 from pykafka.cli.options import HostsType, Session
 from pykafka.cli.statuses import explain, status_of
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError
@@ -83,6 +83,6 @@ def tools(
     ctx.obj = Session(host, zookeeper, socket_timeout_ms, config)
 
 
-for _module in (cmd_change, cmd_consume, cmd_groups, cmd_lag, cmd_read):
+for _module in (cmd_change, cmd_completion, cmd_consume, cmd_doctor, cmd_groups, cmd_lag, cmd_read):
     for _command in _module.COMMANDS:
         tools.add_command(_command)

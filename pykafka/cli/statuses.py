@@ -67,7 +67,14 @@ def explain(error: KafkaException) -> str:
             f"{where} does not have {error.api}, which takes Kafka {SINCE[error.api]} or later"
             f"{INSTEAD.get(error.api, '')}"
         )
-    return "\n".join([str(error), *(f"  {line}" for line in _steps(error))])
+    return "\n".join([in_options(str(error)), *(f"  {line}" for line in _steps(error))])
+
+
+def in_options(text: str) -> str:
+    """Return a sentence of the library with what it means here, where it speaks of its own parameters for TLS."""
+    if "ssl_config" in text or "SslConfig" in text:
+        return f"{text} (of kafka-tools: --tls, --cafile, --certfile, --keyfile)"
+    return text
 
 
 def _steps(error: KafkaException) -> Iterator[Any]:

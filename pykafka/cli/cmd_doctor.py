@@ -1,0 +1,66 @@
+"""doctor: what keeps a client from a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+from rich.text import Text
+
+from pykafka.addresses import parse_hosts
+from pykafka.cli import show
+from pykafka.cli.diagnosis import FAILED, NOTE, OK, Examination, Finding
+from pykafka.cli.options import HostsType, Session, json_option
+from pykafka.cli.roundtrip import round_trip
+from pykafka.cli.statuses import Status
+
+_STYLES = {OK: "green", NOTE: "yellow", FAILED: "bold red"}
+
+
+@click.command("doctor")
+@click.argument("host", type=HostsType(), required=False)
+@click.option("--topic", help="Also write one message to this topic and read it again.")
+@click.option("--create", is_flag=True, help="Make that topic, with one partition, where it is missing.")
+@json_option
+@click.pass_context
+def doctor(ctx: click.Context, host: str | None, topic: str | None, create: bool, as_json: bool) -> None:
+    """Examine the way to a cluster, address by address, and say what is wrong with it.
+
+    HOST is host:port of some brokers; by default those of --broker. Each goes through DNS, TCP, TLS (with --tls),
+    ApiVersions and Metadata, then so does every address that the brokers advertise. With --topic, one message makes a
+    round trip. Exits with 0 when all is well, 3 when no broker answers, and else 1.
+    """
+    session: Session = ctx.obj
+    if create and not topic:
+        raise click.UsageError("--create needs --topic: the one to make")
+    hosts = host or session.hosts
+    examination = Examination(session.socket_timeout_ms, session.ssl_config)
+    out = show.console()
+    findings = []
+    for finding in _all(session, examination, hosts, topic, create):
+        findings.append(finding)
+        if not as_json:
+            out.print(_line(finding), soft_wrap=True)
+    well = all(finding.result != FAILED for finding in findings)
+    if as_json:
+        show.print_json({"well": well, "reached": examination.reached, "findings": findings})
+    if not examination.reached:
+        ctx.exit(Status.UNREACHABLE)
+    if not well:
+        ctx.exit(Status.FAILED)
+
+
+def _all(session: Session, examination: Examination, hosts: str, topic: str | None, create: bool) -> Iterator[Finding]:
+    yield from examination.run(parse_hosts(hosts))
+    if topic and examination.reached:
+        with session.client(hosts) as client:
+            yield from round_trip(client, hosts, topic, create, session.socket_timeout_ms)
+
+
+def _line(finding: Finding) -> Text:
+    line = Text(f"{finding.host}  ")
+    line.append(f"{finding.result:<6}", style=_STYLES[finding.result])
+    return line.append(f"  {finding.step:<11}  {finding.detail} ({finding.ms} ms)")
+
+
+COMMANDS = (doctor,)

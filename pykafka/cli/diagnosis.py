@@ -1,0 +1,233 @@
+"""Finding out, step by step and address by address, what keeps a client from a cluster. Gives data, prints nothing."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka.broker import CLIENT_ID
+from pykafka.cli.releases import speaks_as
+from pykafka.cli.statuses import in_options
+from pykafka.connection import BrokerConnection
+from pykafka.dialing import reason_of
+from pykafka.exceptions import CorrelationIdError, KafkaException, TlsError
+from pykafka.handlers import ThreadingHandler
+from pykafka.negotiation import negotiate
+from pykafka.protocol.messages import MetadataRequest, MetadataResponse
+from pykafka.protocol.schema import decode_response, encode_request
+from pykafka.protocol.versions import choose
+from pykafka.security import SslConfig
+
+if TYPE_CHECKING:
+    from pykafka.connection import SslConfigLike
+    from pykafka.handlers import Address, Stream
+
+OK, NOTE, FAILED = "ok", "note", "FAILED"
+_METADATA_ID = 7
+
+
+class Finding(NamedTuple):
+    """Tell how one step went.
+
+    :param host: "host:port" as it was given, or as a broker advertises it
+    :param step: DNS, TCP, TLS, ApiVersions, Metadata, Advertised, Create, Produce or Fetch
+    :param result: "ok"; "FAILED"; "note" for what fails without keeping a client away
+    :param detail: what was found, or what is wrong and what to do
+    :param ms: how long it took
+    """
+
+    host: str
+    step: str
+    result: str
+    detail: str
+    ms: int = 0
+
+
+class _SteppingHandler(ThreadingHandler):
+    """A handler that leads to one address only, and writes down each step that succeeds."""
+
+    def __init__(self, host: str, address: Address) -> None:
+        super().__init__()
+        self._host = host
+        self._address = address
+        self.steps: list[Finding] = []
+
+    def resolve(self, host: str, port: int, timeout: float | None = None) -> list[Address]:
+        """Return the one address."""
+        return [self._address]
+
+    def connect(self, address: Address, timeout: float, source_address: tuple[str, int] | None = None) -> Stream:
+        """Connect, as `Handler.connect`."""
+        started = self.now()
+        stream = super().connect(address, timeout, source_address)
+        self._passed("TCP", started)
+        return stream
+
+    def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
+        """Speak TLS, as `Handler.wrap_tls`."""
+        started = self.now()
+        wrapped = super().wrap_tls(stream, context, server_hostname, timeout)
+        self._passed("TLS", started, f", certificate of {server_hostname}")
+        return wrapped
+
+    def _passed(self, step: str, started: float, more: str = "") -> None:
+        self.steps.append(Finding(self._host, step, OK, f"{self._address.text}{more}", self.since(started)))
+
+    def since(self, started: float) -> int:
+        """Return how long ago that was (ms)."""
+        return round((self.now() - started) * 1000)
+
+
+class Examination:
+    """Examines the addresses given, then those that the brokers advertise.
+
+    :param timeout_ms: for each connect and each answer
+    :param ssl_config: None for plaintext
+    """
+
+    def __init__(self, timeout_ms: int, ssl_config: SslConfigLike | None) -> None:
+        self._timeout_ms = timeout_ms
+        self._ssl_config = ssl_config
+        self._handler = ThreadingHandler()
+        #: Whether a broker has answered everything that it was asked.
+        self.reached = False
+        self._metadata: dict[str, MetadataResponse] = {}
+
+    def run(self, seeds: list[tuple[str, int]]) -> Iterator[Finding]:
+        """Yield what is found, step by step.
+
+        :param seeds: (host, port) pairs
+        """
+        for host, port in seeds:
+            yield from self._examine(host, port)
+        known = dict(self._metadata)
+        waiting = deque((seed, broker) for seed, metadata in known.items() for broker in metadata.brokers)
+        done = {address_text(host, port) for host, port in seeds}
+        told: set[str] = set()
+        while waiting:
+            seed, broker = waiting.popleft()
+            advertised = address_text(broker.host, broker.port)
+            if advertised in told:
+                continue
+            told.add(advertised)
+            findings = [] if advertised in done else list(self._examine(broker.host, broker.port))
+            yield from findings
+            yield self._judge_advertised(seed, broker, findings)
+
+    def _examine(self, host: str, port: int) -> Iterator[Finding]:
+        """Yield how it goes with one host; an address that fails does no harm where another one works."""
+        text = address_text(host, port)
+        started = self._handler.now()
+        try:
+            addresses = self._handler.resolve(host, port, timeout=self._timeout_ms / 1000)
+        except (OSError, UnicodeError) as error:
+            why = f"{host!r} cannot be resolved: {reason_of(error)}; check the name, or the resolver of this machine"
+            yield Finding(text, "DNS", FAILED, why, self._since(started))
+            return
+        found = ", ".join(dict.fromkeys(str(address.sockaddr[0]) for address in addresses)) or "no address"
+        yield Finding(text, "DNS", OK if addresses else FAILED, found, self._since(started))
+        ledgers = [list(self._examine_address(host, port, address)) for address in addresses]
+        works = any(all(one.result == OK for one in ledger) for ledger in ledgers)
+        for ledger in ledgers:
+            for one in ledger:
+                yield one._replace(result=NOTE) if works and one.result == FAILED else one
+        self.reached = self.reached or works
+
+    def _since(self, started: float) -> int:
+        return round((self._handler.now() - started) * 1000)
+
+    def _examine_address(self, host: str, port: int, address: Address) -> Iterator[Finding]:
+        text = address_text(host, port)
+        handler = _SteppingHandler(text, address)
+        connection = BrokerConnection(host, port, handler, ssl_config=self._ssl_config)
+        started = handler.now()
+        try:
+            step = "TCP"
+            try:
+                connection.connect(self._timeout_ms)
+            except KafkaException as error:
+                step = error.ledger[-1].stage if error.ledger else step
+                raise
+            finally:
+                yield from handler.steps
+            step, started = "ApiVersions", handler.now()
+            ranges = negotiate(connection, handler, self._timeout_ms, CLIENT_ID)
+            yield Finding(
+                text, step, OK, f"{len(ranges)} APIs, as {speaks_as(ranges)} has them", handler.since(started)
+            )
+            step, started = "Metadata", handler.now()
+            metadata = _ask_metadata(connection, choose(MetadataRequest, ranges, broker=text))
+            yield _tell_metadata(text, metadata, handler.since(started))
+            self._metadata.setdefault(text, metadata)
+        except KafkaException as error:
+            why = error.text if address.text in error.text else f"{address.text}: {error.text}"
+            if step == "ApiVersions" and self._ssl_config is None and self._speaks_tls(host, port, address):
+                why = "it answers in TLS: use --tls, and --cafile where its authority is a private one"
+            yield Finding(text, step, FAILED, in_options(why), handler.since(started))
+        finally:
+            connection.disconnect()
+
+    def _speaks_tls(self, host: str, port: int, address: Address) -> bool:
+        """Return whether what answers there speaks TLS: not every server says so when it is spoken to in plain."""
+        connection = BrokerConnection(host, port, _SteppingHandler("", address), ssl_config=SslConfig(None))
+        try:
+            connection.connect(self._timeout_ms)
+        except KafkaException as error:
+            return isinstance(error, TlsError) and "certificate" in error.text  # it has shown one, or wants ours
+        finally:
+            connection.disconnect()
+        return True
+
+    def _judge_advertised(self, seed: str, broker: MetadataResponse.Broker, findings: list[Finding]) -> Finding:
+        """Return whether a client that began at the seed gets to a broker where that says it is."""
+        text = address_text(broker.host, broker.port)
+        who = f"broker {broker.node_id} advertises {text}"
+        remedy = "set advertised.listeners of that broker to an address that leads to it from here"
+        failure = next((one for one in findings if one.result == FAILED), None)
+        if failure is not None:
+            why = f"{who}, and clients are sent there, but it fails at {failure.step}; {remedy}"
+            return Finding(seed, "Advertised", FAILED, why)
+        if is_loopback(broker.host) and not is_loopback(seed.rpartition(":")[0]):
+            why = f"{who}, which for every client is its own machine, not {seed}; {remedy}"
+            return Finding(seed, "Advertised", FAILED, why)
+        ours, theirs = self._metadata.get(seed), self._metadata.get(text)
+        if ours is not None and theirs is not None and ours.cluster_id != theirs.cluster_id:
+            why = f"{who}, where cluster {theirs.cluster_id} answers instead of {ours.cluster_id}; {remedy}"
+            return Finding(seed, "Advertised", FAILED, why)
+        return Finding(seed, "Advertised", OK, who)
+
+
+def _ask_metadata(connection: BrokerConnection, version: int) -> MetadataResponse:
+    """Ask for brokers and cluster id, and for no topics: where that cannot be said (before 0.10), for all."""
+    request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+    connection.send(encode_request(request, version, _METADATA_ID, CLIENT_ID))
+    number, response = decode_response(MetadataRequest, version, connection.receive())
+    if number != _METADATA_ID:
+        raise CorrelationIdError(
+            f"an answer to request {number} came where {_METADATA_ID} was due: is it a Kafka port?"
+        )
+    return response
+
+
+def _tell_metadata(text: str, metadata: MetadataResponse, ms: int) -> Finding:
+    count = len(metadata.brokers)
+    if not count:
+        why = "it names no brokers: it is starting or cut off from the others, or (0.8.2) no topic was made yet"
+        return Finding(text, "Metadata", FAILED, why, ms)
+    cluster = f"cluster {metadata.cluster_id}, " if metadata.cluster_id else ""
+    return Finding(text, "Metadata", OK, f"{cluster}{count} broker{'' if count == 1 else 's'}", ms)
+
+
+def address_text(host: str, port: int) -> str:
+    """Return host and port as people write them."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a name means this very machine to whoever uses it."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower().rstrip(".").split(".")[0] == "localhost"
