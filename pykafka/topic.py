@@ -102,20 +102,37 @@ class Topic:
 
     # -- producers and consumers -----------------------------------------------------------------------------------
 
-    def get_producer(self, **kwargs: Any) -> Producer:
-        """Return a `Producer` to this topic; keyword arguments as its constructor has them."""
+    def get_producer(self, use_rdkafka: bool = False, **kwargs: Any) -> Producer:
+        """Return a `Producer` to this topic.
+
+        :param use_rdkafka: whether librdkafka is to send (extra `rdkafka`)
+        :param kwargs: as the constructor of `Producer` or `RdKafkaProducer` has them
+        :raises ImportError: librdkafka is not installed
+        """
+        if use_rdkafka:
+            from pykafka.rdkafka import RdKafkaProducer
+
+            return RdKafkaProducer(self._cluster, self, **kwargs)
         return Producer(self._cluster, self, **kwargs)
 
     def get_sync_producer(self, **kwargs: Any) -> Producer:
-        """Return a `Producer` whose `produce()` waits for the broker's acknowledgement."""
-        return Producer(self._cluster, self, sync=True, **kwargs)
+        """Return a `Producer` whose `produce()` waits for the broker's acknowledgement; parameters of `get_producer`."""
+        return self.get_producer(sync=True, **kwargs)
 
-    def get_simple_consumer(self, consumer_group: str | bytes | None = None, **kwargs: Any) -> SimpleConsumer:
+    def get_simple_consumer(
+        self, consumer_group: str | bytes | None = None, use_rdkafka: bool = False, **kwargs: Any
+    ) -> SimpleConsumer:
         """Return a `SimpleConsumer` of this topic.
 
         :param consumer_group: under which offsets are committed; None for none
+        :param use_rdkafka: whether librdkafka is to fetch (extra `rdkafka`)
         :param kwargs: as the constructor of `SimpleConsumer` has them
+        :raises ImportError: librdkafka is not installed
         """
+        if use_rdkafka:
+            from pykafka.rdkafka import RdKafkaSimpleConsumer
+
+            return RdKafkaSimpleConsumer(self, self._cluster, consumer_group=consumer_group, **kwargs)
         return SimpleConsumer(self, self._cluster, consumer_group=consumer_group, **kwargs)
 
     def get_balanced_consumer(

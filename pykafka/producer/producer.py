@@ -133,7 +133,7 @@ class Producer(DocumentedProducer):
         self._owned_brokers: dict[int, OwnedBroker] = {}
         self._progress = self._handler.Event()
         self._reports = self._handler.local()
-        self._undelivered: list[tuple[MessageBatch, KafkaException]] = []
+        self._undelivered: list[tuple[Any, KafkaException]] = []
         self._worker_exception: BaseException | None = None
         self._metadata_stale = False
         self._seen_generation = -1
@@ -556,7 +556,7 @@ def _leaves(batch: MessageBatch) -> list[MessageBatch]:
     return [leaf for part in batch.parts for leaf in _leaves(part)]
 
 
-def _failures(undelivered: Iterable[tuple[MessageBatch, KafkaException]]) -> list[tuple[Message, KafkaException]]:
+def _failures(undelivered: Iterable[tuple[Any, KafkaException]]) -> list[tuple[Message, KafkaException]]:
     found = []
     for batch, _ in undelivered:
         for message in batch.messages():

@@ -1,0 +1,88 @@
+"""What producer and consumer tell librdkafka alike, and what its errors are here."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import KafkaException, RdKafkaException, error_for
+from pykafka.protocol.messages import ApiVersionsRequest, ListGroupsRequest
+from pykafka.security import SslConfig
+
+if TYPE_CHECKING:
+    from pykafka.cluster import Cluster
+
+log = logging.getLogger(__name__)
+
+
+def confluent_kafka() -> Any:
+    """Return the package of librdkafka for Python.
+
+    :raises ImportError: it is not installed
+    """
+    try:
+        import confluent_kafka as found
+    except ImportError as error:
+        raise ImportError(
+            "use_rdkafka=True needs librdkafka, which comes with the extra `rdkafka`: pip install 'pykafka[rdkafka]'"
+        ) from error
+    return found
+
+
+def common_settings(cluster: Cluster) -> dict[str, Any]:
+    """Return librdkafka's settings for the brokers of a cluster: addresses, their age, TLS.
+
+    :raises ValueError: it cannot be told about this kind of TLS
+    """
+    brokers = list(cluster.brokers.values())
+    settings: dict[str, Any] = {
+        "bootstrap.servers": ",".join(broker.address for broker in brokers),
+        "client.id": "pykafka",
+        "socket.timeout.ms": min(max(cluster.socket_timeout_ms, 10), 300_000),
+        # It logs on threads of its own, and to stderr; what matters comes as errors.
+        "log_level": 0,
+        "error_cb": _ignore,
+    }
+    ranges = brokers[0].api_ranges()
+    if ApiVersionsRequest.api_key not in ranges:
+        # Of brokers that do not say their version it thinks 0.10, and gets no answers.
+        is_0_9 = ListGroupsRequest.api_key in ranges
+        settings |= {"api.version.request": False, "broker.version.fallback": "0.9.0.1" if is_0_9 else "0.8.2.2"}
+    return settings | _tls_settings(cluster._ssl_config)
+
+
+def _ignore(_: object) -> None:
+    """Take what it says of brokers that come and go: it goes on by itself, and messages have errors of their own."""
+
+
+def _tls_settings(config: Any) -> dict[str, Any]:
+    if config is None:
+        return {}
+    if not isinstance(config, SslConfig):
+        raise ValueError(
+            f"librdkafka cannot use a {type(config).__name__}: give KafkaClient a pykafka.SslConfig with paths of files"
+        )
+    password = config.password() if callable(config.password) else config.password
+    settings = {
+        "security.protocol": "ssl",
+        "ssl.ca.location": config.cafile,
+        "ssl.certificate.location": config.certfile,
+        "ssl.key.location": config.keyfile or config.certfile,
+        "ssl.key.password": password.decode() if isinstance(password, bytes) else password,
+        "ssl.endpoint.identification.algorithm": "https" if config.check_hostname else "none",
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def error_from(error: Any, **context: Any) -> KafkaException:
+    """Return one of our errors for one of librdkafka's.
+
+    :param error: a `confluent_kafka.KafkaError`
+    :param context: as for KafkaException
+    """
+    code = error.code()
+    if code > 0:
+        return error_for(code, **context)
+    return RdKafkaException(
+        f"librdkafka says {error.name()}: {error.str()}; check that the brokers are up and the settings fit", **context
+    )

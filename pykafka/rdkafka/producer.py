@@ -1,0 +1,316 @@
+"""`RdKafkaProducer`: a `Producer` whose messages are sent by librdkafka."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafka.common import CompressionType
+from pykafka.exceptions import KafkaException, ProducerQueueFullError, ProducerStoppedException, RdKafkaException
+from pykafka.producer import Producer
+from pykafka.producer.accumulator import PartitionQueue
+from pykafka.protocol.message import Message
+from pykafka.rdkafka.helpers import common_settings, confluent_kafka, error_from
+
+if TYPE_CHECKING:
+    from pykafka.cluster import Cluster
+    from pykafka.handlers import Worker
+    from pykafka.handlers.base import EventType
+    from pykafka.partition import Partition
+    from pykafka.topic import Topic
+
+log = logging.getLogger(__name__)
+
+#: How long the worker waits for reports at a time (s); it comes back as soon as there is one.
+POLL_S = 0.1
+#: How long it may take to give up what is queued (s).
+PURGE_S = 5.0
+
+
+class Delivery:
+    """What became of one message; what a `Message` reads its offset and its error from.
+
+    :param message: that one
+    :param event: set when it is known, where somebody waits
+    """
+
+    __slots__ = ("base_offset", "done", "error", "event", "log_append_time", "message")
+
+    def __init__(self, message: Message, event: EventType | None) -> None:
+        self.message = message
+        self.event = event
+        self.base_offset = -1
+        self.log_append_time = -1
+        self.error: KafkaException | None = None
+        self.done = False
+
+    def offset_of(self, index: int) -> int:
+        """Return the message's offset; -1 while it is not known."""
+        return self.base_offset
+
+    def error_of(self, index: int) -> KafkaException | None:
+        """Return why the message was not delivered; None where it was, or is still under way."""
+        return self.error
+
+    def messages(self) -> Iterator[Message]:
+        """Yield the message."""
+        yield self.message
+
+
+class RdKafkaProducer(Producer):
+    """Send messages to a topic by librdkafka; `Topic.get_producer(use_rdkafka=True)` makes one.
+
+    Use it as a `Producer`. librdkafka's threads send; a worker of the client's handler takes its reports.
+
+    State: `_reported` is filled by whichever thread polls and emptied by the worker; `_outstanding` changes under
+    `_lock`.
+
+    :param cluster: as of `Producer`, and so the others
+    :param min_queued_messages: how many messages make a batch full
+    :raises ImportError: the extra `rdkafka` is not installed
+    :raises ValueError: librdkafka cannot be told about the client's `ssl_config`
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: Topic,
+        partitioner: Callable[[Sequence[Partition], Any], Partition] | None = None,
+        compression: int = CompressionType.NONE,
+        max_retries: int = 3,
+        retry_backoff_ms: int = 100,
+        required_acks: int = 1,
+        ack_timeout_ms: int = 10 * 1000,
+        max_queued_messages: int = 100000,
+        min_queued_messages: int = 2000,
+        linger_ms: int = 5 * 1000,
+        max_request_size: int = 1000012,
+        sync: bool = False,
+        delivery_reports: bool = False,
+        auto_start: bool = True,
+        serializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+        *,
+        block_on_queue_full: bool = True,
+        pending_timeout_ms: int = 5 * 1000,
+        delivery_timeout_ms: int = 120 * 1000,
+    ) -> None:
+        self._confluent_kafka = confluent_kafka()
+        self._rdk_producer: Any = None
+        self._rdk_worker: Worker | None = None
+        self._reported: deque[tuple[Delivery, Any, Any]] = deque()
+        self._outstanding = 0
+        super().__init__(
+            cluster,
+            topic,
+            partitioner=partitioner,
+            compression=compression,
+            max_retries=max_retries,
+            retry_backoff_ms=retry_backoff_ms,
+            required_acks=required_acks,
+            ack_timeout_ms=ack_timeout_ms,
+            max_queued_messages=max_queued_messages,
+            min_queued_messages=min_queued_messages,
+            linger_ms=linger_ms,
+            max_request_size=max_request_size,
+            sync=sync,
+            delivery_reports=delivery_reports,
+            auto_start=False,
+            serializer=serializer,
+            block_on_queue_full=block_on_queue_full,
+            pending_timeout_ms=pending_timeout_ms,
+            delivery_timeout_ms=delivery_timeout_ms,
+        )
+        self._plain = False  # every message goes through `_enqueue`
+        if auto_start:
+            self.start()
+
+    def _settings(self) -> dict[str, Any]:
+        options = self._options
+        return common_settings(self._cluster) | {
+            "acks": options.required_acks,
+            "request.timeout.ms": max(options.ack_timeout_ms, 1),
+            "message.timeout.ms": max(options.delivery_timeout_ms, options.linger_ms + 1),
+            "retries": options.max_retries,
+            "retry.backoff.ms": max(options.retry_backoff_ms, 1),
+            # so that what is sent again does not come behind what was sent later
+            "max.in.flight.requests.per.connection": 1 if options.max_retries else 5,
+            "queue.buffering.max.messages": options.max_queued_messages,
+            "batch.num.messages": min(options.min_queued_messages, 1_000_000),
+            "linger.ms": options.linger_ms,
+            "message.max.bytes": max(options.max_request_size, 1000),
+            "compression.type": CompressionType(options.compression).name.lower(),
+        }
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Make librdkafka's producer and start the worker that takes its reports.
+
+        :raises RdKafkaException: librdkafka refuses the settings
+        """
+        if self._running:
+            return
+        self._worker_exception = None
+        self._undelivered = []
+        self._outstanding = 0
+        try:
+            self._rdk_producer = self._confluent_kafka.Producer(self._settings())
+        except self._confluent_kafka.KafkaException as error:
+            raise RdKafkaException(f"librdkafka cannot make a producer: {error}", topic=self._topic.name) from error
+        self._setup_owned_brokers()
+        self._running = True
+        self._rdk_worker = self._handler.spawn(self._take_reports, name=f"pykafka.RdKafka.{self._topic.name}")
+
+    def _setup_owned_brokers(self) -> None:
+        """Take over which partitions there are; librdkafka knows their leaders by itself."""
+        partitions = [partition for _, partition in sorted(self._topic.partitions.items())]
+        self._queues = {partition.id: PartitionQueue(partition.id) for partition in partitions}
+        self._partitions = partitions
+        self._accumulator.queues = list(self._queues.values())
+
+    def stop(self) -> None:
+        """Deliver what is queued and end librdkafka's producer; errors as of `Producer.stop`."""
+        try:
+            super().stop()
+        finally:
+            worker, self._rdk_worker = self._rdk_worker, None
+            if worker is not None:
+                worker.join(POLL_S + PURGE_S)
+            self._rdk_producer = None
+
+    def _wait_all(self, timeout_ms: int | None = None) -> None:
+        """Wait until nothing is queued, or nothing has got through for the pending timeout."""
+        patience = (self._options.pending_timeout_ms if timeout_ms is None else timeout_ms) / 1000
+        pending = self._outstanding
+        deadline = self._handler.now() + patience
+        while pending and self._worker_exception is None and self._handler.now() < deadline:
+            # librdkafka does not linger while it flushes, and only then
+            self._handler.offload(self._rdk_producer.flush, POLL_S)
+            self._settle_all()
+            now_pending = self._outstanding
+            if now_pending < pending:
+                deadline = self._handler.now() + patience
+            pending = now_pending
+
+    def _pending(self) -> int:
+        return self._outstanding
+
+    def _give_up_queued(self) -> None:
+        """Fail what has not got through: librdkafka reports it as purged."""
+        self._stopped_error = ProducerStoppedException(
+            "the producer was stopped before the message got through "
+            f"(pending_timeout_ms={self._options.pending_timeout_ms})",
+            topic=self._topic.name,
+        )
+        deadline = self._handler.now() + PURGE_S
+        self._rdk_producer.purge()
+        while self._outstanding and self._handler.now() < deadline:
+            self._poll(0.05)
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def _enqueue(self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any) -> Message:
+        """Hand a message to librdkafka, waiting for room where that is allowed."""
+        self._check_size(value, key, headers)
+        if timestamp < 0:
+            timestamp = self._handler.time_ms()
+        message = Message(value, partition_key=key, partition_id=queue.partition_id, timestamp=timestamp)
+        message.headers = headers
+        if self._options.delivery_reports:
+            message.delivery_report_q = self._report_queue()
+        delivery = Delivery(message, self._handler.Event() if self._options.sync else None)
+        message._batch = delivery
+        while not self._give(delivery):
+            if not self._options.block_on_queue_full:
+                raise ProducerQueueFullError(
+                    f"{self._outstanding} messages are queued; produce more slowly, raise max_queued_messages, "
+                    "or let block_on_queue_full wait",
+                    topic=self._topic.name,
+                )
+            self._progress.wait(0.1)
+            self._progress.clear()
+            self._raise_worker_exceptions()
+        if self._options.sync:
+            # librdkafka has no linger by message; nothing waits behind this one anyway
+            self._wait_for(message)
+        return message
+
+    def _give(self, delivery: Delivery) -> bool:
+        """Give a message to librdkafka; False where its queue is full."""
+        producer = self._rdk_producer
+        if producer is None or not self._running:
+            raise ProducerStoppedException(
+                "the producer is not running; call start(), or make another", topic=self._topic.name
+            )
+        message = delivery.message
+        with self._lock:
+            self._outstanding += 1
+        try:
+            producer.produce(
+                self._topic.name,
+                value=message.value,
+                key=message.partition_key,
+                partition=message.partition_id,
+                timestamp=message.timestamp or 0,
+                on_delivery=lambda error, found: self._reported.append((delivery, error, found)),
+                **({} if message.headers is None else {"headers": message.headers}),
+            )
+        except BufferError:
+            with self._lock:
+                self._outstanding -= 1
+            return False
+        except self._confluent_kafka.KafkaException as error:
+            with self._lock:
+                self._outstanding -= 1
+            raise error_from(error.args[0], topic=self._topic.name, partition=message.partition_id) from error
+        return True
+
+    # -- reports ---------------------------------------------------------------------------------------------------
+
+    def _take_reports(self) -> None:
+        try:
+            while self._running:
+                self._poll(POLL_S)
+        except BaseException as error:
+            log.exception("the worker of librdkafka's producer ended by an error")
+            self._worker_failed(error)
+
+    def _poll(self, seconds: float) -> None:
+        """Have librdkafka report, and settle what it reported; its callbacks may run on another thread."""
+        self._handler.offload(self._rdk_producer.poll, seconds)
+        self._settle_all()
+
+    def _settle_all(self) -> None:
+        while self._reported:
+            try:
+                delivery, error, found = self._reported.popleft()
+            except IndexError:  # another worker was first
+                return
+            self._settle(delivery, error, found)
+
+    def _settle(self, delivery: Delivery, error: Any, found: Any) -> None:
+        message = delivery.message
+        if error is not None:
+            purged = error.code() in {
+                self._confluent_kafka.KafkaError._PURGE_QUEUE,
+                self._confluent_kafka.KafkaError._PURGE_INFLIGHT,
+            }
+            delivery.error = (
+                self._stopped_error
+                if purged
+                else error_from(error, topic=self._topic.name, partition=message.partition_id)
+            )
+        elif self._options.required_acks:
+            delivery.base_offset = found.offset()
+        delivery.done = True
+        with self._lock:
+            self._outstanding -= 1
+        if message.delivery_report_q is not None:
+            message.delivery_report_q.put((message, delivery.error))
+        elif delivery.error is not None and not self._options.sync:
+            self._undelivered.append((delivery, delivery.error))
+        if delivery.event is not None:
+            delivery.event.set()
+        self._progress.set()

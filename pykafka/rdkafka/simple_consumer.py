@@ -1,0 +1,221 @@
+"""`RdKafkaSimpleConsumer`: a `SimpleConsumer` whose messages are fetched by librdkafka."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from pykafka.common import OffsetType
+from pykafka.exceptions import ConsumerStoppedException, RdKafkaException
+from pykafka.protocol.message import Message
+from pykafka.rdkafka.helpers import common_settings, confluent_kafka, error_from
+from pykafka.simpleconsumer import SimpleConsumer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pykafka.cluster import Cluster
+    from pykafka.partition import Partition
+    from pykafka.topic import Topic
+
+log = logging.getLogger(__name__)
+
+#: How many messages are taken at a time.
+AT_A_TIME = 500
+#: How long one call waits for them (s): stop() and events are noticed in between.
+SLICE_S = 0.1
+
+
+class RdKafkaSimpleConsumer(SimpleConsumer):
+    """Read a topic by librdkafka; `Topic.get_simple_consumer(use_rdkafka=True)` makes one.
+
+    Use it as a `SimpleConsumer`, which it is but for fetching: offsets are found, committed and reset the same way.
+
+    State: `_ready`, and what librdkafka is assigned, change under `_rdk_lock`.
+
+    :param topic: as of `SimpleConsumer`, and so the others
+    :param queued_max_messages: how many messages librdkafka keeps for each partition
+    :raises ImportError: the extra `rdkafka` is not installed
+    :raises ValueError: librdkafka cannot be told about the client's `ssl_config`
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        cluster: Cluster,
+        consumer_group: str | bytes | None = None,
+        partitions: Iterable[Partition] | None = None,
+        fetch_message_max_bytes: int = 1024 * 1024,
+        num_consumer_fetchers: int = 1,
+        auto_commit_enable: bool = False,
+        auto_commit_interval_ms: int = 60 * 1000,
+        queued_max_messages: int = 10**5,
+        fetch_min_bytes: int = 1,
+        fetch_error_backoff_ms: int = 500,
+        fetch_wait_max_ms: int = 100,
+        offsets_channel_backoff_ms: int = 1000,
+        offsets_commit_max_retries: int = 5,
+        auto_offset_reset: int = OffsetType.EARLIEST,
+        consumer_timeout_ms: int = -1,
+        auto_start: bool = True,
+        reset_offset_on_start: bool = False,
+        compacted_topic: bool = False,
+        generation_id: int = -1,
+        consumer_id: str | bytes = b"",
+        deserializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+        reset_offset_on_fetch: bool = True,
+    ) -> None:
+        self._confluent_kafka = confluent_kafka()
+        self._rdk_consumer: Any = None
+        self._rdk_lock = cluster.handler.Lock()
+        self._ready: deque[Message] = deque()
+        super().__init__(
+            topic,
+            cluster,
+            consumer_group=consumer_group,
+            partitions=partitions,
+            fetch_message_max_bytes=fetch_message_max_bytes,
+            num_consumer_fetchers=num_consumer_fetchers,
+            auto_commit_enable=auto_commit_enable,
+            auto_commit_interval_ms=auto_commit_interval_ms,
+            queued_max_messages=queued_max_messages,
+            fetch_min_bytes=fetch_min_bytes,
+            fetch_error_backoff_ms=fetch_error_backoff_ms,
+            fetch_wait_max_ms=fetch_wait_max_ms,
+            offsets_channel_backoff_ms=offsets_channel_backoff_ms,
+            offsets_commit_max_retries=offsets_commit_max_retries,
+            auto_offset_reset=auto_offset_reset,
+            consumer_timeout_ms=consumer_timeout_ms,
+            auto_start=auto_start,
+            reset_offset_on_start=reset_offset_on_start,
+            compacted_topic=compacted_topic,
+            generation_id=generation_id,
+            consumer_id=consumer_id,
+            deserializer=deserializer,
+            reset_offset_on_fetch=reset_offset_on_fetch,
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        options = self._options
+        whole = max(options.fetch_message_max_bytes, 50 * 1024 * 1024)
+        return common_settings(self._cluster) | {
+            # It wants a name, and does nothing with it: partitions are given, and offsets committed by us.
+            "group.id": options.consumer_group or "pykafka",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "latest" if options.auto_offset_reset == OffsetType.LATEST else "earliest",
+            "isolation.level": "read_uncommitted",
+            "fetch.min.bytes": options.fetch_min_bytes,
+            "fetch.wait.max.ms": options.fetch_wait_max_ms,
+            "fetch.error.backoff.ms": options.fetch_error_backoff_ms,
+            "max.partition.fetch.bytes": options.fetch_message_max_bytes,
+            "fetch.max.bytes": whole,
+            "receive.message.max.bytes": whole + 1024 * 1024,
+            "queued.min.messages": min(options.queued_max_messages, 10_000_000),
+        }
+
+    # -- fetching --------------------------------------------------------------------------------------------------
+
+    def _setup_fetch_workers(self) -> None:
+        """Make librdkafka's consumer and give it the partitions.
+
+        :raises RdKafkaException: librdkafka refuses the settings
+        """
+        try:
+            self._rdk_consumer = self._confluent_kafka.Consumer(self._settings())
+        except self._confluent_kafka.KafkaException as error:
+            raise RdKafkaException(f"librdkafka cannot make a consumer: {error}", topic=self._topic.name) from error
+        self._assign()
+
+    def _assign(self) -> None:
+        """Have librdkafka fetch from where each partition stands."""
+        with self._rdk_lock:
+            self._ready.clear()
+            consumer = self._rdk_consumer
+            if consumer is not None:
+                kind = self._confluent_kafka.TopicPartition
+                consumer.assign(
+                    [kind(self._topic.name, id_, owned.position) for id_, owned in self._partitions_by_id.items()]
+                )
+
+    def cleanup(self) -> None:
+        """End librdkafka's consumer; commits nothing."""
+        with self._rdk_lock:
+            consumer, self._rdk_consumer = self._rdk_consumer, None
+            self._ready.clear()
+            if consumer is not None:
+                self._handler.offload(consumer.close)
+
+    def _move(self, id_: int, position: int, last_offset_consumed: int) -> None:
+        super()._move(id_, position, last_offset_consumed)
+        self._assign()
+
+    def fetch(self) -> None:
+        """Do nothing but check that the consumer runs: librdkafka fetches by itself.
+
+        :raises ConsumerStoppedException: the consumer is not running
+        """
+        if not self._running:
+            raise self._stopped()
+
+    # -- consuming -------------------------------------------------------------------------------------------------
+
+    def consume(self, block: bool = True, unblock_event: Any = None) -> Message | None:
+        """Return the next message; parameters and errors as of `SimpleConsumer.consume`."""
+        message = self._next_message(block, unblock_event)
+        if self._deserializer is not None and message is not None:
+            message.value, message.partition_key = self._deserializer(message.value, message.partition_key)
+        return message
+
+    def _next_message(self, block: bool, unblock_event: Any) -> Message | None:
+        timeout_ms = self._options.consumer_timeout_ms
+        deadline = None if timeout_ms < 0 else self._handler.now() + timeout_ms / 1000
+        while True:
+            self._raise_worker_exceptions()
+            if not self._running:
+                raise self._stopped()
+            remaining = SLICE_S if deadline is None else min(SLICE_S, deadline - self._handler.now())
+            message = self._take(max(remaining, 0.0) if block else 0.0)
+            if message is not None or not block or remaining <= 0:
+                return message
+            if unblock_event is not None and unblock_event.is_set():
+                return None
+
+    def _stopped(self) -> ConsumerStoppedException:
+        return ConsumerStoppedException(
+            "the consumer is not running; call start(), or make another", topic=self._topic.name
+        )
+
+    def _take(self, seconds: float) -> Message | None:
+        """Return a message that is there, asking librdkafka for more where none is."""
+        with self._rdk_lock:
+            if not self._ready and self._rdk_consumer is not None:
+                found = self._handler.offload(self._rdk_consumer.consume, AT_A_TIME, seconds)
+                for record in found:
+                    if record.error() is not None:
+                        self._worker_exceptions.append(
+                            error_from(record.error(), topic=self._topic.name, partition=record.partition())
+                        )
+                    else:
+                        self._ready.append(self._message_of(record))
+            if not self._ready:
+                return None
+            message = self._ready.popleft()
+            owned = self._partitions_by_id[message.partition_id]
+            owned.last_offset_consumed = message.offset
+            owned.position = message.offset + 1
+            return message
+
+    def _message_of(self, record: Any) -> Message:
+        kind, milliseconds = record.timestamp()
+        message = Message(
+            record.value(),
+            partition_key=record.key(),
+            offset=record.offset(),
+            partition_id=record.partition(),
+            timestamp=None if kind == self._confluent_kafka.TIMESTAMP_NOT_AVAILABLE else milliseconds,
+        )
+        message.headers = record.headers()
+        message.partition = self._partitions_by_id[record.partition()].partition
+        return message
