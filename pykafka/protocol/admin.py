@@ -170,7 +170,7 @@ class CreateTopicRequest(NamedTuple):
     num_partitions: int
     replication_factor: int
     replica_assignment: Iterable[tuple[int, Sequence[int]]] | Mapping[int, Sequence[int]] = ()
-    config_entries: Iterable[tuple[str | bytes, str | bytes]] | Mapping[str | bytes, str | bytes] = ()
+    config_entries: Iterable[tuple[str | bytes, str | bytes]] | Mapping[Any, str | bytes] = ()
 
 
 class CreateTopicsRequest(Request):
