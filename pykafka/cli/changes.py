@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from pykafka.cli.groups import active_members
 from pykafka.cli.listing import committed_offsets, group_offsets, known_topic, partition_ids
 from pykafka.cli.moments import Moment, resolve
-from pykafka.exceptions import LeaderNotFoundError, NonEmptyGroup, NotController, ResponseTimeoutError
+from pykafka.exceptions import (
+    LeaderNotFoundError,
+    NonEmptyGroup,
+    NotController,
+    ResponseTimeoutError,
+    UnsupportedVersion,
+)
 from pykafka.protocol.admin import CreateTopicRequest
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
+    from pykafka.cli.zookeeper_topics import ZooKeeperTopics
     from pykafka.client import KafkaClient
 
 #: Pause between looks at whether a change has come through (s).
@@ -68,6 +75,7 @@ def create_topic(
     replica_assignment: Mapping[int, Sequence[int]],
     config_entries: Mapping[str, str],
     timeout_ms: int,
+    zookeeper: ZooKeeperTopics | None = None,
 ) -> CreatedTopic:
     """Make a topic and wait until it can be used.
 
@@ -76,14 +84,20 @@ def create_topic(
     :param replica_assignment: {partition: broker ids}
     :param config_entries: settings that differ from the brokers'
     :param timeout_ms: for all of it
-    :raises UnsupportedVersion: the brokers take no such request (before 0.10.1)
+    :param zookeeper: where to do it if the brokers take no such request
+    :raises UnsupportedVersion: the brokers take no such request (before 0.10.1), and there is no `zookeeper`
     :raises ProtocolClientError: it was not made, and why
     :raises ResponseTimeoutError: it was made, and cannot be used in time
     """
     request = CreateTopicRequest(
         topic, num_partitions, replication_factor, replica_assignment, list(config_entries.items())
     )
-    _at_controller(client, lambda broker: broker.create_topics([request], timeout_ms))
+    try:
+        _at_controller(client, lambda broker: broker.create_topics([request], timeout_ms))
+    except UnsupportedVersion:
+        if zookeeper is None:
+            raise
+        zookeeper.create(topic, num_partitions, replication_factor, replica_assignment, config_entries)
     _wait_until(
         client, lambda: _is_led(client, topic), timeout_ms, f"topic {topic} was created, but has no leaders yet"
     )
@@ -91,22 +105,28 @@ def create_topic(
     return CreatedTopic(topic, len(parts), max(len(part.replicas) for part in parts.values()))
 
 
-def delete_topic(client: KafkaClient, topic: str, timeout_ms: int) -> None:
+def delete_topic(client: KafkaClient, topic: str, timeout_ms: int, zookeeper: ZooKeeperTopics | None = None) -> None:
     """Delete a topic and wait until it is gone.
 
     :param timeout_ms: for all of it
+    :param zookeeper: where to do it if the brokers take no such request
     :raises UnknownTopicOrPartition: there is no such topic
-    :raises UnsupportedVersion: the brokers take no such request (before 0.10.1)
+    :raises UnsupportedVersion: the brokers take no such request (before 0.10.1), and there is no `zookeeper`
     :raises ProtocolClientError: it was not deleted, and why
     :raises ResponseTimeoutError: it is marked for deletion, and not gone in time
     """
     known_topic(client, topic)
-    _at_controller(client, lambda broker: broker.delete_topics([topic], timeout_ms))
+    try:
+        _at_controller(client, lambda broker: broker.delete_topics([topic], timeout_ms))
+    except UnsupportedVersion:
+        if zookeeper is None:
+            raise
+        zookeeper.delete(topic)
     _wait_until(
         client,
         lambda: client.cluster.topic_metadata(topic) is None,
         timeout_ms,
-        f"topic {topic} is marked for deletion, but still there",
+        f"topic {topic} is marked for deletion (before Kafka 1.0 that takes delete.topic.enable=true), but still there",
     )
 
 

@@ -83,7 +83,7 @@ def create_topic(
     config_entries: dict[str, Any] | None,
     as_json: bool,
 ) -> None:
-    """Create a topic (Kafka 0.10.1 and later)."""
+    """Create a topic; on brokers before Kafka 0.10.1 with --zookeeper."""
     session: Session = ctx.obj
     assignment = {} if replica_assignment is None else _assignment(replica_assignment)
     if replica_assignment is not None:
@@ -93,7 +93,10 @@ def create_topic(
         num_partitions = replication_factor = -1
     settings = {name: _setting(value) for name, value in (config_entries or {}).items()}
     with session.client() as client:
-        made = changes.create_topic(client, topic, num_partitions, replication_factor, assignment, settings, timeout)
+        zookeeper = session.zookeeper_topics(client)
+        made = changes.create_topic(
+            client, topic, num_partitions, replication_factor, assignment, settings, timeout, zookeeper
+        )
     if as_json:
         show.print_json(made)
     else:
@@ -121,9 +124,9 @@ def _setting(value: Any) -> str:
 @timeout_option
 @click.pass_obj
 def delete_topic(session: Session, topic: str, timeout: int) -> None:
-    """Delete a topic and all its messages (Kafka 0.10.1 and later)."""
+    """Delete a topic and all its messages; on brokers before Kafka 0.10.1 with --zookeeper."""
     with session.client() as client:
-        changes.delete_topic(client, topic, timeout)
+        changes.delete_topic(client, topic, timeout, session.zookeeper_topics(client))
     click.echo(f"Deleted topic {topic}.")
 
 

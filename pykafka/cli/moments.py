@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.common import OffsetType
 from pykafka.exceptions import OffsetOutOfRangeError
+from pykafka.protocol.messages import ListOffsetsRequest
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
@@ -68,6 +69,8 @@ def resolve(
 ) -> dict[int, int]:
     """Return the offset of each partition that a moment means; the end where all messages are older.
 
+    Brokers before 0.10.1 know the times of segments alone: there it is the begin of one that was written before.
+
     :param clip: take the nearest offset there is, where one was given that is not
     :raises OffsetOutOfRangeError: an offset is given that a partition does not have
     """
@@ -79,8 +82,16 @@ def resolve(
     if moment.offset is None:
         found = client.cluster.list_offsets({(topic, id_): moment.timestamp for id_ in ids})
         offsets = {id_: found[topic, id_].offset for id_ in ids}
-        return {id_: offset if offset >= 0 else bounds[id_][1] for id_, offset in offsets.items()}
+        return {
+            id_: offset if offset >= 0 else bounds[id_][0 if _knows_segments_alone(client, topic, id_) else 1]
+            for id_, offset in offsets.items()
+        }
     return {id_: _within(topic, id_, moment.offset, bounds[id_], clip) for id_ in ids}
+
+
+def _knows_segments_alone(client: KafkaClient, topic: str, partition: int) -> bool:
+    """Return whether "none" means that nothing is older, as before 0.10.1, instead of that nothing is newer."""
+    return client.cluster.leader(topic, partition).api_version(ListOffsetsRequest) == 0
 
 
 def _within(topic: str, partition: int, offset: int, bounds: tuple[int, int], clip: bool) -> int:

@@ -8,6 +8,7 @@ import click
 
 from pykafka.addresses import parse_hosts
 from pykafka.cli.moments import Moment, parse_moment
+from pykafka.cli.zookeeper_topics import ZooKeeperTopics
 from pykafka.client import KafkaClient
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ class Session:
             exclude_internal_topics=False,
             ssl_config=self.ssl_config,
         )
+
+    def zookeeper_topics(self, client: KafkaClient) -> ZooKeeperTopics | None:
+        """Return the way to make and delete topics in ZooKeeper; None where --zookeeper was not given."""
+        if self.zookeeper is None:
+            return None
+        return ZooKeeperTopics(self.zookeeper, client.cluster.handler, self.socket_timeout_ms)
 
 
 class HostsType(click.ParamType[str]):

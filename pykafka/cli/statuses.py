@@ -40,8 +40,8 @@ SINCE = {
 #: What to do on brokers that lack it.
 INSTEAD = {
     "ListGroups": "; groups of older brokers are known to ZooKeeper alone",
-    "CreateTopics": "; on an older one use its own kafka-topics.sh with --zookeeper",
-    "DeleteTopics": "; on an older one use its own kafka-topics.sh with --zookeeper",
+    "CreateTopics": "; on an older one give --zookeeper: there it is done",
+    "DeleteTopics": "; on an older one give --zookeeper: there it is done",
 }
 
 _STATUSES: tuple[tuple[type[KafkaException], Status], ...] = (
