@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
-from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
+from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
 from pykafka.groupconsumer import GroupConsumer, RebalanceCallback
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 from pykafka.utils import get_string
@@ -130,6 +130,7 @@ class BalancedConsumer(GroupConsumer):
         self._worker: Any = None
         #: The ids of the partitions that were divided last.
         self._divided: set[int] = set()
+        self._outage_told_s = 0.0
         #: Set where shares may have to change, and where a partition may have been let go.
         self._wanted = self._handler.Event()
         self._released = self._handler.Event()
@@ -329,6 +330,9 @@ class BalancedConsumer(GroupConsumer):
         deadline = self._handler.now() + self._rebalance_max_retries * backoff_s
         while True:
             self._released.clear()
+            self._look_at_metadata()
+            if not self._session_holds():
+                raise ZooKeeperError("the connection to ZooKeeper was lost", topic=self._topic.name)
             try:
                 with self._rebalancing_lock:
                     self._take_share()
@@ -345,7 +349,6 @@ class BalancedConsumer(GroupConsumer):
 
     def _take_share(self) -> None:
         """Let go of what is another's now, take what is due, and consume that."""
-        self._cluster.update([self._topic.name])
         self._set_watches()
         participants = self._get_participants()
         if self._consumer_id not in participants:
@@ -384,33 +387,54 @@ class BalancedConsumer(GroupConsumer):
                 if self._stopping.is_set():
                     return
                 log.error("group %s: %s; trying again", self._consumer_group, error)
-                self._worker_failed(error)
+                if self._nodes.suspended_since is None and not self._nodes.lost:
+                    self._worker_failed(error)
                 self._stopping.wait(max(0.1, self._rebalance_backoff_ms / 1000))
                 self._wanted.set()
 
     def _session_holds(self) -> bool:
         """Return whether this member's nodes can be relied on; stop consuming where others may have its partitions."""
         group = self._nodes
-        since = group.suspended_since
-        reason = group.lost
-        if not reason and since is not None and self._handler.now() - since > group.session_timeout_s:
-            reason = f"ZooKeeper has not been reached for {group.session_timeout_s:g} s, after which its session ends"
+        since, reason = group.suspended_since, group.lost
+        away_s = self._handler.now() - since if since is not None else 0.0
+        # kazoo may take two thirds of the session's time to notice that a connection is dead
+        if not reason and away_s > group.session_timeout_s / 3:
+            reason = f"ZooKeeper has not been reached for {away_s:.1f} s, and may end the session"
         if reason and self._consumer is not None:
             log.warning("group %s: %s: its partitions are let go; joining anew", self._consumer_group, reason)
             self._halt_or_report()
-            self._forget_positions()
         if not group.connected:
+            self._tell_of_outage(away_s)
             return False
+        self._outage_told_s = 0.0
         if group.lost:
             self._add_self()
             self._wanted.set()
         return True
+
+    def _tell_of_outage(self, away_s: float) -> None:
+        """Have `consume()` raise that ZooKeeper is away, once it has been so for longer than a restart takes."""
+        if away_s - self._outage_told_s > self._cluster.socket_timeout_ms / 1000:
+            self._outage_told_s = away_s
+            self._worker_failed(
+                ZooKeeperError(
+                    f"ZooKeeper has not been reached for {away_s:.0f} s; nothing is consumed until it is back",
+                    topic=self._topic.name,
+                )
+            )
 
     def _share_is_due(self) -> bool:
         """Return whether partitions came or went, by the brokers' metadata, or one has no owner.
 
         The latter happens where members did not see the same leaders, by which partitions are ordered.
         """
-        self._cluster.update([self._topic.name])
+        self._look_at_metadata()
         partitions = set(self._topic.partitions)
         return partitions != self._divided or not partitions <= self._nodes.owned()
+
+    def _look_at_metadata(self) -> None:
+        try:
+            self._cluster.update([self._topic.name])
+        except KafkaException as error:
+            # shares can be divided by what is known; whether consuming still works is the internal consumer's business
+            log.warning("group %s: no metadata: %s", self._consumer_group, error)
