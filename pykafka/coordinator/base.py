@@ -250,6 +250,7 @@ class BaseCoordinator(ABC):
         except BaseException as error:
             self._failed(error)
             raise
+        self._still(State.JOINING)
         self._check(response.error_code, "JoinGroup", coordinator)
         self.membership.apply(
             Event.JOINED, response.generation_id, response.member_id, response.protocol_name or request.protocols[0].name
@@ -303,11 +304,23 @@ class BaseCoordinator(ABC):
         except BaseException as error:
             self._failed(error)
             raise
+        self._still(State.SYNCING)
         self._check(response.error_code, "SyncGroup", coordinator)
         self.membership.apply(Event.SYNCED)
+        # Heartbeats before this moment may have been told of the very rebalance that ends here.
+        self.sender.news.clear()
+        self._send_heartbeats(restart=False)
         self._metrics.synced(self._handler.now() - started)
         log.info("group %s: %s has its share of generation %d", self.group_id, self.member_id, self.generation)
         return bytes(response.assignment)
+
+    def _still(self, state: State) -> None:
+        """Make sure that nobody has closed this member while it waited for an answer.
+
+        :raises ConsumerStoppedException: somebody has
+        """
+        if self.membership.state is not state:
+            raise ConsumerStoppedException(f"group {self.group_id}: the member was closed meanwhile")
 
     # -- what went wrong -----------------------------------------------------------------------------------------------
 
@@ -365,7 +378,9 @@ class BaseCoordinator(ABC):
         """Draw the conclusions of what the heartbeat's thread had to tell."""
         while self.sender.news:
             news = self.sender.news.popleft()
-            if self.membership.is_present(news.generation_id, news.member_id):
+            # while joining or syncing, the answer to that tells more
+            settled = self.membership.state in {State.STABLE, State.STALE}
+            if settled and self.membership.is_present(news.generation_id, news.member_id):
                 self._take(news)
 
     def _take(self, news: News) -> None:
@@ -406,7 +421,7 @@ class BaseCoordinator(ABC):
         if coordinator is not None:
             coordinator.drop_channel(group_channel(self.connection_id))
 
-    def close(self, timeout_ms: int | None = None) -> None:
+    def close(self, *, timeout_ms: int | None = None) -> None:
         """End heartbeats, leave the group, and forget generation and member id; joining again begins anew.
 
         :param timeout_ms: how long leaving may take; by default 5,000

@@ -53,7 +53,9 @@ class ConsumerGroupProtocolMetadata:
         if not buff:
             return cls()
         version, names, user_data = _unpacked("h [S] Y", buff, "a member's metadata")
-        return cls(version, [get_string(name) for name in names], user_data)
+        found = cls(version, user_data=user_data)
+        found.topic_names = [get_string(name) for name in names]  # perhaps none
+        return found
 
 
 class MemberAssignment:

@@ -1,0 +1,70 @@
+"""`AutoCommitTask`: commits every now and then what was consumed."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import KafkaException
+
+if TYPE_CHECKING:
+    from pykafka.coordinator.consumer import ConsumerCoordinator
+
+log = logging.getLogger(__name__)
+
+#: How long `disable` waits for a commit that is on its way (s), beyond the socket timeout.
+GRACE_S = 5.0
+#: How long the worker waits at a time (s), so that one whose coordinator is gone ends.
+LOOK_S = 1.0
+
+
+class AutoCommitTask:
+    """Commit what a coordinator's subscription has consumed, from a worker of its own.
+
+    :param coordinator: whose
+    :param interval: how often (s)
+    """
+
+    def __init__(self, coordinator: ConsumerCoordinator, interval: float) -> None:
+        self._coordinator = coordinator
+        self._handler = coordinator._handler
+        self._interval = interval
+        self._next = self._handler.now() + interval
+        self._wake = self._handler.Event()
+        self._stopping = self._handler.Event()
+        self._worker: Any = None
+
+    def reschedule(self, at: float | None = None) -> None:
+        """Commit next at this time, and from then on again; starts the worker where there is none.
+
+        :param at: of the handler's clock (s); by default when the interval has passed
+        """
+        self._next = self._handler.now() + self._interval if at is None else at
+        self._wake.set()
+        if self._worker is None:
+            self._stopping.clear()
+            self._worker = self._handler.spawn(self._run, name=f"pykafka.AutoCommit.{self._coordinator.group_id}")
+
+    def disable(self) -> None:
+        """Commit no more, until `reschedule`."""
+        worker, self._worker = self._worker, None
+        if worker is None:
+            return
+        self._stopping.set()
+        self._wake.set()
+        worker.join(self._coordinator._cluster.socket_timeout_ms / 1000 + GRACE_S)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._wake.clear()
+            remaining = self._next - self._handler.now()
+            if remaining > 0:
+                self._wake.wait(min(remaining, LOOK_S))
+                continue
+            self._next = self._handler.now() + self._interval
+            try:
+                self._coordinator.commit_consumed()
+            except KafkaException as error:
+                log.error("group %s: auto-commit failed: %s", self._coordinator.group_id, error)
+                if error.retriable:
+                    self._next = self._handler.now() + self._coordinator.config["retry_backoff_ms"] / 1000

@@ -1,0 +1,101 @@
+"""Commits and fetches of a member's offsets, in any number of topics, as wire messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from pykafka.coordinator.subscription import OffsetAndMetadata, TopicPartition
+from pykafka.exceptions import ProtocolClientError, UnknownTopicOrPartition, error_for
+from pykafka.protocol.messages import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+
+V = TypeVar("V")
+
+CHANNEL = "offsets"
+#: The highest versions that name topics, and not their ids; and that ask for one group.
+COMMIT_CEILING = 8
+FETCH_CEILING = 7
+
+
+def by_topic(offsets: Mapping[TopicPartition, V]) -> dict[str, dict[int, V]]:
+    """Return {topic: {partition id: value}}."""
+    found: dict[str, dict[int, V]] = {}
+    for (topic, id_), value in offsets.items():
+        found.setdefault(topic, {})[id_] = value
+    return found
+
+
+def commit_request(
+    group: str, generation_id: int, member_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> OffsetCommitRequest:
+    """Return the request that commits these offsets for a member."""
+    topic = OffsetCommitRequest.Topic
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=generation_id,
+        member_id=member_id,
+        topics=[
+            topic(
+                name=name,
+                partitions=[
+                    topic.Partition(
+                        partition_index=id_, committed_offset=value.offset, committed_metadata=value.metadata
+                    )
+                    for id_, value in partitions.items()
+                ],
+            )
+            for name, partitions in by_topic(offsets).items()
+        ],
+    )
+
+
+def commit_failures(response: OffsetCommitResponse, broker: str) -> dict[TopicPartition, ProtocolClientError]:
+    """Return what could not be committed, and why."""
+    return {
+        TopicPartition(topic.name, part.partition_index): error_for(
+            part.error_code, broker=broker, topic=topic.name, partition=part.partition_index, api="OffsetCommit"
+        )
+        for topic in response.topics
+        for part in topic.partitions
+        if part.error_code
+    }
+
+
+def fetch_request(group: str, partitions: Iterable[TopicPartition]) -> OffsetFetchRequest:
+    """Return the request that asks what a group has committed."""
+    topics = by_topic(dict.fromkeys(partitions, None))
+    return OffsetFetchRequest(
+        group_id=group,
+        topics=[OffsetFetchRequest.Topic(name=name, partition_indexes=list(ids)) for name, ids in topics.items()],
+    )
+
+
+def committed_offsets(response: OffsetFetchResponse, broker: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Return what a group has committed; of partitions without a commit, nothing.
+
+    :raises ProtocolClientError: the broker cannot tell
+    """
+    if response.error_code:
+        raise error_for(response.error_code, broker=broker, api="OffsetFetch")
+    found = {}
+    for topic in response.topics:
+        for part in topic.partitions:
+            # old brokers say of a partition without a commit that they do not know it
+            if part.error_code and part.error_code != UnknownTopicOrPartition.ERROR_CODE:
+                raise error_for(
+                    part.error_code,
+                    broker=broker,
+                    topic=topic.name,
+                    partition=part.partition_index,
+                    api="OffsetFetch",
+                )
+            if part.committed_offset >= 0:
+                found[TopicPartition(topic.name, part.partition_index)] = OffsetAndMetadata(
+                    part.committed_offset, part.metadata or ""
+                )
+    return found
