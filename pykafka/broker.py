@@ -32,6 +32,7 @@ class Stoppable(Protocol):
     """What `Broker.shared` holds."""
 
     def stop(self) -> None: ...
+    def abandon(self) -> None: ...  # in a forked child: end without touching anything that the parent uses
 
 
 class Broker(DocumentedGroupRequests):
@@ -84,6 +85,7 @@ class Broker(DocumentedGroupRequests):
         self._lock = handler.Lock()
         self._channels: dict[str, Channel] = {}
         self._shared: dict[Any, Any] = {}
+        self._left_to_parent: list[Any] = []
         self._closed = False
 
     @classmethod
@@ -255,6 +257,15 @@ class Broker(DocumentedGroupRequests):
     def forget_versions(self) -> None:
         """Ask for the API versions anew at the next connect: the broker may have been replaced by another version."""
         self._api_versions = None
+
+    def after_fork(self) -> None:
+        """Start afresh in a forked child: connections and workers are the parent's, and locks may be held by nobody."""
+        self._left_to_parent.append((self._channels, self._shared))
+        for worker in self._shared.values():
+            worker.abandon()
+        self._lock = self._handler.Lock()
+        self._channels = {}
+        self._shared = {}
 
     def close(self) -> None:
         """End every connection and fetch worker of this broker."""

@@ -394,8 +394,10 @@ class Cluster(Discovery):
             raise errors[0]
 
     def _after_fork(self) -> None:
-        # What the parent had queued stays the parent's: the child's exit must not touch it.
-        _open_clusters.discard(self)
+        # Connections stay the parent's; this child makes its own when it needs them.
+        self._update_lock = self._handler.Lock()
+        for broker in [*self._brokers.values(), *self._bootstrap.values()]:
+            broker.after_fork()
 
     def _close_brokers(self) -> None:
         for broker in [*self._brokers.values(), *self._bootstrap.values()]:

@@ -143,7 +143,10 @@ class SimpleConsumer(DocumentedConsumer):
         self._committed: dict[int, int] = {}
         self._autocommit_worker: Any = None
         self._running = False
+        self._restart = False
+        self._left_to_parent: list[Any] = []
         cluster.stop_at_close(self)
+        self._handler.at_fork(self._after_fork)
         if auto_start:
             self.start()
 
@@ -209,11 +212,27 @@ class SimpleConsumer(DocumentedConsumer):
         if self._options.auto_commit_enable:
             self._setup_autocommit_worker()
 
+    def _after_fork(self) -> None:
+        # Workers are threads that this child has not got, or greenlets that it has got a copy of; locks may be held by
+        # nobody. The next consume() starts afresh, after what was consumed last.
+        self._left_to_parent.append((self._buffers, self._recovery, self._stopping, self._partitions_by_id))
+        self._restart = self._running
+        self._running = False
+        self._buffers.closed = True
+        self._buffers = Buffers(self._handler, self._topic.name)
+        self._lock = self._handler.Lock()
+        self._arrived = self._handler.Event()
+        self._stopping = self._handler.Event()
+        self._recovery = Recovery(self)
+        self._autocommit_worker = None
+        self._partitions_by_id = {id_: owned.copy_into(self._buffers) for id_, owned in self._partitions_by_id.items()}
+
     def stop(self) -> None:
         """Stop fetching, and commit where auto-commit is on; does nothing when it is stopped.
 
         :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
         """
+        self._restart = False
         if not self._running:
             return
         self._running = False
@@ -254,6 +273,9 @@ class SimpleConsumer(DocumentedConsumer):
         deadline = None if timeout_ms < 0 else self._handler.now() + timeout_ms / 1000
         while True:
             self._raise_worker_exceptions()
+            if self._restart:
+                self._restart = False
+                self.start()
             if not self._running:
                 raise ConsumerStoppedException(
                     "the consumer is not running; call start(), or make another", topic=self._topic.name

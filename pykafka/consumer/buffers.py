@@ -60,6 +60,13 @@ class OwnedPartition:
         self.fetcher: Any = None
         self.trouble_since: float | None = None
 
+    def copy_into(self, buffers: Buffers) -> OwnedPartition:
+        """Return a fresh one that stands where this one does, with nothing buffered, in another round."""
+        fresh = OwnedPartition(self.partition, buffers, self.max_messages, self.max_bytes)
+        fresh.position = fresh.fetch_offset = self.position
+        fresh.last_offset_consumed = self.last_offset_consumed
+        return fresh
+
     @property
     def next_offset(self) -> int:
         """The offset of the next message to be handed out; -1 while it is not known."""

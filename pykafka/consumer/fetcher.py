@@ -160,6 +160,11 @@ class Fetcher:
             error = SocketDisconnectedError("the broker left, or moved to another address", broker=self._broker.address)
             member.subscriber.fetch_failed(member.owned, error)
 
+    def abandon(self) -> None:
+        """End in a forked child, where the worker is a copy at most: touch no lock and no socket."""
+        self._stopped = True
+        self._members = []
+
     # -- the worker ------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:

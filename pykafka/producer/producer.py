@@ -139,7 +139,10 @@ class Producer(DocumentedProducer):
         self._seen_generation = -1
         self._flushing = False
         self._running = False
+        self._restart = False
+        self._left_to_parent: list[Any] = []
         cluster.stop_at_close(self)
+        self._handler.at_fork(self._after_fork)
         if auto_start:
             self.start()
 
@@ -171,11 +174,30 @@ class Producer(DocumentedProducer):
         self._running = True
         self._accumulator.closed = False
 
+    def _after_fork(self) -> None:
+        # What was queued stays the parent's. Senders are threads that this child has not got, or greenlets that it has
+        # got a copy of, which must not send; locks may be held by nobody. The next produce() starts afresh.
+        self._left_to_parent.append((self._queues, self._owned_brokers, self._accumulator))
+        for owned in self._owned_brokers.values():
+            owned.running = False
+        self._restart = self._running
+        self._running = False
+        self._accumulator.closed = True
+        self._accumulator = Accumulator(self._handler, self._options.batch_limit)
+        self._lock = self._handler.Lock()
+        self._progress = self._handler.Event()
+        self._reports = self._handler.local()
+        self._owned_brokers = {}
+        self._queues = {}
+        self._undelivered = []
+        self._seen_generation = -1
+
     def stop(self) -> None:
         """Deliver what is queued and end the senders; does nothing when it is stopped.
 
         :raises MessagesNotDelivered: messages failed since `start()`, or did not get through in time; `.failures` has them
         """
+        self._restart = False
         if not self._running:
             return
         try:
@@ -281,6 +303,9 @@ class Producer(DocumentedProducer):
     ) -> Message:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
         self._raise_worker_exceptions()
+        if self._restart:
+            self._restart = False
+            self.start()
         if not self._running:
             raise ProducerStoppedException(
                 "the producer is not running; call start(), or make another", topic=self._topic.name
