@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Attempt(NamedTuple):
     """One step of connecting that failed: a line in the `ledger` of the error."""
 
-    stage: str  # "DNS", "TCP" or "TLS"
+    stage: str  # "DNS", "TCP", "TLS" or "ApiVersions"
     address: str
     error: str
     ms: int

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka.exceptions import ResponseTimeoutError, SocketDisconnectedError
+from pykafka.dialing import Attempt
+from pykafka.exceptions import KafkaException, ResponseTimeoutError, SocketDisconnectedError
 from pykafka.protocol.versions import Probe
 
 if TYPE_CHECKING:
@@ -27,8 +28,19 @@ def negotiate(connection: BrokerConnection, handler: Handler, timeout_ms: int, c
     :param client_id: name of this client for the broker's logs
     :raises ResponseTimeoutError: the broker did not answer
     :raises SocketDisconnectedError: it can not be reached any more
-    :raises CorruptResponseError: what answers there is no Kafka broker
+    :raises CorruptResponseError: what answers there is no Kafka broker; of each of them `.ledger` has this step
     """
+    started = handler.now()
+    try:
+        return _probe(connection, handler, timeout_ms, client_id)
+    except KafkaException as error:
+        if not error.ledger:  # else it is about connecting anew
+            ms = round((handler.now() - started) * 1000)
+            error.ledger = [Attempt("ApiVersions", connection.address, error.text, ms)]
+        raise
+
+
+def _probe(connection: BrokerConnection, handler: Handler, timeout_ms: int, client_id: str) -> ApiRanges:
     probe = Probe(client_id, broker=connection.address)
     deadline = handler.now() + min(timeout_ms / 1000, PROBE_TIMEOUT_S)
     while probe.result is None:

@@ -118,6 +118,14 @@ def test_nothing_listens(peers: dict[str, int], arguments: tuple[str, ...]) -> N
     assert f"kafka-tools doctor {hosts}" in result.stderr
 
 
+@pytest.mark.parametrize("peer", ["hang_up", "http", "tls_broker"])
+def test_what_answers_is_no_broker(peers: dict[str, int], peer: str) -> None:
+    hosts = f"127.0.0.1:{peers[peer]}"
+    result = CliRunner().invoke(tools, ["-b", hosts, "print_topics"])
+    assert result.exit_code == Status.UNREACHABLE
+    assert f"\n  ApiVersions {hosts}: " in result.stderr
+
+
 @pytest.mark.parametrize("hosts", ["", "host:port", "[::1", "a:99999"])
 def test_addresses_that_are_none(hosts: str) -> None:
     result = CliRunner().invoke(tools, ["-b", hosts, "print_topics"])
