@@ -1,0 +1,121 @@
+"""A thousand rebalances: members come, go and lose their sessions while messages flow, and none of these is lost."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from pykafka import BalancedConsumer, KafkaClient
+from pykafka.exceptions import ConsumerStoppedException
+from tests.brokers import KafkaCluster
+from tests.topics import create_topic
+from tests.zookeeper import ZooKeeper
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
+
+REBALANCES = 1000
+PARTITIONS = 8
+MEMBERS = 5
+
+
+@pytest.fixture(scope="module")
+def zookeeper() -> Iterator[ZooKeeper]:
+    with ZooKeeper() as zookeeper:
+        yield zookeeper
+
+
+class Churn:
+    """Members that come and go, and what they consume."""
+
+    def __init__(self, client: KafkaClient, hosts: str) -> None:
+        self.handler = client.cluster.handler
+        self.hosts = hosts
+        self.topic = create_topic(client, PARTITIONS)
+        self.group = f"g-{uuid.uuid4().hex[:8]}"
+        self.members: dict[BalancedConsumer, Any] = {}
+        self.consumed: Counter[bytes | None] = Counter()
+        self.rebalances = 0
+        self.random = random.Random(4)
+
+    def join(self) -> None:
+        member = self.topic.get_balanced_consumer(
+            self.group,
+            zookeeper_hosts=self.hosts,
+            auto_commit_enable=True,
+            rebalance_backoff_ms=200,
+            rebalance_max_retries=50,
+            post_rebalance_callback=self.count,
+        )
+        self.members[member] = self.handler.spawn(self.consume, member)
+
+    def count(self, *_: Any) -> None:
+        self.rebalances += 1
+
+    def consume(self, member: BalancedConsumer) -> None:
+        try:
+            for message in member:
+                self.consumed[message.value] += 1
+        except ConsumerStoppedException:
+            return
+
+    def leave(self) -> None:
+        member = self.random.choice(list(self.members))
+        worker = self.members.pop(member)
+        member.stop()
+        assert worker.join(20)
+        assert worker.error is None
+
+    def lose_session(self) -> None:
+        """End a member's session behind its back."""
+        member = self.random.choice(list(self.members))
+        other = KazooClient(self.hosts, client_id=member._zookeeper.client_id)
+        other.start()
+        other.stop()
+        other.close()
+
+    def step(self) -> None:
+        count = len(self.members)
+        if count < 2 or (count < MEMBERS and self.random.random() < 0.5):
+            self.join()
+        elif self.random.random() < 0.1:
+            self.lose_session()
+        else:
+            self.leave()
+        self.handler.sleep(self.random.choice((0, 0.02, 0.2)))
+
+    def at_rest(self) -> bool:
+        owned = [id_ for member in self.members for id_ in member.partitions]
+        return sorted(owned) == list(range(PARTITIONS))
+
+
+@pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
+def test_nothing_is_lost_and_nothing_unowned_at_rest(
+    kafka: KafkaCluster, zookeeper: ZooKeeper, use_greenlets: bool, record_property: Any
+) -> None:
+    with KafkaClient(hosts=kafka.hosts, use_greenlets=use_greenlets) as client:
+        churn = Churn(client, zookeeper.hosts)
+        produced = 0
+        with churn.topic.get_producer(linger_ms=5) as producer:
+            while churn.rebalances < REBALANCES // 2:  # for each kind of worker
+                for _ in range(20):
+                    producer.produce(b"%d" % produced)
+                    produced += 1
+                churn.step()
+        wanted = {b"%d" % number for number in range(produced)}
+        deadline = time.monotonic() + 60
+        while not (churn.at_rest() and set(churn.consumed) == wanted):
+            assert time.monotonic() < deadline, (len(churn.consumed), produced, churn.at_rest())
+            client.cluster.handler.sleep(0.05)
+        while churn.members:
+            churn.leave()
+    duplicates = churn.consumed.total() - produced
+    for name, value in (("rebalances", churn.rebalances), ("messages", produced), ("duplicates", duplicates)):
+        record_property(name, value)
+    print(f"{churn.rebalances} rebalances, {produced} messages, {duplicates} of them twice")
