@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from pykafka import KafkaClient
 from pykafka.cli.app import tools
+from pykafka.cli.kafka_tools import fetch_consumer_lag, fetch_offsets
 from pykafka.cli.statuses import Status
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
@@ -242,3 +243,15 @@ def test_signals_end_it_cleanly(kafka: KafkaCluster, topic: Topic, number: int, 
         rest, errors = process.communicate(timeout=20)
     assert (process.returncode, rest, errors) == (status, b"", b"")
     assert sorted(lines) == sorted(b"message %d\n" % number for number in range(20))
+
+
+# -- what scripts of PyKafka 2 imported
+
+
+def test_functions_of_old(client: KafkaClient, topic: Topic) -> None:
+    group = a_group()
+    consume(topic, group, 20)
+    fill(topic, 2)
+    assert fetch_consumer_lag(client, topic, group) == {0: (11, 10), 1: (11, 10)}
+    for moment, offset in (("earliest", 0), ("LATEST", 11), ("2020-01-01T00:00:00", 0)):
+        assert [one.offset for one in fetch_offsets(client, topic, moment).values()] == [[offset], [offset]]
