@@ -272,7 +272,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
         deadline = self._handler.now() + self._rebalance_max_retries * backoff_s
         pause = 0.1
         while True:
-            if not self._member.member_id:
+            if self._member.generation < 0:
                 self._give_up_share()  # others may have had it meanwhile
             try:
                 self._take_share()
@@ -332,7 +332,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
         """Return no messages for now, and commit those that were returned, where auto-commit is on."""
         with self._rebalancing_lock:
             consumer = self._consumer
-            if consumer is None or not self._member.member_id:
+            if consumer is None or self._member.generation < 0:
                 return
             consumer._buffers.closed = True
             if not self._options.auto_commit_enable:
@@ -374,6 +374,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
 def _moves_on(error: KafkaException) -> bool:
     """Return whether an error tells that the group has moved on, so that joining again at once is right."""
     return isinstance(error, ProtocolClientError) and EVENT_OF_ERROR.get(error.ERROR_CODE) in {
+        Event.OUTDATED,
         Event.LOST,
         Event.REBALANCE,
     }

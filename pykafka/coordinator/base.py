@@ -335,7 +335,7 @@ class BaseCoordinator(ABC):
         :param code: not 0
         """
         event = EVENT_OF_ERROR.get(code, Event.FAILED)
-        if event in {Event.LOST, Event.LEFT}:
+        if event in {Event.OUTDATED, Event.LOST}:
             self.sender.beat(None)
         self.membership.apply(event)
         if code in MOVED:

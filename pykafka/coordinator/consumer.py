@@ -299,6 +299,7 @@ class ConsumerCoordinator(BaseCoordinator):
         if not isinstance(error, ProtocolClientError) or error.ERROR_CODE in MOVED:
             self.coordinator_dead(error)
         elif self.membership.state is State.STABLE and EVENT_OF_ERROR.get(error.ERROR_CODE) in {
+            Event.OUTDATED,
             Event.LOST,
             Event.REBALANCE,
         }:

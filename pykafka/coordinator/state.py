@@ -4,8 +4,9 @@
                           ^                                      |
                           +------JOIN------ STALE <--REBALANCE---+
 
-LOST (the coordinator does not know the member, or its generation) and LEFT lead to UNJOINED from everywhere, and the member
-id is forgotten; a request that FAILED for other reasons makes the member join again under the id that it has.
+LOST (the coordinator does not know the member) and LEFT lead to UNJOINED from everywhere, and the member id is forgotten;
+so does OUTDATED (it does not know the generation), but the id is kept: as another member this one would have to wait until
+the session of its former self has ended. A request that FAILED for other reasons makes the member join again as well.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Event(Enum):
     JOINED = "was told its generation"
     SYNCED = "was told its share"
     REBALANCE = "the shares are to be found anew"
-    LOST = "is no member of this generation"
+    OUTDATED = "is a member, but not of this generation"
+    LOST = "is no member"
     FAILED = "got no answer that helps"
     LEFT = "has left, or was never there"
 
@@ -52,6 +54,7 @@ TABLE: dict[State, dict[Event, State]] = {
     State.UNJOINED: {
         Event.JOIN: State.JOINING,
         Event.REBALANCE: State.UNJOINED,
+        Event.OUTDATED: State.UNJOINED,
         Event.LOST: State.UNJOINED,
         Event.FAILED: State.UNJOINED,
         Event.LEFT: State.UNJOINED,
@@ -59,6 +62,7 @@ TABLE: dict[State, dict[Event, State]] = {
     State.JOINING: {
         Event.JOINED: State.SYNCING,
         Event.REBALANCE: State.STALE,
+        Event.OUTDATED: State.UNJOINED,
         Event.LOST: State.UNJOINED,
         Event.FAILED: State.STALE,
         Event.LEFT: State.UNJOINED,
@@ -66,12 +70,14 @@ TABLE: dict[State, dict[Event, State]] = {
     State.SYNCING: {
         Event.SYNCED: State.STABLE,
         Event.REBALANCE: State.STALE,
+        Event.OUTDATED: State.UNJOINED,
         Event.LOST: State.UNJOINED,
         Event.FAILED: State.STALE,
         Event.LEFT: State.UNJOINED,
     },
     State.STABLE: {
         Event.REBALANCE: State.STALE,
+        Event.OUTDATED: State.UNJOINED,
         Event.LOST: State.UNJOINED,
         # another coordinator takes the member over as it is
         Event.FAILED: State.STABLE,
@@ -80,6 +86,7 @@ TABLE: dict[State, dict[Event, State]] = {
     State.STALE: {
         Event.JOIN: State.JOINING,
         Event.REBALANCE: State.STALE,
+        Event.OUTDATED: State.UNJOINED,
         Event.LOST: State.UNJOINED,
         Event.FAILED: State.STALE,
         Event.LEFT: State.UNJOINED,
@@ -88,7 +95,7 @@ TABLE: dict[State, dict[Event, State]] = {
 
 #: What an error code means for a member; other codes do not pass by themselves.
 EVENT_OF_ERROR: dict[int, Event] = {
-    IllegalGeneration.ERROR_CODE: Event.LOST,
+    IllegalGeneration.ERROR_CODE: Event.OUTDATED,
     UnknownMemberId.ERROR_CODE: Event.LOST,
     RebalanceInProgress.ERROR_CODE: Event.REBALANCE,
     GroupCoordinatorNotAvailable.ERROR_CODE: Event.FAILED,
@@ -135,8 +142,10 @@ class Membership:
         if follows is None:
             raise ImpossibleEvent(f"{event.name} in state {self.state.name}; please report this with the log")
         self.state = follows
+        if event in {Event.OUTDATED, Event.LOST, Event.LEFT}:
+            self.generation_id, self.protocol = NO_GENERATION, ""
         if event in {Event.LOST, Event.LEFT}:
-            self.generation_id, self.member_id, self.protocol = NO_GENERATION, NO_MEMBER, ""
+            self.member_id = NO_MEMBER
         if generation_id is not None:
             self.generation_id = generation_id
         if member_id is not None:
