@@ -10,12 +10,14 @@ from pykafka.consumer.offsets import CHANNEL, FETCH_CEILING
 from pykafka.exceptions import GroupIdNotFound, ProtocolClientError, error_for
 from pykafka.protocol.groups import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.protocol.messages import (
+    ConsumerGroupDescribeRequest,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     ListGroupsRequest,
     ListGroupsResponse,
     OffsetFetchRequest,
 )
+from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -26,8 +28,6 @@ _CONSUMERS = ("consumer", "")
 #: A broker that has just become coordinator reads its groups first: pause between attempts (s), and how many.
 _PAUSE_S = 0.2
 _ATTEMPTS = 25
-
-_Described = DescribeGroupsResponse.Group
 
 
 class GroupMember(NamedTuple):
@@ -99,44 +99,87 @@ def describe_groups(
     ids = partition_ids(client, topic)
     for group in groups:
         described = _describe(group)
-        members = [_member(topic, one) for one in described.members] if described is not None else []
+        members = [member for member in described.members if member.is_of(topic)]
         committed = _count_committed(group, topic, ids)
-        if not any(members) and not committed:
+        if not members and not committed:
             yield None
             continue
         yield GroupDescription(
             group.group,
-            described.group_state if described is not None else group.state,
+            described.state or group.state,
             group.type,
-            described.protocol_data if described is not None else "",
+            described.assignor,
             group.coordinator.id,
             committed,
-            [one for one in members if one is not None],
+            [
+                GroupMember(one.member, one.client, one.host.removeprefix("/"), sorted(one.assigned.get(topic, [])))
+                for one in members
+            ],
         )
 
 
-def _describe(group: ListedGroup) -> _Described | None:
-    """Ask for one group; None where the broker does not describe groups of its type in this way (KIP-848)."""
+class _Member(NamedTuple):
+    """What a broker says of a member, in either protocol."""
+
+    member: str
+    client: str
+    host: str
+    wanted: list[str]
+    assigned: dict[str, list[int]]
+
+    def is_of(self, topic: str) -> bool:
+        return topic in self.wanted or topic in self.assigned
+
+
+class _Described(NamedTuple):
+    state: str
+    assignor: str
+    members: list[_Member]
+
+
+def _describe(group: ListedGroup) -> _Described:
+    """Ask for one group: as the members' own assignors make them, else as the broker's do (KIP-848)."""
     response = group.coordinator.call(DescribeGroupsRequest(groups=[group.group]))
     for found in response.groups:
-        if found.error_code == GroupIdNotFound.ERROR_CODE:
-            return None
+        # The one older brokers say, the other newer ones, of a group that is of another kind or not there at all.
+        if found.error_code == GroupIdNotFound.ERROR_CODE or (not found.error_code and found.group_state == "Dead"):
+            return _describe_newer(group)
         if found.error_code:
             raise _error(found.error_code, group, "DescribeGroups", found.error_message)
-        return found
-    return None
+        return _Described(found.group_state, found.protocol_data, [_classic(one) for one in found.members])
+    return _Described("", "", [])
 
 
-def _member(topic: str, member: _Described.Member) -> GroupMember | None:
-    """Return what there is to say of a member, or None where it has nothing to do with the topic."""
-    wanted: list[str | bytes] = []
+def _classic(member: DescribeGroupsResponse.Group.Member) -> _Member:
+    wanted: list[str] = []
     if member.member_metadata:
-        wanted = ConsumerGroupProtocolMetadata.from_bytestring(member.member_metadata).topic_names
+        names = ConsumerGroupProtocolMetadata.from_bytestring(member.member_metadata).topic_names
+        wanted = [get_string(name) for name in names]
     assigned = MemberAssignment.from_bytestring(member.member_assignment).partition_assignment
-    mine = sorted(id_ for name, ids in assigned if name == topic for id_ in ids)
-    if topic not in wanted and not mine:
-        return None
-    return GroupMember(member.member_id, member.client_id, member.client_host.removeprefix("/"), mine)
+    return _Member(member.member_id, member.client_id, member.client_host, wanted, dict(assigned))
+
+
+def _describe_newer(group: ListedGroup) -> _Described:
+    if ConsumerGroupDescribeRequest.api_key not in group.coordinator.api_ranges():
+        return _Described("", "", [])
+    response = group.coordinator.call(ConsumerGroupDescribeRequest(group_ids=[group.group]))
+    for found in response.groups:
+        if found.error_code == GroupIdNotFound.ERROR_CODE:
+            continue
+        if found.error_code:
+            raise _error(found.error_code, group, "ConsumerGroupDescribe", found.error_message)
+        members = [
+            _Member(
+                one.member_id,
+                one.client_id,
+                one.client_host,
+                list(one.subscribed_topic_names),
+                {topic.topic_name: list(topic.partitions) for topic in one.assignment.topic_partitions},
+            )
+            for one in found.members
+        ]
+        return _Described(found.group_state, found.assignor_name, members)
+    return _Described("", "", [])
 
 
 def _count_committed(group: ListedGroup, topic: str, ids: list[int]) -> int:
@@ -161,5 +204,4 @@ def active_members(client: KafkaClient, group: str) -> int | None:
     coordinator = client.cluster.get_group_coordinator(group)
     if DescribeGroupsRequest.api_key not in coordinator.api_ranges():
         return None
-    described = _describe(ListedGroup(coordinator, group, "", ""))
-    return len(described.members) if described is not None else 0
+    return len(_describe(ListedGroup(coordinator, group, "", "")).members)

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from confluent_kafka import Consumer
 
 from pykafka import KafkaClient
 from pykafka.cli.statuses import Status
 from pykafka.protocol.groups import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.protocol.messages import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from pykafka.topic import Topic
+from tests.brokers import KafkaCluster
 from tests.integration.test_cli import Run, a_group, client, committed, consume, data, run, topic
 
 __all__ = ["client", "run", "topic"]
@@ -154,3 +156,19 @@ def test_wrong_usage_makes_nothing(run: Run, client: KafkaClient, options: tuple
 
 def test_the_broker_says_why_not(run: Run) -> None:
     assert "replication factor" in run("create_topic", "no", "-r", "9", status=Status.FAILED).stderr.lower()
+
+
+def test_groups_that_the_broker_assigns(run: Run, kafka: KafkaCluster, topic: Topic) -> None:
+    group = a_group()
+    settings = {"bootstrap.servers": kafka.hosts, "group.id": group, "group.protocol": "consumer"}
+    consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
+    try:
+        consumer.subscribe([topic.name])
+        assert len(consumer.consume(1, timeout=30)) == 1
+        (found,) = data(run("print_managed_consumer_groups", topic.name, "--json"))
+        refused = run("reset_offsets", topic.name, group, "EARLIEST", status=Status.FAILED)
+    finally:
+        consumer.close()
+    assert (found["group"], found["type"], found["state"]) == (group, "consumer", "Stable")
+    assert [one["partitions"] for one in found["members"]] == [[0, 1]]
+    assert "1 member" in refused.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pykafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka.protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
+from pykafka.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from pykafka.protocol.messages.coordinators import FindCoordinatorRequest, FindCoordinatorResponse
 from pykafka.protocol.messages.fetch import FetchRequest, FetchResponse
 from pykafka.protocol.messages.groups import (
@@ -54,6 +55,8 @@ from pykafka.protocol.messages.topics import (
 __all__ = [
     "ApiVersionsRequest",
     "ApiVersionsResponse",
+    "ConsumerGroupDescribeRequest",
+    "ConsumerGroupDescribeResponse",
     "CreatePartitionsRequest",
     "CreatePartitionsResponse",
     "CreateTopicsRequest",
