@@ -419,3 +419,20 @@ def test_what_a_deserializer_raises_comes_through(group: Group) -> None:
     one = group.join(deserializer=broken)
     with pytest.raises(AttributeError, match="of the deserializer"):
         one.consume()
+
+
+def test_librdkafka_fetches_a_share_as_well(group: Group) -> None:
+    values = group.produce(30)
+    one = group.join(use_rdkafka=True)
+    group.sizes(3)
+    assert one._consumer is not None
+    assert type(one._consumer).__name__ == "RdKafkaSimpleConsumer"
+    found = group.drain(20)
+    two = group.join()
+    group.sizes(1, 2)
+    assert found + group.drain(10) == Counter(values)
+    two.stop()
+    group.members.remove(two)
+    group.sizes(3)
+    more = group.produce(30, start=100)
+    assert group.drain(30) == Counter(more)
