@@ -189,6 +189,10 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
 
     def _take(self, seconds: float) -> Message | None:
         """Return a message that is there, asking librdkafka for more where none is."""
+        if self._buffers.closed:  # a group is being balanced: nothing is to be handed out now
+            self._arrived.clear()
+            self._arrived.wait(seconds)
+            return None
         with self._rdk_lock:
             if not self._ready and self._rdk_consumer is not None:
                 found = self._handler.offload(self._rdk_consumer.consume, AT_A_TIME, seconds)
@@ -199,7 +203,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
                         )
                     else:
                         self._ready.append(self._message_of(record))
-            if not self._ready:
+            if not self._ready or self._buffers.closed:
                 return None
             message = self._ready.popleft()
             owned = self._partitions_by_id[message.partition_id]

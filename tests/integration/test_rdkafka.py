@@ -182,3 +182,19 @@ def test_without_the_extra_it_is_named(topic: Topic, monkeypatch: pytest.MonkeyP
     for make in (topic.get_producer, topic.get_simple_consumer):
         with pytest.raises(ImportError, match=r"pykafka\[rdkafka\]"):
             make(use_rdkafka=True)
+
+
+def test_a_balanced_consumer_fetches_by_librdkafka_too(topic: Topic) -> None:
+    with topic.get_producer(use_rdkafka=True, linger_ms=1) as producer:
+        for value in numbered(20):
+            producer.produce(value)
+    consumer = topic.get_balanced_consumer(
+        f"g-{uuid.uuid4().hex[:8]}", managed=True, use_rdkafka=True, consumer_timeout_ms=20_000
+    )
+    try:
+        assert [message.value for message in itertools.islice(consumer, 20)] == numbered(20)
+        assert isinstance(consumer._consumer, RdKafkaSimpleConsumer)
+        consumer.commit_offsets()
+        assert consumer.held_offsets == {0: 19}
+    finally:
+        consumer.stop()

@@ -19,6 +19,7 @@ from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     ConsumerStoppedException,
     CorrelationIdError,
+    GroupAuthorizationFailed,
     InvalidMessageError,
     KafkaException,
     MessagesNotDelivered,
@@ -27,8 +28,10 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     TopicAuthorizationFailed,
     UnsupportedVersion,
+    ZooKeeperError,
 )
 from pykafka.handlers import GEventHandler, Handler, ResponseFuture, ThreadingHandler
+from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
 from pykafka.protocol import BrokerMetadata, MetadataRequest, messages, versions
 from pykafka.security import SslConfig
 from pykafka.simpleconsumer import SimpleConsumer
@@ -40,6 +43,9 @@ from tests.scripted import TOPIC, ScriptedBroker, batch
 @pytest.fixture
 def cluster() -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(brokers=1, topics={"t": 2}) as cluster:
+        # It claims later versions of these, and hangs up on them.
+        for api, highest in (("JoinGroup", 5), ("SyncGroup", 3), ("Heartbeat", 3), ("LeaveGroup", 1)):
+            cluster.set_api_versions(api, 0, highest)
         yield cluster
 
 
@@ -215,6 +221,71 @@ def test_u11_an_error_is_raised_once_and_starting_again_helps(cluster: EmbeddedC
     consumer.start()
     assert len(list(itertools.islice(consumer, 4))) == 4
     consumer.stop()
+
+
+@pytest.fixture
+def managed(topic: Topic) -> Iterator[Callable[..., ManagedBalancedConsumer]]:
+    """Give what makes a member of a group that the brokers keep, of `t` unless another topic is given."""
+    made: list[ManagedBalancedConsumer] = []
+
+    def make(of: Topic | None = None, **options: Any) -> ManagedBalancedConsumer:
+        settings = {"consumer_timeout_ms": 10_000, "heartbeat_interval_ms": 200, **options}
+        wanted = of or topic
+        consumer = ManagedBalancedConsumer(wanted, topic._cluster, f"group of {wanted.name}", **settings)
+        made.append(consumer)
+        return consumer
+
+    yield make
+    for consumer in made:
+        consumer.stop()
+
+
+def test_u12_a_start_that_fails_says_why(
+    cluster: EmbeddedCluster, managed: Callable[..., ManagedBalancedConsumer]
+) -> None:
+    cluster.inject_errors("JoinGroup", "GROUP_AUTHORIZATION_FAILED")
+    with pytest.raises(GroupAuthorizationFailed):
+        managed()
+
+
+def test_u12_without_zookeeper_that_is_said(topic: Topic) -> None:
+    with pytest.raises(ZooKeeperError, match="managed=True"):
+        topic.get_balanced_consumer("g", zookeeper_connect="127.0.0.1:1", zookeeper_connection_timeout_ms=300)
+
+
+def test_u13_a_bug_in_a_deserializer_is_heard_of(topic: Topic, managed: Callable[..., ManagedBalancedConsumer]) -> None:
+    fill(topic, 2)
+
+    def broken(value: Any, key: Any) -> Any:
+        raise AttributeError("a bug of the user's")
+
+    with pytest.raises(AttributeError, match="a bug of the user's"):
+        managed(deserializer=broken).consume()
+
+
+def test_u14_members_read_their_own_topics(
+    cluster: EmbeddedCluster, client: KafkaClient, topic: Topic, managed: Callable[..., ManagedBalancedConsumer]
+) -> None:
+    cluster.create_topic("other", partitions=1)
+    other = client.topics["other"]
+    fill(topic, 2)
+    fill(other, 2)
+    one, two = managed(), managed(of=other)
+    for consumer, name in ((one, "t"), (two, "other")):
+        message = consumer.consume()
+        assert message is not None
+        assert message.topic is not None
+        assert message.topic.name == consumer.topic.name == name
+
+
+def test_u15_a_share_that_is_the_same_is_kept(managed: Callable[..., ManagedBalancedConsumer]) -> None:
+    consumer = managed()
+    internal = consumer._consumer
+    assert internal is not None
+    assert internal.partitions == consumer.topic.partitions
+    # as every rebalance ends
+    assert not consumer._setup_internal_consumer(list(consumer.partitions.values()))
+    assert consumer._consumer is internal
 
 
 def test_u14_protocols_are_nobodys_property() -> None:
