@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.broker import CLIENT_ID
@@ -114,7 +114,8 @@ class Examination:
             told.add(advertised)
             findings = [] if advertised in done else list(self._examine(broker.host, broker.port))
             yield from findings
-            yield self._judge_advertised(seed, broker, findings)
+            clusters = {where: metadata.cluster_id for where, metadata in self._metadata.items()}
+            yield judge_advertised(seed, broker, findings, clusters)
 
     def _examine(self, host: str, port: int) -> Iterator[Finding]:
         """Yield how it goes with one host; an address that fails does no harm where another one works."""
@@ -180,23 +181,34 @@ class Examination:
             connection.disconnect()
         return True
 
-    def _judge_advertised(self, seed: str, broker: MetadataResponse.Broker, findings: list[Finding]) -> Finding:
-        """Return whether a client that began at the seed gets to a broker where that says it is."""
-        text = address_text(broker.host, broker.port)
-        who = f"broker {broker.node_id} advertises {text}"
-        remedy = "set advertised.listeners of that broker to an address that leads to it from here"
-        failure = next((one for one in findings if one.result == FAILED), None)
-        if failure is not None:
-            why = f"{who}, and clients are sent there, but it fails at {failure.step}; {remedy}"
-            return Finding(seed, "Advertised", FAILED, why)
-        if is_loopback(broker.host) and not is_loopback(seed.rpartition(":")[0]):
-            why = f"{who}, which for every client is its own machine, not {seed}; {remedy}"
-            return Finding(seed, "Advertised", FAILED, why)
-        ours, theirs = self._metadata.get(seed), self._metadata.get(text)
-        if ours is not None and theirs is not None and ours.cluster_id != theirs.cluster_id:
-            why = f"{who}, where cluster {theirs.cluster_id} answers instead of {ours.cluster_id}; {remedy}"
-            return Finding(seed, "Advertised", FAILED, why)
+
+def judge_advertised(
+    seed: str,
+    broker: MetadataResponse.Broker,
+    findings: Sequence[Finding] = (),
+    clusters: Mapping[str, str | None] | None = None,
+) -> Finding:
+    """Return whether a client that began at one address gets to a broker where that says it is.
+
+    :param seed: "host:port" where the client began
+    :param broker: as the metadata found there has it
+    :param findings: of examining the address that it advertises
+    :param clusters: {"host:port": id of the cluster that answers there}
+    """
+    text = address_text(broker.host, broker.port)
+    who = f"broker {broker.node_id} advertises {text}"
+    remedy = "set advertised.listeners of that broker to an address that leads to it from here"
+    ours, theirs = (clusters or {}).get(seed), (clusters or {}).get(text)
+    failure = next((one for one in findings if one.result == FAILED), None)
+    if failure is not None:
+        why = f"{who}, and clients are sent there, but it fails at {failure.step}; {remedy}"
+    elif is_loopback(broker.host) and not is_loopback(seed.rpartition(":")[0]):
+        why = f"{who}, which for every client is its own machine, not {seed}; {remedy}"
+    elif ours is not None and theirs is not None and ours != theirs:
+        why = f"{who}, where cluster {theirs} answers instead of {ours}; {remedy}"
+    else:
         return Finding(seed, "Advertised", OK, who)
+    return Finding(seed, "Advertised", FAILED, why)
 
 
 def _ask_metadata(connection: BrokerConnection, version: int) -> MetadataResponse:

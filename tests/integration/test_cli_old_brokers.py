@@ -97,6 +97,22 @@ def test_the_embedded_cluster(embedded: EmbeddedCluster) -> None:
     assert "0.10.1" in run("create_topic", "more", status=Status.UNSUPPORTED).stderr
 
 
+def test_a_partition_without_a_leader(embedded: EmbeddedCluster) -> None:
+    embedded.create_topic("topic", 2)
+    embedded.set_leader("topic", 1, None)
+    run = runner("-b", embedded.hosts)
+    first, second = data(run("desc_topic", "topic", "--json"))["partitions"]
+    assert first["latest"] == 0
+    assert (second["leader"], second["leader_address"], second["latest"]) == (None, None, None)
+    assert data(run("print_topics", "--json"))[0]["without_leader"] == 1
+    assert (
+        "no broker leads"
+        in runner("--socket_timeout_ms", "500", "-b", embedded.hosts)(
+            "print_consumer_lag", "topic", "group", status=Status.FAILED
+        ).stderr
+    )
+
+
 def test_a_watch_goes_on_after_what_passes(embedded: EmbeddedCluster) -> None:
     embedded.create_topic("topic", 1)
     run = runner("-b", embedded.hosts)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from pykafka.cli.app import tools
+from pykafka.cli.diagnosis import judge_advertised
 from pykafka.cli.statuses import Status
+from pykafka.handlers import Address, ThreadingHandler
 from pykafka.protocol.messages import MetadataResponse
 from tests.certs import Pems
 from tests.scripted import ScriptedBroker
@@ -28,13 +31,15 @@ def failures(findings: list[dict[str, Any]]) -> list[tuple[str, str]]:
 class Advertising(ScriptedBroker):
     """A broker that says that it is elsewhere."""
 
-    def __init__(self, advertised: tuple[str, int]) -> None:
+    def __init__(self, advertised: tuple[str, int], cluster_id: str = "one") -> None:
         super().__init__()
         self.advertised = advertised
+        self.cluster_id = cluster_id
 
     def _metadata(self) -> MetadataResponse:
         host, port = self.advertised
-        return MetadataResponse(brokers=[MetadataResponse.Broker(node_id=7, host=host, port=port)])
+        brokers = [MetadataResponse.Broker(node_id=7, host=host, port=port)]
+        return MetadataResponse(brokers=brokers, cluster_id=self.cluster_id)
 
 
 def test_all_is_well() -> None:
@@ -105,6 +110,47 @@ def test_an_advertised_address_that_leads_nowhere(advertised: tuple[str, int], s
     assert (first, second) == (step, "Advertised")
     assert f"broker 7 advertises {advertised[0]}:{advertised[1]}" in detail
     assert "advertised.listeners" in detail
+
+
+def test_another_cluster_at_the_advertised_address() -> None:
+    other = Advertising(("127.0.0.1", 1), "two")
+    other.advertised = ("127.0.0.1", int(other.hosts.split(":")[1]))
+    with other, Advertising(other.advertised, "one") as broker:
+        status, findings = doctor(broker.hosts)
+    assert status == Status.FAILED
+    ((step, detail),) = failures(findings)
+    assert step == "Advertised"
+    assert "cluster two answers instead of one" in detail
+
+
+@pytest.mark.parametrize(
+    ("seed", "advertised", "harmless"),
+    [
+        ("kafka.example:9092", "localhost", False),
+        ("10.1.2.3:9092", "127.0.0.1", False),
+        ("10.1.2.3:9092", "::1", False),
+        ("localhost:9092", "127.0.0.1", True),
+        ("[::1]:9092", "localhost", True),
+        ("10.1.2.3:9092", "kafka-1.example", True),
+    ],
+)
+def test_an_advertised_address_that_is_everybodys_own(seed: str, advertised: str, harmless: bool) -> None:
+    found = judge_advertised(seed, MetadataResponse.Broker(node_id=1, host=advertised, port=9092))
+    assert (found.result == "ok") == harmless
+    assert ("its own machine" in found.detail) != harmless
+
+
+def test_one_of_several_addresses_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(_: object, host: str, port: int, timeout: float | None = None) -> list[Address]:
+        return [Address(socket.AF_INET, (address, port)) for address in ("127.0.0.2", "127.0.0.1")]
+
+    with ScriptedBroker() as broker:
+        monkeypatch.setattr(ThreadingHandler, "resolve", resolve)
+        status, findings = doctor(broker.hosts)
+    assert status == Status.OK
+    (note,) = [one for one in findings if one["result"] == "note"]
+    assert note["step"] == "TCP"
+    assert "127.0.0.2" in note["detail"]
 
 
 def test_no_topic_no_round_trip() -> None:
