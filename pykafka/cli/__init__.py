@@ -21,17 +21,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     :param arguments: by default those of the process
     """
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         from pykafka.cli.app import tools
+
+        tools.main(args=None if arguments is None else list(arguments), prog_name="kafka-tools")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except ModuleNotFoundError as error:
         if error.name not in ("click", "rich"):
             raise
         sys.exit(f"kafka-tools: {error.name} is not installed; pip install '{EXTRA}' brings all that kafka-tools needs")
-    signal.signal(signal.SIGTERM, _terminate)
-    try:
-        tools.main(args=None if arguments is None else list(arguments), prog_name="kafka-tools")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:
