@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,14 @@ def _tls_settings(config: Any) -> dict[str, Any]:
         "ssl.endpoint.identification.algorithm": "https" if config.check_hostname else "none",
     }
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def keep_for_ever(client: Any) -> None:
+    """Never free a client of librdkafka that was made before a fork.
+
+    Its threads are the parent's: freeing it in the child would wait for them without end.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
 
 
 def error_from(error: Any, **context: Any) -> KafkaException:

@@ -12,7 +12,7 @@ from pykafka.exceptions import KafkaException, ProducerQueueFullError, ProducerS
 from pykafka.producer import Producer
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.protocol.message import Message
-from pykafka.rdkafka.helpers import common_settings, confluent_kafka, error_from
+from pykafka.rdkafka.helpers import common_settings, confluent_kafka, error_from, keep_for_ever
 
 if TYPE_CHECKING:
     from pykafka.cluster import Cluster
@@ -179,6 +179,15 @@ class RdKafkaProducer(Producer):
             if worker is not None:
                 worker.join(POLL_S + PURGE_S)
             self._rdk_producer = None
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        if self._rdk_producer is not None:
+            keep_for_ever(self._rdk_producer)
+        self._rdk_producer = None
+        self._rdk_worker = None
+        self._reported = deque()
+        self._outstanding = 0
 
     def _wait_all(self, timeout_ms: int | None = None) -> None:
         """Wait until nothing is queued, or nothing has got through for the pending timeout."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import OffsetType
 from pykafka.exceptions import ConsumerStoppedException, RdKafkaException
 from pykafka.protocol.message import Message
-from pykafka.rdkafka.helpers import common_settings, confluent_kafka, error_from
+from pykafka.rdkafka.helpers import common_settings, confluent_kafka, error_from, keep_for_ever
 from pykafka.simpleconsumer import SimpleConsumer
 
 if TYPE_CHECKING:
@@ -147,6 +147,14 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             if consumer is not None:
                 self._handler.offload(consumer.close)
 
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        if self._rdk_consumer is not None:
+            keep_for_ever(self._rdk_consumer)
+        self._rdk_consumer = None
+        self._rdk_lock = self._handler.Lock()
+        self._ready = deque()
+
     def _move(self, id_: int, position: int, last_offset_consumed: int) -> None:
         super()._move(id_, position, last_offset_consumed)
         self._assign()
@@ -161,18 +169,15 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
 
     # -- consuming -------------------------------------------------------------------------------------------------
 
-    def consume(self, block: bool = True, unblock_event: Any = None) -> Message | None:
-        """Return the next message; parameters and errors as of `SimpleConsumer.consume`."""
-        message = self._next_message(block, unblock_event)
-        if self._deserializer is not None and message is not None:
-            message.value, message.partition_key = self._deserializer(message.value, message.partition_key)
-        return message
-
-    def _next_message(self, block: bool, unblock_event: Any) -> Message | None:
+    def _consume_slowly(self, block: bool, unblock_event: Any) -> Message | None:
+        """Return the next message that librdkafka has; None where there is none (in time)."""
         timeout_ms = self._options.consumer_timeout_ms
         deadline = None if timeout_ms < 0 else self._handler.now() + timeout_ms / 1000
         while True:
             self._raise_worker_exceptions()
+            if self._restart:
+                self._restart = False
+                self.start()
             if not self._running:
                 raise self._stopped()
             remaining = SLICE_S if deadline is None else min(SLICE_S, deadline - self._handler.now())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -182,6 +183,45 @@ def test_without_the_extra_it_is_named(topic: Topic, monkeypatch: pytest.MonkeyP
     for make in (topic.get_producer, topic.get_simple_consumer):
         with pytest.raises(ImportError, match=r"pykafka\[rdkafka\]"):
             make(use_rdkafka=True)
+
+
+FORKED = """
+import os, sys
+hosts, name, mode = sys.argv[1:]
+if mode == "greenlets":
+    from gevent.os import fork, waitpid
+else:
+    from os import fork, waitpid
+from pykafka import KafkaClient
+client = KafkaClient(hosts, use_greenlets=mode == "greenlets", socket_timeout_ms=10_000)
+topic = client.topics[name]
+producer = topic.get_producer(use_rdkafka=True, linger_ms=60_000, pending_timeout_ms=10_000)
+consumer = topic.get_simple_consumer(use_rdkafka=True, consumer_timeout_ms=15_000)
+first = consumer.consume()
+producer.produce(b"queued by the parent")
+child = fork()
+producer.produce(b"by the child" if child == 0 else b"by the parent")
+producer.stop()
+assert consumer.consume().offset == first.offset + 1
+client.close()
+sys.exit(0 if child == 0 else waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.parametrize("mode", ["threads", "greenlets"])
+def test_after_a_fork_it_is_made_anew(kafka: KafkaCluster, mode: str) -> None:
+    with KafkaClient(hosts=kafka.hosts) as client:
+        topic = new_topic(client)
+        with topic.get_sync_producer() as producer:
+            for _ in range(2):
+                producer.produce(b"first")
+        command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED, kafka.hosts, topic.name, mode]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        assert done.returncode == 0, done.stderr
+        found = read(topic, 5)
+    assert sorted(found, key=str) == sorted(
+        [b"first", b"first", b"queued by the parent", b"by the parent", b"by the child"], key=str
+    )
 
 
 def test_a_balanced_consumer_fetches_by_librdkafka_too(topic: Topic) -> None:
