@@ -22,7 +22,7 @@ def test_code(capsys: pytest.CaptureFixture[str]) -> None:
             exec(compile(block.replace("127.0.0.1:9092", cluster.hosts), "README.md", "exec"), names)
         names["client"].close()  # type: ignore[attr-defined]
         names["cluster"].close()  # type: ignore[attr-defined]
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
     assert capsys.readouterr().out.count("hello") == 1000
 
 
