@@ -122,7 +122,7 @@ class EmbeddedCluster:
         #: Where the brokers listen: `host:port,host:port`, in the order of their numbers.
         self.hosts: str = self._lib.rd_kafka_mock_cluster_bootstraps(self._cluster).decode()
         # It tells of the first versions of these that have tagged fields, but hangs up on them, or answers without any.
-        for api, highest in {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "LeaveGroup": 3}.items():
+        for api, highest in {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "LeaveGroup": 2}.items():
             self.set_api_versions(api, 0, highest)
         for name, partitions in (topics or {}).items():
             self.create_topic(name, partitions)
