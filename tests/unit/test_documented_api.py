@@ -1,15 +1,14 @@
 """Everything that the documents of PyKafka 2.0.4 to 2.8 name is there, with the parameters and defaults they give it.
 
 `tests/documented_api.json` lists it by module: classes (constructor's parameters, methods, attributes), functions,
-exceptions ([base, code]) and plain names. "being written" is held against modules that exist already; what "differs" says
-differs, and why, is left out. Parameters that ours has besides must be optional.
+exceptions ([base, code]) and plain names. What "differs" says differs, and why, is left out. Parameters that ours has
+besides must be optional.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 import inspect
 import json
 from collections.abc import Iterator
@@ -24,28 +23,19 @@ DOCUMENTED: dict[str, Any] = json.loads((Path(__file__).parents[1] / "documented
 DIFFERS: dict[str, str] = DOCUMENTED["differs"]
 
 
-def entries(section: str, kind: str) -> Iterator[tuple[str, str, Any]]:
-    for module, content in DOCUMENTED[section].items():
+def entries(kind: str) -> Iterator[tuple[str, str, Any]]:
+    for module, content in DOCUMENTED["modules"].items():
         found = content.get(kind, {})
         for name in found:
             yield module, name, found[name] if isinstance(found, dict) else None
 
 
-def named(section: str, kind: str) -> list[Any]:
+def named(kind: str) -> list[Any]:
     return [
         pytest.param(module, name, what, id=f"{module}.{name}")
-        for module, name, what in entries(section, kind)
+        for module, name, what in entries(kind)
         if f"{module}.{name}" not in DIFFERS
     ]
-
-
-def is_there(module: str, name: str) -> bool:
-    """Whether what is being written has got that far."""
-    try:
-        found = importlib.util.find_spec(module)
-    except ModuleNotFoundError:
-        return False
-    return found is not None and hasattr(importlib.import_module(module), name)
 
 
 def default_of(documented: Any) -> Any:
@@ -137,41 +127,23 @@ def has_attribute(cls: type, name: str) -> bool:
     )
 
 
-@pytest.mark.parametrize(("module", "name", "documented"), named("now", "classes"))
+@pytest.mark.parametrize(("module", "name", "documented"), named("classes"))
 def test_classes(module: str, name: str, documented: dict[str, Any]) -> None:
     check_class(module, name, documented)
 
 
-@pytest.mark.parametrize(("module", "name", "documented"), named("being written", "classes"))
-def test_classes_that_are_being_written(module: str, name: str, documented: dict[str, Any]) -> None:
-    if not is_there(module, name):
-        return
-    cls = getattr(importlib.import_module(module), name)
-    # A class of "now" may get its methods one by one.
-    present = {key: value for key, value in documented.get("methods", {}).items() if hasattr(cls, key)}
-    is_new = name not in DOCUMENTED["now"].get(module, {}).get("classes", {})
-    check_class(module, name, documented if is_new else {**documented, "methods": present})
-
-
-@pytest.mark.parametrize(("module", "name", "documented"), named("now", "functions"))
+@pytest.mark.parametrize(("module", "name", "documented"), named("functions"))
 def test_functions(module: str, name: str, documented: list[list[Any]]) -> None:
     function = getattr(importlib.import_module(module), name)
     assert not list(problems(f"{module}.{name}", function, documented))
 
 
-@pytest.mark.parametrize(("module", "name", "documented"), named("being written", "functions"))
-def test_functions_that_are_being_written(module: str, name: str, documented: list[list[Any]]) -> None:
-    if is_there(module, name):
-        function = getattr(importlib.import_module(module), name)
-        assert not list(problems(f"{module}.{name}", function, documented))
-
-
-@pytest.mark.parametrize(("module", "name", "documented"), named("now", "names"))
+@pytest.mark.parametrize(("module", "name", "documented"), named("names"))
 def test_names(module: str, name: str, documented: None) -> None:
     assert getattr(importlib.import_module(module), name) is not None
 
 
-@pytest.mark.parametrize(("module", "name", "documented"), named("now", "exceptions"))
+@pytest.mark.parametrize(("module", "name", "documented"), named("exceptions"))
 def test_exceptions(module: str, name: str, documented: list[Any]) -> None:
     base, *code = documented
     error = getattr(exceptions, name)
