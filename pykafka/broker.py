@@ -247,6 +247,7 @@ class Broker(DocumentedGroupRequests):
             source_host=host,
             source_port=port,
             ssl_config=self._ssl_config,
+            advertised=self._id >= 0,
         )
 
     def _prepare(self, connection: BrokerConnection) -> None:

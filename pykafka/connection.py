@@ -41,6 +41,7 @@ class BrokerConnection:
     :param source_port: local port to connect from; where it is taken, any
     :param ssl_config: an SslConfig or ssl.SSLContext, or with threads any object with `wrap_socket(sock)`; None for
         plaintext
+    :param advertised: whether the cluster named this address, which errors then say
     """
 
     def __init__(
@@ -52,10 +53,11 @@ class BrokerConnection:
         source_host: str = "",
         source_port: int = 0,
         ssl_config: SslConfigLike | None = None,
+        advertised: bool = False,
     ) -> None:
         self.host = host.decode() if isinstance(host, bytes) else host
         self.port = int(port)
-        self._dialer = Dialer(self.host, self.port, handler, (source_host, int(source_port)), ssl_config)
+        self._dialer = Dialer(self.host, self.port, handler, (source_host, int(source_port)), ssl_config, advertised)
         self._is_tls = ssl_config is not None
         self._handler = handler
         self._buffer_size = buffer_size

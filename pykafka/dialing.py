@@ -38,6 +38,7 @@ class Dialer:
     :param handler: supplies sockets and clock
     :param source: local address and port to connect from; ("", 0) for any
     :param ssl_config: see BrokerConnection
+    :param advertised: whether the cluster named this address, which errors then say
     """
 
     def __init__(
@@ -47,12 +48,14 @@ class Dialer:
         handler: Handler,
         source: tuple[str, int],
         ssl_config: SslConfigLike | None,
+        advertised: bool = False,
     ) -> None:
         self.host = host
         self.port = port
         self._handler = handler
         self._source = source
         self._ssl_config = ssl_config
+        self._origin = "; it is what the broker advertises (advertised.listeners)" if advertised else ""
 
     @property
     def address(self) -> str:
@@ -139,7 +142,7 @@ class Dialer:
         if isinstance(error, TimeoutError):
             return ConnectTimeoutError(
                 f"{address.text} did not answer within {timeout * 1000:.0f} ms; a firewall may drop what is sent, "
-                "or the host may be down",
+                f"or the host may be down{self._origin}",
                 broker=self.address,
             )
         if error.errno == errno.EADDRNOTAVAIL and self._source[0]:
@@ -152,7 +155,8 @@ class Dialer:
             if isinstance(error, ConnectionRefusedError)
             else "check the address and the network between"
         )
-        return ConnectionRefused(f"cannot connect to {address.text}: {reason_of(error)}; {advice}", broker=self.address)
+        text = f"cannot connect to {address.text}: {reason_of(error)}; {advice}{self._origin}"
+        return ConnectionRefused(text, broker=self.address)
 
     def _wrap_tls(self, stream: Stream, config: SslConfigLike, timeout: float) -> Stream:
         context = config.context if isinstance(config, SslConfig) else config

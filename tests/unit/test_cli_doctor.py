@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from pykafka import KafkaClient
 from pykafka.cli.app import tools
 from pykafka.cli.diagnosis import judge_advertised
 from pykafka.cli.statuses import Status
+from pykafka.exceptions import ConnectionRefused
 from pykafka.handlers import Address, ThreadingHandler
 from pykafka.protocol.messages import MetadataResponse
 from tests.certs import Pems
@@ -110,6 +112,12 @@ def test_an_advertised_address_that_leads_nowhere(advertised: tuple[str, int], s
     assert (first, second) == (step, "Advertised")
     assert f"broker 7 advertises {advertised[0]}:{advertised[1]}" in detail
     assert "advertised.listeners" in detail
+
+
+def test_errors_of_the_library_say_that_the_address_was_advertised() -> None:
+    with Advertising(("127.0.0.1", 1)) as broker, KafkaClient(hosts=broker.hosts) as client:
+        with pytest.raises(ConnectionRefused, match="advertised.listeners"):
+            client.brokers[7].connect(attempts=1)
 
 
 def test_another_cluster_at_the_advertised_address() -> None:
