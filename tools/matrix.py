@@ -13,13 +13,14 @@ import sys
 import time
 
 RELEASES = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.2", "4.3.1")
-#: What every release must do: produce, consume, offsets, codecs; on threads and on greenlets.
-CORE = ["tests/integration/test_produce_consume.py"]
+#: What every release must do: produce, consume, offsets, codecs, groups through ZooKeeper; on threads and on greenlets.
+CORE = ["tests/integration/test_produce_consume.py", "tests/integration/test_balanced.py"]
 #: The releases on which all that needs one shared broker is run.
 WHOLE = ("0.9.0.1", "2.8.2")
 PARTS: dict[str, tuple[str, list[str]]] = {
     **{f"core-{release}": (release, CORE) for release in RELEASES},
     **{f"failures-{release}": (release, ["tests/integration/test_failures.py"]) for release in WHOLE},
+    "churn-4.3.1": ("4.3.1", ["tests/integration/test_balanced_churn.py"]),
 }
 
 
@@ -28,7 +29,8 @@ def run(part: str) -> bool:
     release, arguments = PARTS[part]
     print(f"matrix: {part}", flush=True)
     command = [sys.executable, "-m", "pytest", "-q", *arguments]
-    return subprocess.run(command, env={**os.environ, "KAFKA_VERSION": release}, check=False).returncode == 0
+    environment = {**os.environ, "KAFKA_VERSION": release, "REBALANCES": "1000"}
+    return subprocess.run(command, env=environment, check=False).returncode == 0
 
 
 def rotated() -> list[str]:

@@ -1,4 +1,4 @@
-"""Groups balanced through ZooKeeper, when ZooKeeper is away, brokers are, or a member's process is killed."""
+"""Groups balanced through ZooKeeper, when ZooKeeper is away or a member's process is killed, and by librdkafka."""
 
 from __future__ import annotations
 
@@ -183,3 +183,19 @@ def test_a_member_whose_process_is_killed_is_replaced(
         member.kill()
         member.wait(20)
         member.stdout.close()
+
+
+def test_librdkafka_fetches_a_share_as_well(client: KafkaClient, zookeeper: ZooKeeper) -> None:
+    topic = create_topic(client, 3)
+    group = f"g-{uuid.uuid4().hex[:8]}"
+    values = produce(topic, 30)
+    one = join(topic, zookeeper, group, use_rdkafka=True, auto_commit_enable=True)
+    assert type(one._consumer).__name__ == "RdKafkaSimpleConsumer"
+    assert take(one, 30) == values
+    two = join(topic, zookeeper, group, auto_commit_enable=True)
+    until(client, lambda: sorted([*one.partitions, *two.partitions]) == [0, 1, 2])
+    two.stop()
+    until(client, lambda: len(one.partitions) == 3)
+    more = produce(topic, 30)
+    assert take(one, 30) == more
+    one.stop()
