@@ -382,6 +382,8 @@ class BaseCoordinator(ABC):
             settled = self.membership.state in {State.STABLE, State.STALE}
             if settled and self.membership.is_present(news.generation_id, news.member_id):
                 self._take(news)
+        if self.membership.state is State.STABLE and self.coordinator_unknown() and not self._closing:
+            self._find_again()
 
     def _take(self, news: News) -> None:
         if news.idle:
@@ -394,23 +396,21 @@ class BaseCoordinator(ABC):
             self.membership.apply(Event.LEFT)
             return
         if news.code == 0 or news.code in MOVED:
-            self._find_again(news)
+            self.coordinator_dead(news.error or error_for(news.code))
             return
         log.info("group %s: the answer to a heartbeat is error %d", self.group_id, news.code)
         self.handle_error(news.code)
 
-    def _find_again(self, news: News) -> None:
-        """Have heartbeats go to whoever coordinates the group now."""
-        self.coordinator_dead(news.error or error_for(news.code))
+    def _find_again(self) -> None:
+        """Have heartbeats go to whoever coordinates the group now; where that is not known yet, the next call tries."""
         try:
-            self.ensure_coordinator_known()
+            self.ensure_coordinator_known(0)
+            self._send_heartbeats(restart=False)
         except KafkaException as error:
-            if not error.retriable:
+            if not self.may_try_again(error):
                 raise
+            self.coordinator_dead(error)
             log.warning("group %s: %s", self.group_id, error)
-            self.membership.apply(Event.REBALANCE)  # the next join looks again
-            return
-        self._send_heartbeats(restart=False)
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
