@@ -128,6 +128,7 @@ class BalancedConsumer(GroupConsumer):
         self._external_zookeeper = zookeeper
         self._group: ZooKeeperGroup | None = None
         self._worker: Any = None
+        self._here = self._handler.local()
         #: The ids of the partitions that were divided last.
         self._divided: set[int] = set()
         self._outage_told_s = 0.0
@@ -167,7 +168,8 @@ class BalancedConsumer(GroupConsumer):
             finally:
                 self._leave()
             raise
-        self._worker = self._handler.spawn(self._keep_balanced, name=f"pykafka.Rebalance.{self._topic.name}")
+        if not self._stopping.is_set():  # by the callback
+            self._worker = self._handler.spawn(self._keep_balanced, name=f"pykafka.Rebalance.{self._topic.name}")
 
     def stop(self) -> None:
         """Stop consuming, committing first where auto-commit is on; then leave the group.
@@ -185,7 +187,7 @@ class BalancedConsumer(GroupConsumer):
         self._changed.set()
         worker, self._worker = self._worker, None
         try:
-            if worker is not None:
+            if worker is not None and not getattr(self._here, "is_worker", False):
                 worker.join(2 * (self._zookeeper_connection_timeout_ms + self._cluster.socket_timeout_ms) / 1000)
         finally:
             try:
@@ -369,6 +371,7 @@ class BalancedConsumer(GroupConsumer):
 
     def _keep_balanced(self) -> None:
         """Be the worker: change shares where ZooKeeper or the brokers' metadata call for it, and survive failures."""
+        self._here.is_worker = True
         pause = METADATA_CHECK_S
         while not self._stopping.is_set():
             self._wanted.wait(pause)

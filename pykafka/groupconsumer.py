@@ -290,6 +290,9 @@ class GroupConsumer(ABC):
             self._reset_offset_on_start = False
             self._carried = {}
             self._call_back(consumer)
+            if self._stopping.is_set():  # by the callback itself, which cannot wait for the worker that it runs in
+                consumer.stop()
+                return False
             self._consumer = consumer
         self._changed.set()
         return True

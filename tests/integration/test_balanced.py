@@ -320,6 +320,26 @@ def test_what_the_callback_raises_is_raised_by_consume(group: Group, error: Exce
     assert group.drain(30) == Counter(values)
 
 
+@pytest.mark.parametrize("call", [1, 2])
+def test_the_callback_may_stop_the_consumer(group: Group, zookeeper: Any, call: int) -> None:
+    calls: list[Any] = []
+
+    def callback(consumer: Any, *_: Any) -> None:
+        calls.append(consumer)
+        if len(calls) == call:
+            consumer.stop()
+
+    one = group.join(post_rebalance_callback=callback)
+    if call == 2:
+        group.join()
+    group.until(lambda: len(calls) == call and not one._running)
+    with pytest.raises(ConsumerStoppedException):
+        one.consume()
+    ids = f"/consumers/{group.name}/ids"
+    group.until(lambda: one._consumer_id not in zookeeper.get_children(ids))
+    assert one.partitions == {}
+
+
 def test_positions_stay_the_applications_without_auto_commit(group: Group) -> None:
     group.produce(30)
     one = group.join(auto_commit_enable=False)
