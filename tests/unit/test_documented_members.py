@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient
+from pykafka import KafkaClient, exceptions
+from pykafka.broker import Broker
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     ConsumerStoppedException,
@@ -22,18 +23,22 @@ from pykafka.exceptions import (
 )
 from pykafka.producer import OwnedBroker, Producer
 from pykafka.protocol import (
+    ApiVersionsRequest,
     CreateTopicRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    DescribeGroupsRequest,
     DescribeGroupsResponse,
+    ListGroupsRequest,
     Message,
     OffsetPartitionResponse,
+    Request,
     messages,
 )
 from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic
 from pykafka.utils import deserialize_utf8
-from pykafka.utils.error_handlers import handle_partition_responses
+from pykafka.utils.error_handlers import handle_partition_responses, valid_int
 from pykafka.utils.socket import recvall_into
 
 
@@ -201,3 +206,137 @@ def test_groups_whose_members_say_something_else(protocol_type: str, metadata: b
 def test_text_that_is_none() -> None:
     with pytest.raises(UnicodeException):
         deserialize_utf8(b"\xff", None)
+
+
+def test_offsets_by_time(topic: Topic) -> None:
+    with topic.get_sync_producer() as producer:
+        for _ in range(5):
+            producer.produce(b"v")
+    first, last = (topic.partitions[id_] for id_ in (0, 1))
+    assert topic.earliest_available_offsets() == {0: ([0], 0), 1: ([0], 0)}
+    ends = {id_: answer.offset[0] for id_, answer in topic.latest_available_offsets().items()}
+    assert sorted(ends.values()) == [2, 3]
+    assert topic.fetch_offset_limits(-1, max_offsets=1) == {id_: ([offset], 0) for id_, offset in ends.items()}
+    assert first.latest_available_offset() == first.fetch_offset_limit(-1)[0] == ends[0]
+    assert last.earliest_available_offset() == last.fetch_offset_limit(-2, 1)[0] == 0
+    assert sorted([last, first]) == [first, last]
+    assert first != last
+    assert {first: 1}[topic.partitions[0]] == 1
+    assert first.topic is topic
+
+
+def test_topics_by_name(topic: Topic) -> None:
+    topics = topic._cluster.topics
+    assert topic.name in topics
+    assert topic.name.encode() in topics
+    assert "nobody has it" not in topics
+    assert topics[topic.name] is topics[topic.name.encode()] is topic
+    assert topic in topics.values()
+    assert topics._should_exclude_topic("__consumer_offsets")
+    assert not topics._should_exclude_topic(topic.name)
+    for name in ("__consumer_offsets", b"__consumer_offsets"):
+        with pytest.raises(KeyError, match="internal"):
+            topics[name]
+    topics._update_topics({})
+    assert topic.name not in topics
+    topic._cluster.update()
+    assert topics[topic.name] is not topic  # it was gone meanwhile
+
+
+def test_a_broker_from_metadata(topic: Topic) -> None:
+    cluster = topic._cluster
+    [(id_, metadata)] = cluster._get_metadata().brokers.items()
+    broker = Broker.from_metadata(metadata, cluster.handler, 5000, 5000)
+    assert (broker.id, broker.host, broker.port) == (id_, metadata.host, metadata.port)
+    assert (broker.connected, broker.offsets_channel_connected) == (False, False)
+    assert broker.handler is broker.offsets_channel_handler is None
+    broker.connect()
+    broker.connect_offsets_channel()
+    assert (broker.connected, broker.offsets_channel_connected) == (True, True)
+    assert broker._get_unique_req_handler("one") is broker._get_unique_req_handler("one")
+    assert broker._get_unique_req_handler("one") is not broker._get_unique_req_handler("other")
+    broker.close()
+    assert cluster.get_offset_manager("g") is cluster.get_group_coordinator(b"g")
+
+
+def test_a_producers_other_members(topic: Topic) -> None:
+    producer = topic.get_producer(linger_ms=60_000)
+    owned = producer._owned_brokers
+    producer._update()
+    producer._setup_owned_brokers()
+    assert producer._owned_brokers == owned
+    message = producer.produce(b"v")
+    producer._wait_all()
+    assert message.offset == 0
+    producer._worker_failed(ZeroDivisionError("a worker's"))
+    with pytest.raises(ZeroDivisionError, match="a worker's"):
+        producer._raise_worker_exceptions()
+    producer.stop()
+    with producer:
+        producer._raise_worker_exceptions()
+
+
+def test_a_consumer_commits_what_it_returned(topic: Topic) -> None:
+    with topic.get_sync_producer() as producer:
+        for _ in range(4):
+            producer.produce(b"v")
+    group = f"auto {topic.name}"
+    with topic.get_simple_consumer(group, consumer_timeout_ms=5000, auto_commit_enable=True) as consumer:
+        taken = {take(consumer).partition_id: 1}
+        consumer._auto_commit()
+        assert dict(consumer.fetch_offsets())[next(iter(taken))].offset == 1
+        consumer._worker_failed(ZeroDivisionError("a worker's"))
+        with pytest.raises(ZeroDivisionError, match="a worker's"):
+            consumer._raise_worker_exceptions()
+        consumer._raise_worker_exceptions()
+    with topic.get_simple_consumer(group, auto_start=False) as consumer:
+        assert consumer.held_offsets[next(iter(taken))] == 0
+
+
+@pytest.mark.parametrize(
+    ("request_", "key"),
+    [
+        (ListGroupsRequest(), 16),
+        (DescribeGroupsRequest([b"g", "h"]), 15),
+        (ApiVersionsRequest(), 18),
+        (CreateTopicsRequest([CreateTopicRequest("t", 1, 1)]), 19),
+        (DeleteTopicsRequest(["t"]), 20),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_requests_of_administrators_write_themselves(request_: Request, key: int) -> None:
+    content = request_.get_bytes()
+    assert len(request_) == len(content) == 4 + int.from_bytes(content[:4], "big")
+    assert int.from_bytes(content[4:6], "big") == request_.API_KEY == key
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "error"),
+    [
+        (1, {}, None),
+        (0, {}, ValueError),
+        (0, {"allow_zero": True}, None),
+        (-1, {"allow_zero": True}, ValueError),
+        (-1, {"allow_negative": True}, None),
+        ("1", {}, TypeError),
+        (True, {}, TypeError),
+    ],
+)
+def test_valid_int(value: Any, options: dict[str, bool], error: type[Exception] | None) -> None:
+    if error is None:
+        assert valid_int(value, **options) == value
+    else:
+        with pytest.raises(error):
+            valid_int(value, **options)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ConsumerCoordinatorNotAvailable", "GroupCoordinatorNotAvailable"),
+        ("NotCoordinatorForConsumer", "NotCoordinatorForGroup"),
+        ("OffsetsLoadInProgress", "GroupLoadInProgress"),
+    ],
+)
+def test_old_names_of_errors_catch_the_new_ones(old: str, new: str) -> None:
+    assert getattr(exceptions, old) is getattr(exceptions, new)
