@@ -121,7 +121,7 @@ def delete_topic(client: KafkaClient, topic: str, timeout_ms: int, zookeeper: Zo
     except UnsupportedVersion:
         if zookeeper is None:
             raise
-        zookeeper.delete(topic)
+        zookeeper.delete(topic, timeout_ms)
     _wait_until(
         client,
         lambda: client.cluster.topic_metadata(topic) is None,

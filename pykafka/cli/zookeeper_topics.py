@@ -16,6 +16,7 @@ from pykafka.exceptions import (
     InvalidTopic,
     KafkaException,
     NoBrokersAvailableError,
+    ResponseTimeoutError,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Where brokers of those days look, below the chroot.
 BROKER_IDS, TOPICS, SETTINGS, DELETIONS = "/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics"
+#: Pause between looks at whether a topic is gone (s).
+_PAUSE_S = 0.1
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -101,9 +104,11 @@ class ZooKeeperTopics:
             for id_ in range(max(num_partitions, 1))
         }
 
-    def delete(self, topic: str) -> None:
-        """Write what makes the controller delete a topic; it does where delete.topic.enable=true.
+    def delete(self, topic: str, timeout_ms: int) -> None:
+        """Write what makes the controller delete a topic, and wait until it has; it does where delete.topic.enable=true.
 
+        :param timeout_ms: how long to wait
+        :raises ResponseTimeoutError: it is marked for deletion, and not gone in time
         :raises UnknownTopicOrPartition: there is none
         :raises NoBrokersAvailableError: ZooKeeper cannot be reached
         :raises KafkaException: it is being deleted already
@@ -121,6 +126,16 @@ class ZooKeeperTopics:
                     "it is marked for deletion already; brokers before 1.0 delete topics only with delete.topic.enable=true",
                     topic=topic,
                 ) from error
+            # Clients no longer see it some time before this: until then its name cannot be used again.
+            deadline = self._handler.now() + timeout_ms / 1000
+            while zookeeper.exists(f"{TOPICS}/{topic}"):
+                if self._handler.now() > deadline:
+                    raise ResponseTimeoutError(
+                        f"it is marked for deletion, but not gone after {timeout_ms} ms; before Kafka 1.0 that takes "
+                        "delete.topic.enable=true in the brokers' settings",
+                        topic=topic,
+                    )
+                self._handler.sleep(_PAUSE_S)
 
 
 def _json(value: object) -> bytes:
