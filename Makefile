@@ -19,13 +19,13 @@ $(VENV)/.ready: setup.cfg
 	@PYTHON="$(PYTHON)" tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test
 
 $(VENV)/.ready-lint: $(VENV)/.ready
-	@tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,lint $@
+	@PYKAFKA_PURE_PYTHON=1 tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,lint $@
 
 $(VENV)/.ready-bench: $(VENV)/.ready
-	@tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,bench $@
+	@PYKAFKA_PURE_PYTHON=1 tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,bench $@
 
 $(VENV)/.ready-dist: $(VENV)/.ready
-	@tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,dist $@
+	@PYKAFKA_PURE_PYTHON=1 tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,dist $@
 
 java:
 	@tools/need_java.sh make
