@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.channel import Channel, Outgoing, PendingResponse
@@ -53,7 +53,8 @@ class Broker(DocumentedGroupRequests):
     :param source_port: local port to connect from; a second connection takes any free one
     :param ssl_config: an SslConfig or ssl.SSLContext; None speaks plaintext
     :param broker_version: a hint that is not needed: brokers are asked
-    :param api_versions: what the broker speaks where that is known already: {api key: (lowest, highest)}
+    :param api_versions: what the broker speaks where that is known already: {API key: (lowest, highest)}, or as
+        `pykafka.protocol.API_VERSIONS_090`
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Broker(DocumentedGroupRequests):
         source_port: int = 0,
         ssl_config: SslConfigLike | None = None,
         broker_version: str = "0.9.0",
-        api_versions: ApiRanges | None = None,
+        api_versions: Mapping[int, tuple[int, ...]] | None = None,
     ) -> None:
         self._id = int(id_)
         self._host = host.decode() if isinstance(host, bytes) else host
@@ -81,7 +82,10 @@ class Broker(DocumentedGroupRequests):
         self._source = (source_host, int(source_port))
         self._ssl_config = ssl_config
         self._broker_version = broker_version
-        self._api_versions: ApiRanges | None = api_versions
+        self._api_versions: ApiRanges | None = None
+        if api_versions is not None:
+            # as ApiVersionsSpec, too: its last two are these
+            self._api_versions = {key: (known[-2], known[-1]) for key, known in api_versions.items()}
         self._lock = handler.Lock()
         self._channels: dict[str, Channel] = {}
         self._shared: dict[Any, Any] = {}
@@ -100,7 +104,7 @@ class Broker(DocumentedGroupRequests):
         source_port: int = 0,
         ssl_config: SslConfigLike | None = None,
         broker_version: str = "0.9.0",
-        api_versions: ApiRanges | None = None,
+        api_versions: Mapping[int, tuple[int, ...]] | None = None,
     ) -> Broker:
         """Make a broker from what cluster metadata says of it (`id`, `host`, `port`); the rest as in the constructor."""
         return cls(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pykafka.protocol.admin import (
+        API_VERSIONS_080,
+        API_VERSIONS_090,
         ApiVersionsRequest,
         ApiVersionsResponse,
         ApiVersionsSpec,
@@ -64,8 +66,6 @@ if TYPE_CHECKING:
         PartitionOffsetRequest,
         TopicMetadata,
     )
-    from pykafka.protocol.versions import RANGES_0_8_2 as API_VERSIONS_080
-    from pykafka.protocol.versions import RANGES_0_9_0 as API_VERSIONS_090
 
 __all__ = [
     "API_VERSIONS_080",
@@ -134,6 +134,8 @@ __all__ = [
 # Imported when first asked for: modules below this one import `pykafka.protocol.<module>`, and so pass here.
 _HOMES = {
     "admin": (
+        "API_VERSIONS_080",
+        "API_VERSIONS_090",
         "ApiVersionsRequest",
         "ApiVersionsResponse",
         "ApiVersionsSpec",
@@ -193,12 +195,9 @@ _HOMES = {
     ),
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
-_RENAMED = {"API_VERSIONS_080": "RANGES_0_8_2", "API_VERSIONS_090": "RANGES_0_9_0"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _RENAMED:
-        return getattr(import_module("pykafka.protocol.versions"), _RENAMED[name])
     if name in _MODULES:
         return getattr(import_module(f"pykafka.protocol.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

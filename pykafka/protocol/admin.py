@@ -10,6 +10,7 @@ from pykafka.exceptions import CorruptResponseError
 from pykafka.protocol import messages
 from pykafka.protocol.base import Request, Response
 from pykafka.protocol.groups import ConsumerGroupProtocolMetadata, MemberAssignment
+from pykafka.protocol.versions import RANGES_0_8_2, RANGES_0_9_0
 from pykafka.utils import get_string
 
 # From this version on, topics to delete are named one by one, since they may also be given by id.
@@ -151,9 +152,13 @@ class ApiVersionsResponse(Response[messages.ApiVersionsResponse]):
         }
 
 
-def specs_of(ranges: Mapping[int, tuple[int, int]]) -> dict[int, ApiVersionsSpec]:
-    """Return {API key: ApiVersionsSpec} for {API key: (lowest version, highest version)}."""
+def _specs(ranges: Mapping[int, tuple[int, int]]) -> dict[int, ApiVersionsSpec]:
     return {key: ApiVersionsSpec(key, low, high) for key, (low, high) in ranges.items()}
+
+
+#: What brokers have that do not say it.
+API_VERSIONS_080 = _specs(RANGES_0_8_2)
+API_VERSIONS_090 = _specs(RANGES_0_9_0)
 
 
 class CreateTopicRequest(NamedTuple):

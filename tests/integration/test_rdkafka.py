@@ -22,6 +22,7 @@ from pykafka.exceptions import (
 )
 from pykafka.handlers import ThreadingHandler
 from pykafka.rdkafka import RdKafkaProducer, RdKafkaSimpleConsumer
+from pykafka.security import SslConfig
 from pykafka.topic import Topic
 from tests.brokers import LATEST, RELEASES, KafkaCluster
 
@@ -238,3 +239,19 @@ def test_a_balanced_consumer_fetches_by_librdkafka_too(topic: Topic) -> None:
         assert consumer.held_offsets == {0: 19}
     finally:
         consumer.stop()
+
+
+def test_tls() -> None:
+    with KafkaCluster(tls=True) as cluster:
+        made = cluster.certificates
+        assert made is not None
+        config = SslConfig(cafile=str(made.cafile))
+        with KafkaClient(hosts=cluster.tls_hosts, ssl_config=config) as client:
+            topic = new_topic(client)
+            with topic.get_producer(use_rdkafka=True, linger_ms=1) as producer:
+                producer.produce(b"v")
+            assert read(topic, 1) == [b"v"]
+        with KafkaClient(hosts=cluster.tls_hosts, ssl_config=config.context) as client:
+            topic = client.topics[topic.name]
+            with pytest.raises(ValueError, match="SslConfig"):
+                topic.get_producer(use_rdkafka=True)

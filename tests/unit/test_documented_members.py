@@ -23,6 +23,7 @@ from pykafka.exceptions import (
 )
 from pykafka.producer import OwnedBroker, Producer
 from pykafka.protocol import (
+    API_VERSIONS_090,
     ApiVersionsRequest,
     CreateTopicRequest,
     CreateTopicsRequest,
@@ -256,6 +257,10 @@ def test_a_broker_from_metadata(topic: Topic) -> None:
     assert broker._get_unique_req_handler("one") is broker._get_unique_req_handler("one")
     assert broker._get_unique_req_handler("one") is not broker._get_unique_req_handler("other")
     broker.close()
+    told = Broker(id_, metadata.host, metadata.port, cluster.handler, 5000, 5000, api_versions=API_VERSIONS_090)
+    assert told.api_version(messages.FetchRequest) == 1
+    assert topic.name in told.request_metadata([topic.name]).topics
+    told.close()
     assert cluster.get_offset_manager("g") is cluster.get_group_coordinator(b"g")
 
 

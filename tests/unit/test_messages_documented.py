@@ -187,7 +187,8 @@ def test_the_older_names_are_the_same_classes() -> None:
     assert protocol.ListOffsetRequest is OffsetRequest
     assert protocol.ListOffsetResponse is OffsetResponse
     assert CommonMessage is Message
-    assert protocol.API_VERSIONS_080[0] == (0, 0)
+    assert protocol.API_VERSIONS_080[0] == (0, 0, 0)
+    assert protocol.API_VERSIONS_090[8].max == 2
     for name in protocol.__all__:
         assert getattr(protocol, name) is not None
     with pytest.raises(AttributeError, match="Nothing"):
@@ -218,7 +219,13 @@ def test_unpack_from(fmt: str, buff: bytes, offset: int, found: tuple[Any, ...])
 
 @pytest.mark.parametrize(
     ("fmt", "buff"),
-    [("h", b"\0"), ("S", b"\0\5ab"), ("S", b"\xff\xfeab"), ("Y", b"\x7f\xff\xff\xff"), ("[h]", b"\x7f\xff\xff\xff\0\0")],
+    [
+        ("h", b"\0"),
+        ("S", b"\0\5ab"),
+        ("S", b"\xff\xfeab"),
+        ("Y", b"\x7f\xff\xff\xff"),
+        ("[h]", b"\x7f\xff\xff\xff\0\0"),
+    ],
 )
 def test_unpack_from_too_little(fmt: str, buff: bytes) -> None:
     with pytest.raises(CorruptResponseError):
@@ -232,8 +239,9 @@ def test_unpack_from_brackets_that_do_not_match(fmt: str) -> None:
 
 
 def test_partition_responses_go_to_the_handler_of_their_error() -> None:
-    response = OffsetCommitResponse(spelled("00000001 0001 't' 00000004")
-                                    + spelled("00000000 0000 00000001 0010 00000002 03e7 00000003 0000"))
+    response = OffsetCommitResponse(
+        spelled("00000001 0001 't' 00000004") + spelled("00000000 0000 00000001 0010 00000002 03e7 00000003 0000")
+    )
     calls: list[tuple[str, Any]] = []
     found = handle_partition_responses(
         {16: lambda parts: calls.append(("moved", parts))},
