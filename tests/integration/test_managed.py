@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 import uuid
 from collections import Counter
@@ -139,11 +141,10 @@ def test_an_unchanged_share_keeps_the_internal_consumer(group: Group) -> None:
 
 def test_members_without_a_partition_idle(client: KafkaClient) -> None:
     group = Group(client, partitions=1)
-    group.join()
+    group.join(consumer_timeout_ms=500)
     group.join(consumer_timeout_ms=500)
     group.sizes(0, 1)
     idle = next(member for member in group.members if not member.partitions)
-    idle._options = group.members[1]._options
     assert idle.consume() is None
     assert idle.held_offsets == {}
 
@@ -182,6 +183,46 @@ def test_a_busy_application_stays_a_member(group: Group) -> None:
     one.commit_offsets()
 
 
+BUSY = """
+import sys
+hosts, topic, greenlets, patched = sys.argv[1], sys.argv[2], sys.argv[3] == "1", sys.argv[4] == "1"
+if patched:
+    from gevent import monkey
+    monkey.patch_all()
+import time
+from pykafka import KafkaClient
+with KafkaClient(hosts=hosts, use_greenlets=greenlets) as client:
+    consumer = client.topics[topic].get_balanced_consumer(
+        "busy", managed=True, session_timeout_ms=6000, heartbeat_interval_ms=1000, consumer_timeout_ms=100)
+    before = consumer._consumer_id, consumer._generation_id
+    until = time.monotonic() + 8
+    while time.monotonic() < until:
+        sum(range(1000))
+    client.cluster.handler.sleep(1.5)
+    assert (consumer._consumer_id, consumer._generation_id) == before
+    assert not consumer._member.need_rejoin()
+    consumer.commit_offsets()
+print("still a member")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("greenlets", "patched"), [("0", "0"), ("1", "0"), ("0", "1"), ("1", "1")])
+def test_who_computes_for_longer_than_a_session_stays_a_member(
+    kafka: KafkaCluster, greenlets: str, patched: str
+) -> None:
+    with KafkaClient(hosts=kafka.hosts) as client:
+        topic = create_topic(client, 1)
+    done = subprocess.run(
+        [sys.executable, "-c", BUSY, kafka.hosts, topic.name, greenlets, patched],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "still a member\n", done.stderr
+
+
 def test_who_takes_no_messages_for_too_long_is_out_until_the_next_call(
     group: Group, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -216,6 +257,24 @@ def test_members_of_one_process_may_read_different_topics(group: Group) -> None:
     assert {partition.topic for partition in two.partitions.values()} == {other}
     assert len(alone.partitions) == 2
     assert RangeProtocol.metadata.topic_names == [b"dummytopic"]
+
+
+def test_members_that_come_and_go_lose_nothing(group: Group) -> None:
+    """A short churn: whatever is produced is consumed, once."""
+    one = group.join(consumer_timeout_ms=200)
+    wanted: Counter[bytes | None] = Counter()
+    found: Counter[bytes | None] = Counter()
+    for turn in range(8):
+        guest = group.join(consumer_timeout_ms=200)
+        wanted += group.produce(30, start=turn * 100)
+        group.until(lambda: sum(map(len, group.shares())) == 3)
+        found += group.drain(10)
+        guest.stop()
+        group.members.remove(guest)
+    group.sizes(3)
+    found += group.drain(len(wanted) - found.total())
+    assert found == wanted
+    assert one._generation_id > 8
 
 
 @pytest.mark.parametrize("protocol", [RangeProtocol, RoundRobinProtocol], ids=["range", "roundrobin"])
