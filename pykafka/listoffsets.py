@@ -24,11 +24,14 @@ class FoundOffset(NamedTuple):
     :param offset: the first one found; -1 where there is none
     :param timestamp: of the message there (ms since 1970); -1 where the broker does not say
     :param offsets: all that the broker named: one, or none; brokers before 0.10.1 may name several
+    :param by_segment: whether the broker, older than 0.10.1, named starts of log segments written before the time, so
+        that none means that all are newer, and not that all are older
     """
 
     offset: int
     timestamp: int
     offsets: list[int]
+    by_segment: bool = False
 
 
 def list_offsets(
@@ -99,7 +102,7 @@ def _ask(
                 )
             elif version == 0:
                 offsets = list(part.old_style_offsets)
-                found[key] = FoundOffset(offsets[0] if offsets else -1, -1, offsets)
+                found[key] = FoundOffset(offsets[0] if offsets else -1, -1, offsets, by_segment=True)
             else:
                 found[key] = FoundOffset(part.offset, part.timestamp, [part.offset] if part.offset >= 0 else [])
     return error

@@ -352,7 +352,10 @@ class SimpleConsumer(DocumentedConsumer):
         name = self._topic.name
         found = self._cluster.list_offsets({(name, id_): _timestamp(position) for id_, position in wanted.items()})
         late = [id_ for id_ in wanted if found[name, id_].offset < 0]
-        ends = self._cluster.list_offsets({(name, id_): OffsetType.LATEST for id_ in late}) if late else {}
+        beyond = {
+            (name, id_): OffsetType.EARLIEST if found[name, id_].by_segment else OffsetType.LATEST for id_ in late
+        }
+        ends = self._cluster.list_offsets(beyond) if beyond else {}
         for id_ in wanted:
             offset = ends[name, id_].offset if id_ in late else found[name, id_].offset
             if offset < 0:

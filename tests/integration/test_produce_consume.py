@@ -334,6 +334,8 @@ class TestOffsets:
             assert take(consumer).offset == 50
             consumer.reset_offsets([(partition, OffsetType.EARLIEST)])
             assert take(consumer).offset == 0
+            consumer.reset_offsets([(partition, datetime(2001, 1, 1, tzinfo=UTC))])
+            assert take(consumer).offset == 0
             if kafka_since(0, 10, 1):  # before, brokers know no times of messages
                 consumer.reset_offsets([(partition, datetime.fromtimestamp(1_600_000_030, UTC))])
                 assert take(consumer).offset == 30
