@@ -41,7 +41,7 @@ test: java build test-pure test-spark42 test-core ## all tests: pure and compile
 
 test-pure: java build
 	PYKAFKA_PURE_PYTHON=1 $(PYTEST) $(ARGS) -m "not slow" --ignore=tests/integration/test_brokers.py \
-		tests/unit tests/property tests/contract tests/integration
+		tests/unit tests/property tests/contract tests/regressions tests/integration
 
 # The compiled modules lie in the checkout, where the first environment has put them.
 $(VENV42)/.ready: setup.cfg $(VENV)/.ready
@@ -57,7 +57,7 @@ test-matrix: java build ## the tests on every Kafka from 0.8.2.2 on; PARTS="core
 	$(PY) tools/matrix.py $(PARTS)
 
 test-fast: build ## the tests that need no Java and no patience
-	$(PYTEST) $(ARGS) -m "not slow and not kafka and not spark" tests/unit tests/property tests/contract tests/integration
+	$(PYTEST) $(ARGS) -m "not slow and not kafka and not spark" tests/unit tests/property tests/contract tests/regressions tests/integration
 
 lint: $(VENV)/.ready-lint types ## ruff, mypy, import-linter
 	$(VENV)/bin/ruff check .

@@ -113,7 +113,7 @@ def longest_standstill(work: Callable[[], object]) -> float:
 def test_u04_no_pause_holds_the_hub(cluster: EmbeddedCluster) -> None:
     with KafkaClient(hosts=cluster.hosts, use_greenlets=True, socket_timeout_ms=5000) as client:
         cluster.inject_errors("FindCoordinator", *["COORDINATOR_NOT_AVAILABLE"] * 5)
-        assert longest_standstill(lambda: client.cluster.get_group_coordinator("g")) < 0.25
+        assert longest_standstill(lambda: client.cluster.get_group_coordinator("g")) < 1.0
 
 
 @pytest.mark.parametrize("sync", [True, False])
@@ -348,13 +348,13 @@ def test_u19_requests_do_not_wait_for_answers(cluster: EmbeddedCluster, client: 
     handler = client.cluster.handler
     one = client.brokers[1]
     one.connect()
-    cluster.set_latency(1, 300)
+    cluster.set_latency(1, 600)
     started = handler.now()
     version = one.api_version(messages.MetadataRequest)
     pending = [one.send(MetadataRequest(["t"]).wire(version)) for _ in range(5)]
-    assert handler.now() - started < 0.25
+    assert handler.now() - started < 0.5
     assert all(answer.get(10).topics for answer in pending)
-    assert handler.now() - started < 1.4
+    assert handler.now() - started < 2.5
     cluster.set_latency(1, 0)
 
 
