@@ -161,9 +161,14 @@ class Cluster(Discovery):
                 self._update(topics)
 
     def refresh_if_old(self) -> None:
-        """Update metadata that is older than five minutes: new partitions and moved brokers are noticed by then."""
-        if self._handler.now() - self._updated_at > METADATA_MAX_AGE_S:
+        """Update metadata that is older than five minutes."""
+        if self.metadata_is_old:
             self.refresh(self._generation)
+
+    @property
+    def metadata_is_old(self) -> bool:
+        """Whether metadata is older than five minutes: new partitions are to be noticed by then."""
+        return self._handler.now() - self._updated_at > METADATA_MAX_AGE_S
 
     def _update(self, topics: Iterable[str | bytes] | None) -> None:
         names = None if topics is None else [get_string(topic) for topic in topics]

@@ -124,7 +124,7 @@ class OwnedBroker:
         batches, deadline = self._take_ready(now)
         for request in _cut(batches, self.producer._options.max_request_size):
             self.producer._send_request(request, self)
-        if self.producer._metadata_stale:
+        if self.producer._metadata_stale or self.producer._cluster.metadata_is_old:
             return 0.0 if self.producer._refresh_metadata() else self.producer._options.retry_backoff_s
         return None if deadline is None else max(0.0, deadline - self._handler.now())
 
