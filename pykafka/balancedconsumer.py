@@ -126,6 +126,15 @@ class BalancedConsumer(GroupConsumer):
         self._zookeeper_connection_timeout_ms = zookeeper_connection_timeout_ms
         self._zookeeper_hosts = get_string(zookeeper_connect or zookeeper_hosts)
         self._external_zookeeper = zookeeper
+        # the same objects every time: kazoo keeps a set of those that wait
+        proxy = weakref.ref(self)
+        self._on_change = self._build_watch_callback(BalancedConsumer._share_may_change, proxy)
+        self._on_owners = self._build_watch_callback(BalancedConsumer._partition_may_be_free, proxy)
+        if auto_start:
+            self.start()
+
+    def _begin_afresh(self) -> None:
+        super()._begin_afresh()
         self._group: ZooKeeperGroup | None = None
         self._worker: Any = None
         self._here = self._handler.local()
@@ -135,12 +144,13 @@ class BalancedConsumer(GroupConsumer):
         #: Set where shares may have to change, and where a partition may have been let go.
         self._wanted = self._handler.Event()
         self._released = self._handler.Event()
-        # the same objects every time: kazoo keeps a set of those that wait
-        proxy = weakref.ref(self)
-        self._on_change = self._build_watch_callback(BalancedConsumer._share_may_change, proxy)
-        self._on_owners = self._build_watch_callback(BalancedConsumer._partition_may_be_free, proxy)
-        if auto_start:
-            self.start()
+
+    def _after_fork(self) -> None:
+        group = self._group
+        self._left_to_parent.append((group, self._here, self._wanted, self._released))
+        super()._after_fork()
+        if group is not None:
+            group.leave_to_parent()
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -153,6 +163,7 @@ class BalancedConsumer(GroupConsumer):
         """
         if self._running:
             return
+        self._restart = False
         self._stopping.clear()
         self._worker_exceptions.clear()
         self._running = True
@@ -169,7 +180,9 @@ class BalancedConsumer(GroupConsumer):
                 self._leave()
             raise
         if not self._stopping.is_set():  # by the callback
-            self._worker = self._handler.spawn(self._keep_balanced, name=f"pykafka.Rebalance.{self._topic.name}")
+            self._worker = self._handler.spawn(
+                self._keep_balanced, self._stopping, name=f"pykafka.Rebalance.{self._topic.name}"
+            )
 
     def stop(self) -> None:
         """Stop consuming, committing first where auto-commit is on; then leave the group.
@@ -178,6 +191,7 @@ class BalancedConsumer(GroupConsumer):
 
         :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
         """
+        self._restart = False
         if not self._running:
             return
         self._running = False
@@ -369,13 +383,13 @@ class BalancedConsumer(GroupConsumer):
         self._add_partitions(due - held)
         self._setup_internal_consumer(due)
 
-    def _keep_balanced(self) -> None:
+    def _keep_balanced(self, stopping: Any) -> None:
         """Be the worker: change shares where ZooKeeper or the brokers' metadata call for it, and survive failures."""
         self._here.is_worker = True
         pause = METADATA_CHECK_S
-        while not self._stopping.is_set():
+        while stopping is self._stopping:  # if not, this is a greenlet of the process that this one was forked from
             self._wanted.wait(pause)
-            if self._stopping.is_set():
+            if stopping.is_set() or stopping is not self._stopping:
                 return
             called = self._wanted.is_set()
             self._wanted.clear()

@@ -79,6 +79,13 @@ class GroupConsumer(ABC):
         self._options = ConsumerOptions.checked(
             consumer_group=self._consumer_group, reset_offset_on_start=False, **settings
         )
+        self._left_to_parent: list[Any] = []
+        self._restart = False
+        self._begin_afresh()
+        cluster.stop_at_close(self)
+        self._handler.at_fork(self._after_fork)
+
+    def _begin_afresh(self) -> None:
         #: Who this member is; `_generation_id` with it where the brokers keep the group.
         self._consumer_id = f"{os.uname().nodename}:{uuid.UUID(int=self._handler.random.getrandbits(128), version=4)}"
         self._generation_id = -1
@@ -90,7 +97,13 @@ class GroupConsumer(ABC):
         self._carried: dict[int, tuple[int, int]] = {}
         self._old_offsets: dict[int, int] = {}
         self._running = False
-        cluster.stop_at_close(self)
+
+    def _after_fork(self) -> None:
+        # The member is the parent's; the next consume() makes one of this process. What the parent's workers hold is
+        # kept, and left alone: its locks may be held by nobody.
+        self._left_to_parent.append((self._consumer, self._rebalancing_lock, self._changed, self._stopping))
+        self._restart = self._running
+        self._begin_afresh()
 
     def __repr__(self) -> str:
         return (
@@ -186,7 +199,10 @@ class GroupConsumer(ABC):
             self._changed.clear()
             self._raise_worker_exceptions()
             if not self._running:
-                raise self._stopped()
+                if not self._restart:
+                    raise self._stopped()
+                self._restart = False
+                self.start()
             consumer = self._consumer
             if not block:
                 return None

@@ -154,6 +154,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
         """
         if self._running:
             return
+        self._restart = False
         self._stopping.clear()
         self._worker_exceptions.clear()
         self._running = True
@@ -174,6 +175,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
 
         :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
         """
+        self._restart = False
         if not self._running:
             return
         self._running = False
@@ -198,16 +200,19 @@ class ManagedBalancedConsumer(BalancedConsumer):
 
     def _setup_heartbeat_worker(self) -> Any:
         """Start the worker that heeds what coordinators answer to heartbeats; these go out from a native thread."""
-        return self._handler.spawn(self._keep_membership, name=f"pykafka.Membership.{self._topic.name}")
+        return self._handler.spawn(
+            self._keep_membership, self._stopping, name=f"pykafka.Membership.{self._topic.name}"
+        )
 
-    def _keep_membership(self) -> None:
+    def _keep_membership(self, stopping: Any) -> None:
         """Be the worker: take shares anew when the group does, and survive failures."""
         member = self._member
         tick = LOOK_SELDOM_S if member.sender.shares_events else LOOK_S
-        while not self._stopping.is_set():
+        # another event: this is a greenlet of the process that this one was forked from
+        while stopping is self._stopping and not stopping.is_set():
             member.changed.clear()
             try:
-                self._cluster.refresh_if_old()
+                member.refresh_if_old()
                 if member.need_rejoin() and not self._is_idle():
                     self._rebalance()
             except Exception as error:  # noqa: BLE001 - whoever consumes hears of it, and this worker goes on

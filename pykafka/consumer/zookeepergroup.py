@@ -12,6 +12,7 @@ ZooKeeper calls back in workers of kazoo's own: what is called there sets events
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -102,6 +103,12 @@ class ZooKeeperGroup:
         :param client: a KazooClient, started, on a kazoo handler of the same kind of concurrency
         :raises ZooKeeperError: it is not connected
         """
+        if "_pykafka_parent" in vars(client):
+            raise ZooKeeperError(
+                "the KazooClient given as zookeeper= is the parent process'; after a fork make another, and a consumer "
+                "with it",
+                topic=self._topic,
+            )
         if not client.connected:
             raise ZooKeeperError(
                 "the KazooClient given as zookeeper= is not connected; start() it first, or give zookeeper_hosts=",
@@ -170,6 +177,22 @@ class ZooKeeperGroup:
                 f"ZooKeeper: {type(error).__name__} {error} from {name} of {path}; trying again may help",
                 topic=self._topic,
             ) from error
+
+    def leave_to_parent(self) -> None:
+        """Make this process' copy of the connection useless, after a fork: greenlets were copied, and would use it."""
+        client, self.client = self.client, None
+        if client is None:
+            return
+        client.remove_listener(self._session_changed)
+        vars(client)["_pykafka_parent"] = os.getppid()
+        connection = client._connection
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for inherited in (connection._socket, connection._read_sock, connection._write_sock):
+            if inherited is not None and inherited.fileno() >= 0:
+                os.dup2(nowhere, inherited.fileno(), inheritable=False)
+        os.close(nowhere)
+        if self._handler.cooperative:  # a thread's event may be locked for ever
+            client._stopped.set()
 
     # -- members ---------------------------------------------------------------------------------------------------
 
