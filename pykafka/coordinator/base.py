@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
+from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
 from pykafka.coordinator.metrics import GroupCoordinatorMetrics, Metrics
+from pykafka.coordinator.requests import encoded, join_request, sync_request
 from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED, Event, Membership, State
 from pykafka.documentedgroups import group_channel
 from pykafka.exceptions import (
-    ClientClosedError,
     ConsumerStoppedException,
     KafkaException,
+    NotCoordinatorForGroup,
     ProtocolClientError,
     ResponseTimeoutError,
     UnsupportedVersion,
@@ -31,17 +33,13 @@ from pykafka.protocol.messages import (
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.cluster import Cluster
 
 log = logging.getLogger(__name__)
 
 __all__ = ["BaseCoordinator", "GroupCoordinatorMetrics", "HeartbeatTask"]
 
-#: How long leaving may take (ms): whoever leaves is in a hurry, and the session times out by itself.
-LEAVE_TIMEOUT_MS = 5000
 
-
-class BaseCoordinator(ABC):
+class BaseCoordinator(GroupLink, ABC):
     """Be one member of a group, by dealing with the broker that coordinates it.
 
     A member registers with what it has to say (`group_protocols`); one of them is made leader and shares out
@@ -68,12 +66,8 @@ class BaseCoordinator(ABC):
     }
 
     def __init__(self, client: Any, metrics: Metrics | None = None, **configs: Any) -> None:
-        self.config = {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()}
-        self._cluster: Cluster = getattr(client, "cluster", client)
-        self._handler = self._cluster.handler
-        self.group_id: str = self.config["group_id"]
+        super().__init__(client, {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()})
         self.membership = Membership()
-        self.coordinator: Broker | None = None
         self.activity = Activity()
         #: Set when there may be news; see `sender.shares_events`.
         self.changed = self._handler.Event()
@@ -83,14 +77,17 @@ class BaseCoordinator(ABC):
         )
         self.heartbeat_task = HeartbeatTask(self)
         self._metrics = GroupCoordinatorMetrics(self.heartbeat, metrics, self.config["metric_group_prefix"])
-        #: Members of one process cannot share a connection: a join may wait for long.
-        self.connection_id = uuid.UUID(int=self._handler.random.getrandbits(128), version=4)
-        self._closing = False
         self._handler.at_fork(self._after_fork)
 
     def _after_fork(self) -> None:
         # The member is the parent's; this process has to become one of its own.
         self.membership.apply(Event.LEFT)
+        self.coordinator = None
+        self.connection_id = uuid.uuid4()
+        self.activity.waiting = []
+        self.changed = self._handler.Event()
+        self.sender.notify = self.changed.set
+        self._closing = False
 
     # -- what a kind of group defines --------------------------------------------------------------------------------
 
@@ -105,7 +102,7 @@ class BaseCoordinator(ABC):
         Metadata is bytes, or has `encode()`. The coordinator takes one that all members know.
         """
 
-    def _on_join_prepare(self, generation: int, member_id: str) -> None:  # noqa: B027 - most kinds need not prepare
+    def _on_join_prepare(self, generation: int, member_id: str) -> None:
         """Be told that the present share, if there is one, is about to be void: the time to commit."""
 
     @abstractmethod
@@ -122,51 +119,6 @@ class BaseCoordinator(ABC):
     @abstractmethod
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
         """Be told this member's share, as the leader's `_perform_assignment` made it."""
-
-    # -- the coordinator -----------------------------------------------------------------------------------------------
-
-    def coordinator_unknown(self) -> bool:
-        """Return whether the coordinator is to be looked for; one that has been found closed is forgotten."""
-        broker = self.coordinator
-        if broker is not None and self._cluster.brokers.get(broker.id) is not broker:
-            self.coordinator_dead(f"{broker.address} has left the cluster or moved")
-        return self.coordinator is None
-
-    def coordinator_dead(self, error: Any) -> None:
-        """Forget who coordinates the group.
-
-        :param error: why, for the log
-        """
-        if self.coordinator is not None:
-            log.info("group %s: coordinator %s is given up: %s", self.group_id, self.coordinator.address, error)
-            self.coordinator.drop_channel(group_channel(self.connection_id))
-            self.coordinator = None
-
-    def ensure_coordinator_known(self, timeout_ms: int | None = None) -> None:
-        """Find out who coordinates the group, where that is not known.
-
-        :param timeout_ms: how long to go on trying; by default the client's socket timeout
-        :raises KafkaException: it could not be found out
-        """
-        if not self.coordinator_unknown():
-            return
-        patience = self._cluster.socket_timeout_ms if timeout_ms is None else timeout_ms
-        deadline = self._handler.now() + patience / 1000
-        while True:
-            try:
-                self.coordinator = self._cluster.get_group_coordinator(self.group_id)
-                log.info("group %s: coordinated by %s", self.group_id, self.coordinator.address)
-                return
-            except (ClientClosedError, UnsupportedVersion):
-                raise
-            except KafkaException as error:
-                if not error.retriable or self._closing or self._handler.now() > deadline:
-                    raise
-                log.info("group %s: %s; asking again", self.group_id, error)
-            self._pause()
-
-    def _pause(self) -> None:
-        self._handler.sleep(self.config["retry_backoff_ms"] / 1000)
 
     # -- being a member ------------------------------------------------------------------------------------------------
 
@@ -227,7 +179,7 @@ class BaseCoordinator(ABC):
         if joined.leader == joined.member_id:
             members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
             shares = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
-        share = self.sync({member: _encoded(assignment) for member, assignment in shares.items()})
+        share = self.sync({member: encoded(assignment) for member, assignment in shares.items()})
         self._on_join_complete(self.generation, self.member_id, self.membership.protocol, share)
 
     def join(self) -> JoinGroupResponse:
@@ -240,12 +192,16 @@ class BaseCoordinator(ABC):
         coordinator = self.coordinator
         if self._closing or coordinator is None:
             raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
+        if self.membership.state in {State.JOINING, State.SYNCING}:  # where a former attempt has ended
+            self.membership.apply(Event.FAILED)
         self.request_rejoin()
         self.membership.apply(Event.JOIN)
         started = self._handler.now()
-        request = self._join_request(coordinator)
         log.info("group %s: joining as %s", self.group_id, self.member_id or "a new member")
         try:
+            version = coordinator.api_version(JoinGroupRequest)
+            protocols = self.group_protocols()
+            request = join_request(self.config, version, self.member_id, self.protocol_type(), protocols)
             response = coordinator.join(request, group_channel(self.connection_id))
         except BaseException as error:
             self._failed(error)
@@ -259,22 +215,6 @@ class BaseCoordinator(ABC):
         self._send_heartbeats()
         return response
 
-    def _join_request(self, coordinator: Broker) -> JoinGroupRequest:
-        version = coordinator.api_version(JoinGroupRequest)
-        instance_id = self.config["group_instance_id"]
-        return JoinGroupRequest(
-            group_id=self.group_id,
-            session_timeout_ms=self.config["session_timeout_ms"],
-            rebalance_timeout_ms=max(self.config["max_poll_interval_ms"], self.config["session_timeout_ms"]),
-            member_id=self.member_id,
-            group_instance_id=instance_id if version >= 5 else None,
-            protocol_type=self.protocol_type(),
-            protocols=[
-                JoinGroupRequest.Protocol(name=name, metadata=_encoded(metadata))
-                for name, metadata in self.group_protocols()
-            ],
-        )
-
     def sync(self, shares: Mapping[str, bytes]) -> bytes:
         """Be told this member's share, as bytes.
 
@@ -284,22 +224,12 @@ class BaseCoordinator(ABC):
         coordinator = self.coordinator
         if coordinator is None:
             self._failed(None)
-            raise error_for(16, f"group {self.group_id}: the coordinator was lost before the share was known")
-        version = coordinator.api_version(SyncGroupRequest)
-        request = SyncGroupRequest(
-            group_id=self.group_id,
-            generation_id=self.generation,
-            member_id=self.member_id,
-            group_instance_id=self.config["group_instance_id"] if version >= 3 else None,
-            protocol_type=self.protocol_type(),
-            protocol_name=self.membership.protocol,
-            assignments=[
-                SyncGroupRequest.Assignment(member_id=member, assignment=share) for member, share in shares.items()
-            ],
-        )
+            raise NotCoordinatorForGroup(f"group {self.group_id}: the coordinator was lost before the share was known")
         started = self._handler.now()
         patience = self._cluster.socket_timeout_ms + self.config["session_timeout_ms"]
         try:
+            version = coordinator.api_version(SyncGroupRequest)
+            request = sync_request(self.config, version, self.membership, self.protocol_type(), shares)
             response = coordinator.ask_once(request, group_channel(self.connection_id), patience, version)
         except BaseException as error:
             self._failed(error)
@@ -346,15 +276,6 @@ class BaseCoordinator(ABC):
         if isinstance(error, KafkaException) and not isinstance(error, (ProtocolClientError, UnsupportedVersion)):
             self.coordinator_dead(error)
 
-    def may_try_again(self, error: KafkaException) -> bool:
-        """Return whether joining again may help against an error of `join` or `sync`."""
-        if self._closing or self._cluster.closed:
-            return False
-        if isinstance(error, ProtocolClientError):
-            return error.ERROR_CODE in EVENT_OF_ERROR or error.retriable
-        # a broker that has moved is closed as if the client were
-        return error.retriable or isinstance(error, ClientClosedError)
-
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 
     def _send_heartbeats(self, restart: bool = True) -> None:
@@ -382,6 +303,9 @@ class BaseCoordinator(ABC):
             settled = self.membership.state in {State.STABLE, State.STALE}
             if settled and self.membership.is_present(news.generation_id, news.member_id):
                 self._take(news)
+        latency, self.sender.latency = self.sender.latency, 0.0
+        if latency:
+            self._metrics.answered(latency)
         if self.membership.state is State.STABLE and self.coordinator_unknown() and not self._closing:
             self._find_again()
 
@@ -414,13 +338,6 @@ class BaseCoordinator(ABC):
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
-    def abort(self) -> None:
-        """Have a `join` or `sync` that waits in another worker fail now, and none begin: for who is about to `close`."""
-        self._closing = True
-        coordinator = self.coordinator
-        if coordinator is not None:
-            coordinator.drop_channel(group_channel(self.connection_id))
-
     def close(self, *, timeout_ms: int | None = None) -> None:
         """End heartbeats, leave the group, and forget generation and member id; joining again begins anew.
 
@@ -428,38 +345,13 @@ class BaseCoordinator(ABC):
         """
         self._closing = True
         self.sender.stop()
-        self.maybe_leave_group(LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms)
-        if self.coordinator is not None:
-            self.coordinator.drop_channel(group_channel(self.connection_id))
-            self.coordinator = None
-        self._closing = False
-
-    def maybe_leave_group(self, timeout_ms: int = LEAVE_TIMEOUT_MS) -> None:
-        """Leave the group, where this is a member; static members stay, as they are meant to come back.
-
-        :param timeout_ms: how long it may take
-        """
-        coordinator, member_id = self.coordinator, self.member_id
+        member_id = self.member_id
         self.membership.apply(Event.LEFT)
-        if coordinator is None or not member_id or self.config["group_instance_id"] is not None:
-            return
-        channel = group_channel(self.connection_id)
-        try:
-            version = coordinator.api_version(LeaveGroupRequest)
-            request = LeaveGroupRequest(group_id=self.group_id)
-            if version >= 3:
-                request.members = [LeaveGroupRequest.Member(member_id=member_id)]
-            else:
-                request.member_id = member_id
-            response = coordinator.call(request, channel, timeout_ms=timeout_ms, version=version)
-            codes = [response.error_code, *(member.error_code for member in response.members)]
-            code = next((code for code in codes if code), 0)
-            if code:
-                raise error_for(code, broker=coordinator.address, api="LeaveGroup")
-            log.info("group %s: %s has left", self.group_id, member_id)
-        except KafkaException as error:
-            log.info("group %s: leaving failed, so the others wait for the session's end: %s", self.group_id, error)
-
+        if self.config["group_instance_id"] is None:  # static members stay: they are meant to come back
+            self._leave(member_id, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms)
+        self._drop_connection()
+        self.coordinator = None
+        self._closing = False
 
 class HeartbeatTask:
     """Turns a coordinator's heartbeats on and off.
@@ -478,7 +370,3 @@ class HeartbeatTask:
         """Send them for the present membership, which begins now as far as timeouts go."""
         if self._coordinator.membership.state in {State.SYNCING, State.STABLE, State.STALE}:
             self._coordinator._send_heartbeats()
-
-
-def _encoded(content: Any) -> bytes:
-    return bytes(content) if isinstance(content, (bytes, bytearray, memoryview)) else bytes(content.encode())

@@ -114,7 +114,7 @@ class ConsumerCoordinator(BaseCoordinator):
         :param timeout_ms: for joining; None tries for as long as it takes
         :raises KafkaException: the coordinator refuses, or not in time
         """
-        self._cluster.refresh_if_old()
+        self.refresh_if_old()
         self.ensure_active_group(timeout_ms)
         self.refresh_committed_offsets_if_needed()
 

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from pykafka.coordinator.requests import heartbeat_request, leave_request
 from pykafka.exceptions import (
     CorrelationIdError,
     FencedInstanceId,
@@ -15,7 +16,6 @@ from pykafka.exceptions import (
     UnknownMemberId,
 )
 from pykafka.handlers import ThreadingHandler
-from pykafka.protocol.messages import HeartbeatRequest, LeaveGroupRequest
 from pykafka.protocol.schema import decode_response, encode_request
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class HeartbeatSender:
         self._max_poll_s = max_poll_interval_ms / 1000
         #: Whether events of the application's may be set here; if not, workers look at `news` every now and then.
         self.shares_events = self._native is handler
-        self._notify = notify
+        self.notify = notify
         self._beat: Beat | None = None
         self._given_up: Beat | None = None
         self._told: tuple[Beat, int] | None = None
@@ -170,7 +170,7 @@ class HeartbeatSender:
         self._worker: Any = None
         #: Whether the member has left, the application having taken no messages for too long.
         self.idle = False
-        self._inherited = False
+        self._left_to_parent: tuple[Any, ...] = ()
         handler.at_fork(self._after_fork)
 
     # -- the application's side --------------------------------------------------------------------------------------
@@ -206,8 +206,6 @@ class HeartbeatSender:
         connection = self._connection
         if connection is not None:
             connection.disconnect()
-        if self._inherited:
-            return
         # Looked after, not joined: that would hold a hub up for the moment that the thread needs.
         deadline = self._handler.now() + JOIN_S
         while worker.is_alive() and self._handler.now() < deadline:
@@ -215,9 +213,12 @@ class HeartbeatSender:
         self._stopping.clear()
 
     def _after_fork(self) -> None:
-        # The thread and the membership are the parent's.
-        self._inherited = True
-        self._beat = None
+        # Thread, connection and membership are the parent's, and nobody may ever let go of its locks.
+        self._left_to_parent = (self._connection, self._wake, self._stopping)
+        self._connection = self._connected_to = self._beat = self._worker = None
+        self._wake, self._stopping = self._native.Event(), self._native.Event()
+        self.news.clear()
+        self.idle = False
 
     # -- the thread's side -------------------------------------------------------------------------------------------
 
@@ -249,12 +250,7 @@ class HeartbeatSender:
         return max(0.001, min(self.heartbeat.ttl(), left))
 
     def _send(self, beat: Beat) -> None:
-        request = HeartbeatRequest(
-            group_id=beat.group,
-            generation_id=beat.generation_id,
-            member_id=beat.member_id,
-            group_instance_id=beat.instance_id if beat.version >= 3 else None,
-        )
+        request = heartbeat_request(beat.group, beat.generation_id, beat.member_id, beat.instance_id, beat.version)
         started = self._native.now()
         self.heartbeat.sent_heartbeat()
         try:
@@ -276,11 +272,7 @@ class HeartbeatSender:
 
     def _leave(self, beat: Beat) -> None:
         """Leave for an application that takes no messages, so that others can have its share."""
-        if beat.leave_version >= 3:
-            member = LeaveGroupRequest.Member(member_id=beat.member_id, group_instance_id=beat.instance_id)
-            request = LeaveGroupRequest(group_id=beat.group, members=[member])
-        else:
-            request = LeaveGroupRequest(group_id=beat.group, member_id=beat.member_id)
+        request = leave_request(beat.group, beat.member_id, beat.leave_version, beat.instance_id)
         error = None
         try:
             self._call(beat, request, beat.leave_version)
@@ -297,7 +289,7 @@ class HeartbeatSender:
         self._told = (beat, code)
         self.news.append(News(beat.generation_id, beat.member_id, code, error, idle))
         if self.shares_events:
-            self._notify()
+            self.notify()
 
     def _call(self, beat: Beat, request: Request[Any], version: int) -> Any:
         timeout = min(self.heartbeat.timeout, beat.broker.socket_timeout_ms / 1000)

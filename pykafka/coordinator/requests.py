@@ -1,0 +1,84 @@
+"""What a member sends, as wire messages; each in the version that is to be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pykafka.coordinator.state import Membership
+from pykafka.protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+
+
+def encoded(content: Any) -> bytes:
+    """Return bytes of what is bytes, or has `encode()`."""
+    return bytes(content) if isinstance(content, (bytes, bytearray, memoryview)) else bytes(content.encode())
+
+
+def join_request(
+    config: Mapping[str, Any],
+    version: int,
+    member_id: str,
+    protocol_type: str,
+    protocols: Sequence[tuple[str, Any]],
+) -> JoinGroupRequest:
+    """Return the request to join.
+
+    :param config: group_id, group_instance_id, session_timeout_ms and max_poll_interval_ms
+    :param protocols: (name, metadata) pairs, the best first
+    """
+    return JoinGroupRequest(
+        group_id=config["group_id"],
+        session_timeout_ms=config["session_timeout_ms"],
+        rebalance_timeout_ms=max(config["max_poll_interval_ms"], config["session_timeout_ms"]),
+        member_id=member_id,
+        group_instance_id=config["group_instance_id"] if version >= 5 else None,
+        protocol_type=protocol_type,
+        protocols=[
+            JoinGroupRequest.Protocol(name=name, metadata=encoded(metadata)) for name, metadata in protocols
+        ],
+    )
+
+
+def sync_request(
+    config: Mapping[str, Any],
+    version: int,
+    membership: Membership,
+    protocol_type: str,
+    shares: Mapping[str, bytes],
+) -> SyncGroupRequest:
+    """Return the request for a member's share.
+
+    :param config: group_id and group_instance_id
+    :param shares: of all members, from the leader
+    """
+    return SyncGroupRequest(
+        group_id=config["group_id"],
+        generation_id=membership.generation_id,
+        member_id=membership.member_id,
+        group_instance_id=config["group_instance_id"] if version >= 3 else None,
+        protocol_type=protocol_type,
+        protocol_name=membership.protocol,
+        assignments=[
+            SyncGroupRequest.Assignment(member_id=member, assignment=share) for member, share in shares.items()
+        ],
+    )
+
+
+def heartbeat_request(
+    group: str, generation_id: int, member_id: str, instance_id: str | None, version: int
+) -> HeartbeatRequest:
+    """Return a heartbeat."""
+    return HeartbeatRequest(
+        group_id=group,
+        generation_id=generation_id,
+        member_id=member_id,
+        group_instance_id=instance_id if version >= 3 else None,
+    )
+
+
+def leave_request(group: str, member_id: str, version: int, instance_id: str | None = None) -> LeaveGroupRequest:
+    """Return the request to strike a member off."""
+    if version >= 3:  # several at once, since then
+        member = LeaveGroupRequest.Member(member_id=member_id, group_instance_id=instance_id)
+        return LeaveGroupRequest(group_id=group, members=[member])
+    return LeaveGroupRequest(group_id=group, member_id=member_id)
