@@ -116,7 +116,9 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
     def __init__(self, **values: Any) -> None:
         if not self._names.issuperset(values):
             unknown = ", ".join(sorted(set(values) - self._names))
-            raise TypeError(f"{type(self).__qualname__} has no field {unknown}; it has {', '.join(sorted(self._names))}")
+            raise TypeError(
+                f"{type(self).__qualname__} has no field {unknown}; it has {', '.join(sorted(self._names))}"
+            )
         self.__dict__.update(values)
 
     @classmethod
@@ -322,9 +324,7 @@ def encode_request(
     :raises FieldNotAvailableError: a field is set that this version cannot express
     :raises FieldValueError: a value does not fit into its field
     """
-    header = RequestHeader(
-        request_api_key=message.api_key, request_api_version=version, correlation_id=correlation_id
-    )
+    header = RequestHeader(request_api_key=message.api_key, request_api_version=version, correlation_id=correlation_id)
     header_version = request_header_version(type(message), version)
     if header_version > 0:
         header.client_id = client_id
