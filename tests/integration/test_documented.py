@@ -29,7 +29,7 @@ from pykafka.protocol import (
 )
 from tests.brokers import LATEST, RELEASES, KafkaCluster, release
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.topics import create_topic
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
 def until(client: KafkaClient, happened: Callable[[], object], seconds: float = 30) -> None:
