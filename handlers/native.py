@@ -262,7 +262,7 @@ class NativeWorker(Worker):
 
         It holds the calling OS thread, and with it a hub: greenlets call it through `offload`.
         """
-        if self._ident == original("_thread", "get_ident")():
+        if not self._ended.is_set() and self._ident == original("_thread", "get_ident")():  # ids are used again
             raise RuntimeError("a worker cannot wait for itself")
         return self._ended.wait(timeout)
 
