@@ -37,7 +37,7 @@ build: $(VENV)/.ready ## compile the modules that have a .pxd, in place
 
 # The pure sources first: they are the smaller part, and pytest's closing lines are then those of the whole.
 test: java build test-pure test-spark42 test-core ## all tests: pure and compiled, real Kafka, examples, Spark 4.3 and 4.2
-	$(PYTEST) $(ARGS) tests
+	$(PYTEST) $(ARGS) -m "not matrix" tests
 
 test-pure: java build
 	PYKAFKA_PURE_PYTHON=1 $(PYTEST) $(ARGS) -m "not slow" --ignore=tests/integration/test_brokers.py \

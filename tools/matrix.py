@@ -17,10 +17,15 @@ RELEASES = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9
 CORE = ["tests/integration/test_produce_consume.py", "tests/integration/test_balanced.py"]
 #: The releases on which all that needs one shared broker is run.
 WHOLE = ("0.9.0.1", "2.8.2")
+#: Groups together with other clients and through outages.
+GROUPS = [f"tests/integration/test_{name}.py" for name in ("balanced_outages", "balanced_mixed", "managed_mixed")]
 PARTS: dict[str, tuple[str, list[str]]] = {
     **{f"core-{release}": (release, CORE) for release in RELEASES},
     **{f"failures-{release}": (release, ["tests/integration/test_failures.py"]) for release in WHOLE},
     "churn-4.3.1": ("4.3.1", ["tests/integration/test_balanced_churn.py"]),
+    "groups": ("4.3.1", ["-m", "matrix", *GROUPS]),
+    "tools": ("4.3.1", ["tests/integration/test_cli_old_brokers.py"]),
+    "rdkafka": ("4.3.1", ["tests/integration/test_rdkafka.py"]),
 }
 
 

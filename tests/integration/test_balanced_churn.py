@@ -19,7 +19,7 @@ from tests.brokers import KafkaCluster
 from tests.topics import create_topic
 from tests.zookeeper import ZooKeeper
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(600)]
 
 #: In all, for four cases.
 REBALANCES = int(os.environ.get("REBALANCES", "200"))

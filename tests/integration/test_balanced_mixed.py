@@ -14,7 +14,7 @@ from tests.brokers import KafkaCluster
 from tests.oldpykafka import OldMember, old_python
 from tests.topics import create_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(400)]
 
 #: More than ten: sorted as text they are in another order than as numbers.
 PARTITIONS = 12

@@ -23,7 +23,7 @@ from tests.brokers.cluster import free_ports
 from tests.topics import create_topic
 from tests.zookeeper import ZooKeeper
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.matrix]
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,7 @@ def data(result: Result) -> Any:
 
 @pytest.mark.kafka
 @pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.timeout(180)
 def test_all_else_works(old: KafkaCluster) -> None:
     name, run = f"auto-{uuid.uuid4().hex}", runner("-b", old.hosts)
@@ -69,6 +70,7 @@ def test_all_else_works(old: KafkaCluster) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.timeout(180)
 def test_topics_go_through_zookeeper(old: KafkaCluster) -> None:
     name, run = f"made-{uuid.uuid4().hex}", runner("-b", old.hosts)

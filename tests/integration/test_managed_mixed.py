@@ -18,7 +18,7 @@ from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.topics import create_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.matrix]
 
 
 def until(client: KafkaClient, happened: Callable[[], object], seconds: float = 30) -> None:

@@ -26,7 +26,7 @@ from pykafka.security import SslConfig
 from pykafka.topic import Topic
 from tests.brokers import LATEST, RELEASES, KafkaCluster
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(240)]
 
 OLDER = [pytest.param(version, marks=pytest.mark.slow) for version in RELEASES if version != LATEST]
 
