@@ -72,7 +72,6 @@ class OwnedBroker:
         self.queues: dict[int, PartitionQueue] = {}
         self.running = False
         self._in_flight = 0
-        self._pause_until = 0.0
         self._worker: Worker | None = None
         if auto_start:
             self.start()
@@ -119,8 +118,6 @@ class OwnedBroker:
     def _step(self) -> float | None:
         """Send what is ready; return how long to sleep unless woken (s)."""
         now = self._handler.now()
-        if now < self._pause_until:
-            return self._pause_until - now
         batches, deadline = self._take_ready(now)
         for request in _cut(batches, self.producer._options.max_request_size):
             self.producer._send_request(request, self)

@@ -114,13 +114,9 @@ class FetchRequest(Request[FetchResponse], api_key=1, versions="0-18", flexible=
             replica_directory_id: UUID = uuid("17+", ignorable=True, tag=0)
             high_watermark: int = int64("18+", INT64_MAX, ignorable=True, tag=1)
 
-        FetchPartition = Partition
-
         topic: str = string("0-12", ignorable=True)
         topic_id: UUID = uuid("13+", ignorable=True)
         partitions: list[Partition] = array(Partition, "0+")
-
-    FetchTopic = Topic
 
     class ForgottenTopic(Struct):
         """Partitions to take out of the session."""

@@ -67,13 +67,9 @@ class ProduceRequest(Request[ProduceResponse], api_key=0, versions="0-13", flexi
             index: int = int32("0+")
             records: Any = records("0+", nullable="0+")
 
-        PartitionProduceData = Partition
-
         name: str = string("0-12", ignorable=True)
         topic_id: UUID = uuid("13+", ignorable=True)
         partition_data: list[Partition] = array(Partition, "0+")
-
-    TopicProduceData = Topic
 
     transactional_id: str | None = string("3+", None, nullable="3+")
     acks: int = int16("0+")
