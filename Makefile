@@ -10,7 +10,7 @@ PYTEST := $(PY) -m pytest
 BROKER ?= embedded
 ARGS ?=
 
-.PHONY: help setup build test test-fast test-pure test-spark42 test-core test-matrix lint types demo dist bench clean distclean java
+.PHONY: help setup build test test-fast test-matrix lint types demo dist bench bench-check clean distclean java
 
 help: ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -35,25 +35,18 @@ setup: $(VENV)/.ready ## make the virtual environment
 build: $(VENV)/.ready ## compile the modules that have a .pxd, in place
 	@$(PY) tools/build.py
 
-# The pure sources first: they are the smaller part, and pytest's closing lines are then those of the whole.
-test: java build test-pure test-spark42 test-core ## all tests: pure and compiled, real Kafka, examples, Spark 4.3 and 4.2
-	$(PYTEST) $(ARGS) -m "not matrix" tests
-
-test-pure: java build
-	PYKAFKA_PURE_PYTHON=1 $(PYTEST) $(ARGS) -m "not slow" --ignore=tests/integration/test_brokers.py \
-		tests/unit tests/property tests/contract tests/regressions tests/integration
+test: java build ## all tests: pure and compiled, real Kafka, examples, Spark 4.3 and 4.2; tools/matrix.py says in which parts
+	@$(PY) tools/matrix.py --jobs 2 test
 
 # The compiled modules lie in the checkout, where the first environment has put them.
 $(VENV42)/.ready: setup.cfg $(VENV)/.ready
-	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==4.2.*" PYTHON="$(PYTHON)" tools/setup.sh $(VENV42) gevent,spark,rdkafka,test
+	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==4.2.*" PYTHON="$(PYTHON)" tools/setup.sh $(VENV42) gevent,spark,rdkafka,cli,test
 
-test-spark42: java build $(VENV42)/.ready ## the Spark tests once more, on PySpark 4.2
-	$(VENV42)/bin/python -m pytest $(ARGS) tests/spark
+# Those for parts of the matrix; tools/matrix.py asks for them.
+.venv-spark4%/.ready: setup.cfg $(VENV)/.ready
+	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==4.$*.*" PYTHON="$(PYTHON)" tools/setup.sh .venv-spark4$* gevent,spark,rdkafka,cli,test
 
-test-core: java build ## what every Kafka must do, on 0.9.0.1 and 2.8.2
-	$(PY) tools/matrix.py core-0.9.0.1 core-2.8.2
-
-test-matrix: java build ## the tests on every Kafka from 0.8.2.2 on; PARTS="core-1.1.1 ..." for some (tools/matrix.py --list)
+test-matrix: java build ## every Kafka from 0.8.2.2 on, and more; PARTS="core-1.1.1 ..." for some (tools/matrix.py --list)
 	$(PY) tools/matrix.py $(PARTS)
 
 test-fast: build ## the tests that need no Java and no patience
@@ -72,8 +65,11 @@ demo: java build ## the flights job; BROKER=kafka or BROKER=host:port for real K
 dist: $(VENV)/.ready-dist ## build wheel and sdist, and try both in clean environments, compiled and pure
 	@$(PY) tools/dist_check.py
 
-bench: java build $(VENV)/.ready-bench ## 1,000,000 messages with this client and with others, on real Kafka
-	$(PY) -m benchmarks $(ARGS)
+bench: java build $(VENV)/.ready-bench ## this client and others on real Kafka; ARGS="--all" or workloads (python -m benchmarks list)
+	$(PY) -m benchmarks run $(ARGS)
+
+bench-check: build ## instructions a message, counted by callgrind; ARGS=--update makes a new baseline
+	@$(PY) -m benchmarks instructions $(ARGS)
 
 clean: ## remove what was built
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .tox
@@ -81,4 +77,4 @@ clean: ## remove what was built
 	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 distclean: clean ## remove the virtual environment as well
-	rm -rf $(VENV) $(VENV42)
+	rm -rf $(VENV) $(VENV42) .venv-spark40 .venv-spark41

@@ -1,131 +1,150 @@
-"""Produce and consume with this client and its peers on one real Kafka, interleaved: `python -m benchmarks`.
-
-Each run is a process of its own, which prints what it took; runs of the clients take turns, so that a change of the
-machine's speed hits all alike. Medians are shown, with messages per second and CPU seconds per million messages.
-"""
+"""The command line: `python -m benchmarks run` measures, `report` judges, `instructions` counts."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import resource
-import statistics
-import subprocess
 import sys
-import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from benchmarks.clients import CONSUME, PRODUCE
+from benchmarks.workloads import SETS, select
 
-RUN_TIMEOUT_S = 600
-
-
-def run_one(direction: str, client: str, hosts: str, topic: str, messages: int, size: int) -> dict[str, float]:
-    """Do the work of one run in this process and return what it took."""
-    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
-    if direction == "produce":
-        PRODUCE[client](hosts, topic, messages, size)
-    else:
-        CONSUME[client](hosts, topic, messages)
-    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"wall": wall, "cpu": cpu, "rss_mib": after.ru_maxrss / 1024}
+ROOT = Path(__file__).resolve().parents[1]
+BROKER_HEAP_MB = 1024
+SPARK_PYTHON = ROOT / ".venv-spark42" / "bin" / "python"
 
 
-def spawn_one(direction: str, client: str, hosts: str, topic: str, args: argparse.Namespace) -> dict[str, float]:
-    """Run one in a fresh process."""
-    command = [sys.executable, "-m", "benchmarks", "--one", direction, client, hosts, topic]
-    command += ["--messages", str(args.messages), "--size", str(args.size)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, env=os.environ)
-    if done.returncode:
-        raise SystemExit(f"{direction} with {client} failed:\n{done.stderr[-3000:]}")
-    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return result
+def main() -> int:
+    """Do what the command line asks for; return the exit status."""
+    options = parser().parse_args()
+    command: Callable[[argparse.Namespace], int] = options.command
+    return command(options)
 
 
-def end_offsets(hosts: str, topic: str) -> int:
-    """Return how many messages a topic has, as its partitions' end offsets say."""
-    from pykafka import KafkaClient
+def parser() -> argparse.ArgumentParser:
+    """Make the parser."""
+    program = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    commands = program.add_subparsers(required=True)
 
-    with KafkaClient(hosts=hosts) as client:
-        return sum(answer.offset[0] for answer in client.topics[topic].latest_available_offsets().values())
+    add = commands.add_parser("run", help="measure, a line of JSON a run")
+    add.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="names, patterns with *, or sets; see `list`")
+    add.add_argument("--all", action="store_true", help="all workloads")
+    add.add_argument("--clients", type=lambda text: text.split(","), help="only these, comma-separated")
+    add.add_argument("--repeat", type=int, default=5, help="how often each is run (default: 5)")
+    add.add_argument("--hosts", help="brokers to use; by default a Kafka 4.3.1 is started")
+    add.add_argument("--out", type=Path, help="append the lines to this file; by default they are printed")
+    add.add_argument("--minutes", type=float, help="start no repetition after so many")
+    add.add_argument("--spark-python", default=str(SPARK_PYTHON), help="a Python with PySpark 4.2 (%(default)s)")
+    add.set_defaults(command=run)
 
+    add = commands.add_parser("list", help="what there is to run")
+    add.set_defaults(command=show)
 
-def create_topic(hosts: str, topic: str, partitions: int) -> None:
-    """Create a topic through confluent-kafka's admin client, so that no peer depends on ours."""
-    from confluent_kafka.admin import AdminClient
-    from confluent_kafka.cimpl import NewTopic
+    add = commands.add_parser("report", help="show medians, ratios, and which targets are met, in Markdown")
+    add.add_argument("files", nargs="+", type=Path, metavar="FILE", help="that `run --out` has written")
+    add.add_argument(
+        "--into", type=Path, help="put it between the marks of this document, in the place of the last one"
+    )
+    add.add_argument("--plot", type=Path, help="draw the throughputs into this file (.svg or .png)")
+    add.set_defaults(command=report)
 
-    admin = AdminClient({"bootstrap.servers": hosts})
-    for future in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
-        future.result(30)
+    add = commands.add_parser("instructions", help="count instructions a message with callgrind, against the baseline")
+    add.add_argument("--update", action="store_true", help="make what is counted now the baseline")
+    add.set_defaults(command=instructions)
 
-
-def measure(hosts: str, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Run everything, interleaved, and return a row a run."""
-    rows: list[dict[str, Any]] = []
-    create_topic(hosts, "bench-consume", args.partitions)
-    spawn_one("produce", "confluent-kafka", hosts, "bench-consume", args)
-    for repetition in range(args.repeat):
-        for client in args.clients:
-            topic = f"bench-{client}-{repetition}"
-            create_topic(hosts, topic, args.partitions)
-            result = spawn_one("produce", client, hosts, topic, args)
-            found = end_offsets(hosts, topic)
-            if found != args.messages:
-                raise SystemExit(f"{client} produced {args.messages} messages, but {topic} has {found}")
-            rows.append({"direction": "produce", "client": client, **result})
-            print(json.dumps(rows[-1]), file=sys.stderr)
-        for client in args.clients:
-            rows.append(
-                {"direction": "consume", "client": client, **spawn_one("consume", client, hosts, "bench-consume", args)}
-            )
-            print(json.dumps(rows[-1]), file=sys.stderr)
-    return rows
+    add = commands.add_parser("one", help="used by `run`: one run in this process")
+    add.add_argument("request")
+    add.set_defaults(command=one)
+    return program
 
 
-def report(rows: list[dict[str, Any]], args: argparse.Namespace) -> str:
-    """Return the medians as a Markdown table."""
-    lines = [
-        f"{args.messages:,} messages of {args.size} bytes, {args.partitions} partitions, medians of {args.repeat}",
-        "",
-        "| direction | client | messages/s | CPU s per million | peak MiB |",
-        "|---|---|---:|---:|---:|",
-    ]
-    for direction in ("produce", "consume"):
-        for client in args.clients:
-            runs = [row for row in rows if row["direction"] == direction and row["client"] == client]
-            rate = statistics.median(args.messages / run["wall"] for run in runs)
-            cpu = statistics.median(run["cpu"] / args.messages * 1e6 for run in runs)
-            rss = statistics.median(run["rss_mib"] for run in runs)
-            lines.append(f"| {direction} | {client} | {rate:,.0f} | {cpu:.2f} | {rss:.0f} |")
-    return "\n".join(lines)
+def run(options: argparse.Namespace) -> int:
+    """Measure."""
+    from benchmarks.running import Line, Runner
+
+    try:
+        workloads = select(["*"] if options.all else options.workloads or ["throughput"], options.clients)
+    except ValueError as error:
+        print(f"python -m benchmarks: {error}", file=sys.stderr)
+        return 2
+    failures = 0
+    out = options.out.open("a") if options.out else sys.stdout
+
+    def emit(line: Line) -> None:
+        nonlocal failures
+        failures += "error" in line
+        print(json.dumps(line), file=out, flush=True)
+        print(summary(line), file=sys.stderr)
+
+    with out, brokers(options.hosts) as hosts:
+        left_out = Runner(hosts, emit, options.spark_python).run(workloads, options.repeat, options.minutes)
+    for name in left_out:
+        print(f"left out after {options.minutes:g} minutes: {name}", file=sys.stderr)
+    return 1 if failures else 0
 
 
-def main() -> None:
-    """Parse the command line and run."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--hosts", help="brokers to use; by default a Kafka 4.3.1 is started")
-    parser.add_argument("--clients", type=lambda text: text.split(","), default=list(PRODUCE), help="comma-separated")
-    parser.add_argument("--messages", type=int, default=1_000_000)
-    parser.add_argument("--size", type=int, default=100, help="bytes a message")
-    parser.add_argument("--partitions", type=int, default=3)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--one", nargs=4, metavar=("DIRECTION", "CLIENT", "HOSTS", "TOPIC"), help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.one:
-        direction, client, hosts, topic = args.one
-        print(json.dumps(run_one(direction, client, hosts, topic, args.messages, args.size)))
-        return
-    if args.hosts:
-        print(report(measure(args.hosts, args), args))
+def summary(line: dict[str, Any]) -> str:
+    """Say in one line how a run went."""
+    head = f"{line['workload']} / {line['client']} / {line['repetition'] + 1}: "
+    if "error" in line:
+        return f"{head}FAILED: {line['error']}"
+    return head + ", ".join(f"{name} {value:,.4g}" for name, value in line["measures"].items())
+
+
+@contextmanager
+def brokers(hosts: str | None) -> Iterator[str]:
+    """Give the brokers that are named, or start one for as long as the block lasts."""
+    if hosts is not None:
+        yield hosts
         return
     from tests.brokers import KafkaCluster
 
-    with KafkaCluster("4.3.1") as cluster:
-        print(report(measure(cluster.hosts, args), args))
+    with KafkaCluster(heap_mb=BROKER_HEAP_MB, quick=False) as kafka:
+        yield kafka.hosts
+
+
+def show(_options: argparse.Namespace) -> int:
+    """List sets, workloads and their clients."""
+    for name, workloads in SETS.items():
+        print(f"{name}:")
+        for workload in workloads:
+            print(f"  {workload.name:34} {', '.join(workload.clients)}")
+    return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    """Judge what was measured."""
+    from benchmarks.reporting import draw, insert, markdown, read
+
+    lines = read(options.files)
+    text = markdown(lines, options.plot and os.path.relpath(options.plot, (options.into or options.plot).parent))
+    if options.plot:
+        draw(lines, options.plot)
+    if options.into:
+        options.into.write_text(insert(options.into.read_text(), text))
+    else:
+        print(text)
+    return 0
+
+
+def instructions(options: argparse.Namespace) -> int:
+    """Count instructions."""
+    from benchmarks.instructions import check
+
+    return check(options.update)
+
+
+def one(options: argparse.Namespace) -> int:
+    """Do one run, for a process that waits for its line."""
+    from benchmarks.running import one as run_one
+
+    print(json.dumps(run_one(options.request)))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

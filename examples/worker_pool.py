@@ -12,7 +12,6 @@ from gevent import monkey
 monkey.patch_all()
 
 import argparse  # noqa: E402
-import functools  # noqa: E402
 import hashlib  # noqa: E402
 import itertools  # noqa: E402
 import signal  # noqa: E402
@@ -50,8 +49,8 @@ def run(jobs: Topic, results: Topic, group: str, size: int, until_idle: bool) ->
         try:
             while True:
                 chunk = list(itertools.islice(consumer, CHUNK))
-                for _ in pool.imap_unordered(functools.partial(work, producer), chunk):
-                    done += 1
+                gevent.joinall([pool.spawn(work, producer, job) for job in chunk], raise_error=True)
+                done += len(chunk)
                 if chunk:
                     # Only now, when all results are in Kafka: a job that failed, or that we die over, comes again.
                     consumer.commit_offsets()
@@ -72,8 +71,10 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=50, help="jobs that are worked on at once")
     parser.add_argument("--until-idle", action="store_true", help="end when there are no more jobs")
     options = parser.parse_args()
-    # Not signal.signal(): that would raise in whichever greenlet is running, maybe one of the client's workers.
-    gevent.signal_handler(signal.SIGTERM, sys.exit, 128 + signal.SIGTERM)
+    # Not signal.signal(), nor Python's own KeyboardInterrupt: they strike whichever greenlet has its turn, a worker of the
+    # client's, or the pool in its accounts, which then waits for ever for a job that has ended.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        gevent.signal_handler(number, sys.exit, 128 + number)
     try:
         with KafkaClient(options.hosts) as client:
             jobs, results = client.topics[options.jobs], client.topics[options.results]

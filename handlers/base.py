@@ -245,7 +245,7 @@ class Handler(ABC):
 
     @abstractmethod
     def breathe(self) -> None:
-        """Let the hub turn if this worker has held it for a millisecond; call it every few hundred cheap steps.
+        """Let the hub turn if it has not for a quarter of a millisecond; call it every few hundred cheap steps.
 
         Costs a clock reading where there is a hub and nothing where there is none.
         """
@@ -333,8 +333,29 @@ class Handler(ABC):
         log.error("%s failed: %s", what, error, exc_info=error)
 
 
+class WeakCall:
+    """Refer to a function or bound method without keeping its object; called, gives it, or None when that is gone.
+
+    `weakref.WeakMethod` does the same, but complains on the standard error stream where it ends together with the object.
+
+    :param fn: what to refer to
+    :param gone: called with `reference` when the object is gone
+    """
+
+    __slots__ = ("_function", "reference")
+
+    def __init__(self, fn: Callable[..., Any], gone: Callable[[weakref.ref[Any]], object] | None = None) -> None:
+        self._function = fn.__func__ if isinstance(fn, MethodType) else None
+        self.reference: weakref.ref[Any] = weakref.ref(fn.__self__ if isinstance(fn, MethodType) else fn, gone)
+
+    def __call__(self) -> Any:
+        """Return the function or method, as long as its object is there."""
+        target = self.reference()
+        return target if target is None or self._function is None else MethodType(self._function, target)
+
+
 # By the references' own ids, since one that dies in the middle of a loop must be able to leave.
-_fork_callbacks: dict[int, weakref.ref[Any]] = {}
+_fork_callbacks: dict[int, WeakCall] = {}
 _fork_hooked = False
 
 
@@ -343,8 +364,8 @@ def _at_fork(fn: Callable[[], object]) -> None:
     if not _fork_hooked:
         os.register_at_fork(after_in_child=_call_in_child)
         _fork_hooked = True
-    reference = weakref.WeakMethod(fn, _forget) if isinstance(fn, MethodType) else weakref.ref(fn, _forget)
-    _fork_callbacks[id(reference)] = reference
+    call = WeakCall(fn, _forget)
+    _fork_callbacks[id(call.reference)] = call
 
 
 def _forget(reference: weakref.ref[Any]) -> None:
@@ -352,8 +373,8 @@ def _forget(reference: weakref.ref[Any]) -> None:
 
 
 def _call_in_child() -> None:
-    for reference in list(_fork_callbacks.values()):
-        fn = reference()
+    for call in list(_fork_callbacks.values()):
+        fn = call()
         if fn is None:
             continue
         try:

@@ -48,19 +48,17 @@ class ResponseFuture:
         return self._event.is_set()
 
     def set_response(self, response: Any) -> None:
-        """Give the response; ignored where the future is done already."""
+        """Give the response; ignored where the future is done already, but for callbacks that were interrupted."""
         if not self._event.is_set():
             self.response = response
-            self._complete()
+            self._event.set()
+        self._call_back()
 
     def set_error(self, error: BaseException) -> None:
-        """Give the exception that `get` will raise; ignored where the future is done already."""
+        """Give the exception that `get` will raise; ignored where the future is done already, but for such callbacks."""
         if not self._event.is_set():
             self.error = error
-            self._complete()
-
-    def _complete(self) -> None:
-        self._event.set()
+            self._event.set()
         self._call_back()
 
     def _call_back(self) -> None:
@@ -73,6 +71,9 @@ class ResponseFuture:
                 fn(self)
             except Exception as error:  # noqa: BLE001 - it must not end the reader, on whom every other answer depends
                 self._handler.report(f"callback {fn!r}", error)
+            except BaseException:  # somebody's timeout or Ctrl-C, in a worker that reads for itself
+                self._callbacks.appendleft(fn)
+                raise
 
     def add_done_callback(self, fn: Callable[[ResponseFuture], object]) -> None:
         """Have `fn(future)` called when the future is done, by the worker that completes it; at once if it is already.

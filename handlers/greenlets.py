@@ -31,7 +31,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 #: How long one worker may keep the hub before `breathe` lets it turn (s).
-HELD_MAX_S = 0.001
+HELD_MAX_S = 0.00025
 
 _numbers = itertools.count(1)
 
@@ -292,7 +292,7 @@ class GEventHandler(Handler):
         self._gevent.sleep(seconds)
 
     def breathe(self) -> None:
-        """Let the hub turn if it has been held for a millisecond. As `Handler.breathe`."""
+        """Let the hub turn if it has been held for HELD_MAX_S. As `Handler.breathe`."""
         self._hub.breathe()
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
 from pykafka.handlers.futures import ResponseFuture, fresh
+from pykafka.handlers.turns import ReadingTurn
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
@@ -35,10 +37,13 @@ class PendingRequests:
     def __init__(self, handler: Handler) -> None:
         self._lock = handler.Lock()
         self._tasks: dict[int, Pending] = {}  # in the order in which they were sent
+        self._left_over: deque[memoryview] = deque()  # for whoever has the turn to read
         self._last_id = 0
         self._drained = handler.Event()
         self._closing = False
         self._pid = os.getpid()
+        #: Who reads the answers.
+        self.turn = ReadingTurn(handler, self)
         #: Why no answer can come any more; None while some can.
         self.error: KafkaException | None = None
 
@@ -76,6 +81,10 @@ class PendingRequests:
         if self._closing:
             raise SocketDisconnectedError("this client is closing the connection and sends nothing more on it")
 
+    def peek(self, correlation_id: int) -> Pending | None:
+        """Return the request that an answer belongs to; None where there is none."""
+        return self._tasks.get(correlation_id)
+
     def take(self, correlation_id: int) -> Pending | None:
         """Remove and return the request that an answer belongs to; None where there is none."""
         with self._lock:
@@ -83,6 +92,19 @@ class PendingRequests:
             if self._closing and not self._tasks:
                 self._drained.set()
         return task
+
+    def put_back(self, correlation_id: int, task: Pending, frame: memoryview) -> bool:
+        """Have an answer read again whose handing out was interrupted; False where nobody reads any more."""
+        with self._lock:
+            if self.error is not None:
+                return False
+            self._tasks[correlation_id] = task
+            self._left_over.append(frame)
+        return True
+
+    def left_over(self) -> memoryview | None:
+        """Take an answer that was put back; None where there is none."""
+        return self._left_over.popleft() if self._left_over else None
 
     def discard(self, correlation_id: int) -> None:
         """Remove a request that was not sent after all."""
@@ -112,7 +134,7 @@ class PendingRequests:
         with self._lock:
             if self.error is not None:
                 return None
-            self.error = error
+            self.error = fresh(error)  # for as long as the connection is kept: without the frames of a traceback
             left = list(self._tasks.values())
             self._tasks.clear()
             self._drained.set()

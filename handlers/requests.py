@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pykafka.exceptions import CorrelationIdError, KafkaException, ResponseTimeoutError, SocketDisconnectedError
-from pykafka.handlers.base import Buffer, EventType
+from pykafka.handlers.base import Buffer, EventType, WeakCall
 from pykafka.handlers.futures import ResponseFuture, fresh
 from pykafka.handlers.pending import Pending, PendingRequests
 
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
 
 #: How often the reader looks up from the connection to see whether a deadline has passed (s).
 TICK_S = 1.0
+#: How often a worker that reads for itself looks whether what it waits for came another way (s).
+HELP_TICK_S = 0.05
 #: Deadline of a request that names none (s): the documented default of socket_timeout_ms.
 DEFAULT_TIMEOUT_S = 30.0
 #: How long `stop` lets answers arrive that are on their way (s).
@@ -52,6 +53,8 @@ class RequestHandler:
     A broker answers the requests of one connection one after another, so what must not wait behind a long poll needs a
     connection of its own. Requests are written at once, in the caller's worker; a reader worker completes their
     futures. When the connection ends, for whatever reason, every future that is not done gets an error that says why.
+
+    A worker that waits for each answer may read in the reader's stead: `help_read`.
 
     Ownership: the reader holds `Shared`, never this object, so that dropping the last reference to it ends the reader.
     State: `_writing` is held while a frame is written, so that frames do not mix and are in the order of the table;
@@ -154,10 +157,32 @@ class RequestHandler:
             return future
         if broken is not None:
             self._end(broken)
-            future.set_error(broken)
+            future.set_error(fresh(self.shared.requests.error or broken))  # the reader may have met the reason before
         elif not has_response:
             future.set_response(None)
+        else:
+            self.shared.requests.turn.answer_due()
         return future
+
+    def help_read(self) -> bool:
+        """Take the turn to read answers in this worker, where no other one reads; then `read_until` and `leave`."""
+        return not getattr(self._inside, "reading", False) and self.shared.requests.turn.help()
+
+    def read_until(self, done: Callable[[], bool]) -> None:
+        """Read answers, whosever they are, until `done()`, or none is due on this connection any more."""
+        shared = self.shared
+        try:
+            self._inside.reading = True
+            while len(shared.requests) and not done():
+                _read_one(self.handler, shared, HELP_TICK_S)
+        except KafkaException as error:
+            self._end(error)
+        finally:
+            self._inside.reading = False
+
+    def leave(self) -> None:
+        """Give the turn to read back."""
+        self.shared.requests.turn.leave()
 
     def _write(
         self, frame: Sequence[Buffer], correlation_id: int, task: Pending | None, deadline: float
@@ -231,16 +256,22 @@ class _Ending:
     def __init__(self, handler: Handler, shared: RequestHandler.Shared, on_close: OnClose | None) -> None:
         self._handler = handler
         self._shared = shared
-        self._on_close = weakref.WeakMethod(on_close) if isinstance(on_close, MethodType) else lambda: on_close
+        self._on_close = WeakCall(on_close) if isinstance(on_close, MethodType) else lambda: on_close
 
     def __call__(self, error: KafkaException) -> None:
         """Fail what is pending and close the connection; only the first call does anything."""
         left = self._shared.requests.end(error)
         if left is None:
             return
+        self._shared.requests.turn.end()
         self._shared.connection.disconnect()
-        for task in left:
-            task.future.set_error(fresh(error))
+        try:
+            for task in left:
+                task.future.set_error(fresh(error))
+        except BaseException:  # as in `_hand_out`, and nobody reads any more
+            for task in left:
+                task.future.set_error(fresh(error))
+            raise
         on_close = self._on_close()
         if on_close is not None:
             try:
@@ -270,8 +301,11 @@ def _read(handler: Handler, shared: RequestHandler.Shared, end: _Ending, inside:
     """Read answers until the connection ends; the reader's main function."""
     inside.reading = True
     try:
-        while shared.requests.error is None:
-            _read_one(handler, shared)
+        while shared.requests.error is None and shared.requests.turn.take():
+            try:
+                _read_one(handler, shared, TICK_S)
+            finally:
+                shared.requests.turn.release()
     except KafkaException as error:
         end(error)
     finally:
@@ -279,17 +313,19 @@ def _read(handler: Handler, shared: RequestHandler.Shared, end: _Ending, inside:
         end(SocketDisconnectedError("the connection's reader has ended", broker=shared.connection.address))
 
 
-def _read_one(handler: Handler, shared: RequestHandler.Shared) -> None:
-    """Read one answer, or wait a tick for it, and look after the deadlines."""
+def _read_one(handler: Handler, shared: RequestHandler.Shared, tick: float) -> None:
+    """Read one answer, or wait a tick (s) for it, and look after the deadlines."""
     deadline = shared.requests.next_deadline()
     now = handler.now()
     if deadline is not None and deadline <= now:
         _give_up(handler, shared, now)
-    patience = TICK_S if deadline is None else min(TICK_S, deadline - now)
-    try:
-        frame = shared.connection.receive(patience)
-    except ResponseTimeoutError:
-        return  # nothing yet
+    patience = tick if deadline is None else min(tick, deadline - now)
+    frame = shared.requests.left_over()
+    if frame is None:
+        try:
+            frame = shared.connection.receive(patience)
+        except ResponseTimeoutError:
+            return  # nothing yet
     _hand_out(shared, frame)
     handler.breathe()
 
@@ -300,14 +336,21 @@ def _hand_out(shared: RequestHandler.Shared, frame: memoryview) -> None:
     :raises CorrelationIdError: there is none
     """
     correlation_id = int.from_bytes(frame[:4], "big", signed=True)
-    task = shared.requests.take(correlation_id) if len(frame) >= 4 else None
+    task = shared.requests.peek(correlation_id) if len(frame) >= 4 else None
     if task is None:
         raise CorrelationIdError(
             f"an answer of {len(frame)} bytes to request {correlation_id}, which nobody waits for; "
             "what answers there is no Kafka broker, or a proxy mixes connections up",
             broker=shared.connection.address,
         )
-    task.future.set_response(frame)
+    try:
+        if shared.requests.take(correlation_id) is not None:
+            task.future.set_response(frame)
+    except BaseException:
+        # Somebody's timeout or Ctrl-C, in a worker that reads for itself: whoever reads next does it over.
+        if not shared.requests.put_back(correlation_id, task, frame):
+            task.future.set_response(frame)
+        raise
 
 
 def _give_up(handler: Handler, shared: RequestHandler.Shared, now: float) -> None:

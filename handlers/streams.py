@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 #: How many buffers one system call may gather (POSIX's IOV_MAX on Linux and macOS).
 GATHER_MAX = 1024
+#: How much one system call may be given on a hub (bytes): the system copies it, and on loopback delivers it, meanwhile.
+HUB_SEND_MAX = 128 * 1024
+#: How long poll(2) can wait at most (ms): what a C int holds, 24.8 days.
+POLL_MAX_MS = 2**31 - 1
 #: After how long a silence the system asks whether the peer is still there (s), and how often it asks.
 KEEPALIVE_IDLE_S = 60
 KEEPALIVE_INTERVAL_S = 15
@@ -57,7 +61,7 @@ class PollWaiter:
     def wait(self, timeout: float) -> bool:
         """Return whether the descriptor became ready (or broke) in time (s)."""
         # Rounded up: a wait that ends a fraction early would be followed by a busy loop.
-        return bool(self._poll(math.ceil(max(timeout, 0.0) * 1000)))
+        return bool(self._poll(min(math.ceil(max(timeout, 0.0) * 1000), POLL_MAX_MS)))
 
     def close(self) -> None:
         """Do nothing; a poll object holds no descriptor."""
@@ -73,10 +77,18 @@ class SocketStream:
     :param sock: connected or about to be; becomes this stream's own
     :param make_waiter: how to wait
     :param breathe: the handler's, called between the calls that a large write takes
+    :param send_max: of how many bytes at most, where all workers share one hub
     """
 
-    def __init__(self, sock: socket.socket, make_waiter: WaiterFactory, breathe: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        make_waiter: WaiterFactory,
+        breathe: Callable[[], None],
+        send_max: int | None = None,
+    ) -> None:
         sock.setblocking(False)
+        self._send_max = send_max
         #: The socket itself.
         self.socket = sock
         self._make_waiter = make_waiter
@@ -132,7 +144,7 @@ class SocketStream:
             deadline = 0.0
             while left:
                 try:
-                    sent = self._send(left[:GATHER_MAX])
+                    sent = self._send(_at_most(left[:GATHER_MAX], self._send_max))
                 except BlockingIOError:
                     deadline = deadline or time.monotonic() + timeout
                     self._wait_writable(deadline)
@@ -236,6 +248,20 @@ class WrappedStream(SocketStream):
             raise BlockingIOError(errno.EAGAIN, "the TLS engine wants more") from error
 
 
+def _at_most(views: list[memoryview], size: int | None) -> list[memoryview]:
+    """Return the first `size` bytes of the views; all of them for None."""
+    if size is None:
+        return views
+    some: list[memoryview] = []
+    for view in views:
+        if len(view) >= size:
+            some.append(view[:size])
+            break
+        some.append(view)
+        size -= len(view)
+    return some
+
+
 def _drop(views: list[memoryview], sent: int) -> None:
     """Take the first `sent` bytes off the views."""
     done = 0
@@ -267,7 +293,7 @@ def connect_stream(
         if source_address is not None and source_address != ("", 0):
             sock.bind(source_address)
         _connect(sock, address, timeout, make_waiter)
-        return SocketStream(sock, make_waiter, handler.breathe)
+        return SocketStream(sock, make_waiter, handler.breathe, HUB_SEND_MAX if handler.cooperative else None)
     except BaseException:
         sock.close()
         raise

@@ -8,7 +8,9 @@ import queue
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 from pykafka.handlers.base import (
@@ -61,6 +63,56 @@ class ThreadWorker(Worker):
         return self._thread.is_alive()
 
 
+class ThreadEvent:
+    """A flag that Ctrl-C finds in order whenever it comes; as `EventType`.
+
+    The standard library's holds a lock while it is set, and keeps it for ever where Ctrl-C comes just then.
+
+    State: each waiter enters a gate of its own before it looks at the flag again, and takes it out; setting opens them all.
+    """
+
+    __slots__ = ("__weakref__", "_flag", "_gates")
+
+    def __init__(self) -> None:
+        self._flag = False
+        self._gates: deque[LockType] = deque()
+
+    def is_set(self) -> bool:
+        """Return whether the flag is set."""
+        return self._flag
+
+    def set(self) -> None:
+        """Set the flag and wake everybody who waits for it."""
+        self._flag = True
+        while self._gates:
+            try:
+                gates = tuple(self._gates)
+            except RuntimeError:  # somebody has come or gone meanwhile
+                continue
+            for gate in gates:
+                with suppress(RuntimeError):  # another set() was there first
+                    gate.release()
+            return
+
+    def clear(self) -> None:
+        """Take the flag back."""
+        self._flag = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the flag and return whether it was set in time (s)."""
+        if self.is_set():
+            return True
+        gate = threading.Lock()
+        gate.acquire()
+        self._gates.append(gate)
+        try:
+            # It may have been set before the gate was there. Woken is woken, even if somebody has cleared it since.
+            limit = -1 if timeout is None else min(max(timeout, 0.0), threading.TIMEOUT_MAX)
+            return self.is_set() or gate.acquire(timeout=limit) or self.is_set()
+        finally:
+            self._gates.remove(gate)
+
+
 class ThreadingHandler(Handler):
     """Runs workers in threads.
 
@@ -90,7 +142,7 @@ class ThreadingHandler(Handler):
 
     def Event(self) -> EventType:
         """Make a flag that is not set."""
-        return threading.Event()
+        return threading.Event() if self.cooperative else ThreadEvent()
 
     def Lock(self) -> LockType:
         """Make a lock that is not re-entrant."""

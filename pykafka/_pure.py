@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from importlib.util import spec_from_file_location
 from types import ModuleType
@@ -13,7 +12,7 @@ from types import ModuleType
 ENVIRONMENT_VARIABLE = "PYKAFKA_PURE_PYTHON"
 
 
-class PureFinder(MetaPathFinder):
+class PureFinder:
     """Find the .py of a pykafka module although a compiled one lies beside it."""
 
     def find_spec(

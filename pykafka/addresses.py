@@ -38,7 +38,7 @@ def parse_hosts(hosts: str | bytes) -> list[tuple[str, int]]:
 
     :raises ValueError: one of them is no address, or there is none
     """
-    found = [parse_address(part) for part in get_string(hosts).split(",") if part.strip()]
+    found = [parse_address(part) for part in get_string(hosts, "hosts").split(",") if part.strip()]
     if not found:
         raise ValueError("hosts names no broker; give it as 'host:port,host:port'")
     return found
@@ -49,5 +49,5 @@ def parse_source(source_address: str | bytes) -> tuple[str, int]:
 
     :raises ValueError: it is no address
     """
-    text = get_string(source_address)
+    text = get_string(source_address, "source_address")
     return parse_address(text, 0) if text else ("", 0)

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
+from pykafka.consumer.options import QUEUED_MAX_BYTES
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
 from pykafka.groupconsumer import GroupConsumer, RebalanceCallback
-from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
+from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.utils import get_string
+from pykafka.utils.error_handlers import valid_ms
 
 if TYPE_CHECKING:
     from pykafka.cluster import Cluster
@@ -62,6 +64,8 @@ class BalancedConsumer(GroupConsumer):
     :param membership_protocol: how members divide partitions; all members' must be the same
     :param deserializer: `(value, partition_key) -> (value, partition_key)`
     :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
+    :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
+    :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered
     :raises ZooKeeperError: no ZooKeeper could be reached (when started at once)
     :raises PartitionOwnedError: another member would not let go of a partition (likewise)
     """
@@ -97,6 +101,9 @@ class BalancedConsumer(GroupConsumer):
         membership_protocol: GroupMembershipProtocol = RangeProtocol,
         deserializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
         reset_offset_on_fetch: bool = True,
+        *,
+        isolation_level: str = "read_uncommitted",
+        queued_max_bytes: int = QUEUED_MAX_BYTES,
     ) -> None:
         self._configure(
             topic,
@@ -118,13 +125,17 @@ class BalancedConsumer(GroupConsumer):
             fetch_wait_max_ms=fetch_wait_max_ms,
             offsets_channel_backoff_ms=offsets_channel_backoff_ms,
             offsets_commit_max_retries=offsets_commit_max_retries,
-            auto_offset_reset=int(auto_offset_reset),
+            auto_offset_reset=auto_offset_reset,
             consumer_timeout_ms=consumer_timeout_ms,
             reset_offset_on_fetch=reset_offset_on_fetch,
+            isolation_level=isolation_level,
+            queued_max_bytes=queued_max_bytes,
         )
-        self._membership_protocol = membership_protocol
-        self._zookeeper_connection_timeout_ms = zookeeper_connection_timeout_ms
-        self._zookeeper_hosts = get_string(zookeeper_connect or zookeeper_hosts)
+        self._membership_protocol: GroupMembershipProtocol = valid_protocol(membership_protocol)
+        self._zookeeper_connection_timeout_ms = valid_ms(
+            zookeeper_connection_timeout_ms, "zookeeper_connection_timeout_ms"
+        )
+        self._zookeeper_hosts = get_string(zookeeper_connect or zookeeper_hosts, "zookeeper_hosts")
         self._external_zookeeper = zookeeper
         # the same objects every time: kazoo keeps a set of those that wait
         proxy = weakref.ref(self)
@@ -164,7 +175,7 @@ class BalancedConsumer(GroupConsumer):
         if self._running:
             return
         self._restart = False
-        self._stopping.clear()
+        self._stopping = self._handler.Event()
         self._worker_exceptions.clear()
         self._running = True
         try:
@@ -189,7 +200,8 @@ class BalancedConsumer(GroupConsumer):
 
         An own connection to ZooKeeper is closed last; one that was given stays open.
 
-        :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
+        :raises OffsetsNotCommitted: that commit failed, or one before that no `consume()` has told of; the consumer is
+            stopped all the same
         """
         self._restart = False
         if not self._running:
@@ -209,6 +221,7 @@ class BalancedConsumer(GroupConsumer):
             finally:
                 self._forget_positions()
                 self._leave()
+        self._raise_uncommitted()
 
     def _leave(self) -> None:
         """Let go of everything in ZooKeeper; what cannot be deleted goes with the session."""

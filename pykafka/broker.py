@@ -26,13 +26,15 @@ S = TypeVar("S", bound="Stoppable")
 
 #: How brokers' logs and quotas know this client.
 CLIENT_ID = "pykafka"
+#: How long the same warning about a broker is not repeated (s): who waits for one tries ten times a second.
+WARN_AGAIN_S = 10.0
 
 
 class Stoppable(Protocol):
     """What `Broker.shared` holds."""
 
     def stop(self) -> None: ...
-    def abandon(self) -> None: ...  # in a forked child: end without touching anything that the parent uses
+    def abandon(self) -> None: ...  # end at the next occasion, without touching a lock or a socket
 
 
 class Broker(DocumentedGroupRequests):
@@ -55,6 +57,7 @@ class Broker(DocumentedGroupRequests):
     :param broker_version: a hint that is not needed: brokers are asked
     :param api_versions: what the broker speaks where that is known already: {API key: (lowest, highest)}, or as
         `pykafka.protocol.API_VERSIONS_090`
+    :param client_id: how the broker's logs and quotas know this client
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Broker(DocumentedGroupRequests):
         ssl_config: SslConfigLike | None = None,
         broker_version: str = "0.9.0",
         api_versions: Mapping[int, tuple[int, ...]] | None = None,
+        client_id: str = CLIENT_ID,
     ) -> None:
         self._id = int(id_)
         self._host = host.decode() if isinstance(host, bytes) else host
@@ -82,6 +86,7 @@ class Broker(DocumentedGroupRequests):
         self._source = (source_host, int(source_port))
         self._ssl_config = ssl_config
         self._broker_version = broker_version
+        self._client_id = client_id
         self._api_versions: ApiRanges | None = None
         if api_versions is not None:
             # as ApiVersionsSpec, too: its last two are these
@@ -90,6 +95,7 @@ class Broker(DocumentedGroupRequests):
         self._channels: dict[str, Channel] = {}
         self._shared: dict[Any, Any] = {}
         self._left_to_parent: list[Any] = []
+        self._warned_at: dict[str, float] = {}
         self._closed = False
 
     @classmethod
@@ -154,6 +160,17 @@ class Broker(DocumentedGroupRequests):
     def socket_timeout_ms(self) -> int:
         """How long a connect or an answer may take (ms)."""
         return self._socket_timeout_ms
+
+    def warn(self, text: str, *args: object) -> None:
+        """Log a warning about this broker, and the same one again only every ten seconds; in between at level debug.
+
+        :param text: by which the same one is known; followed by `args`, as for a logger
+        """
+        now = self._handler.now()
+        again = now - self._warned_at.get(text, -WARN_AGAIN_S) < WARN_AGAIN_S
+        if not again:
+            self._warned_at[text] = now
+        log.log(logging.DEBUG if again else logging.WARNING, text, *args)
 
     @property
     def connected(self) -> bool:
@@ -257,7 +274,7 @@ class Broker(DocumentedGroupRequests):
     def _prepare(self, connection: BrokerConnection) -> None:
         """Find out what the broker speaks, where that is not known."""
         if self._api_versions is None:
-            self._api_versions = negotiate(connection, self._handler, self._socket_timeout_ms, CLIENT_ID)
+            self._api_versions = negotiate(connection, self._handler, self._socket_timeout_ms, self._client_id)
 
     def forget_versions(self) -> None:
         """Ask for the API versions anew at the next connect: the broker may have been replaced by another version."""
@@ -282,6 +299,14 @@ class Broker(DocumentedGroupRequests):
             worker.stop()
         for channel in channels:
             channel.close()
+
+    def forsake(self) -> None:
+        """End every connection and fetch worker as `close` does, without taking a lock or waiting for them to have ended."""
+        self._closed = True
+        for worker in list(self._shared.values()):
+            worker.abandon()
+        for channel in list(self._channels.values()):
+            channel.forsake()
 
     # -- requests --------------------------------------------------------------------------------------------------
 
@@ -335,7 +360,7 @@ class Broker(DocumentedGroupRequests):
             version = self.api_version(type(request), ceiling)
         if timeout_ms is None:
             timeout_ms = self._channel_timeout_ms(channel)
-        outgoing = Outgoing(request, version, CLIENT_ID)
+        outgoing = Outgoing(request, version, self._client_id)
         future = requests.request(outgoing, has_response=has_response, timeout=timeout_ms / 1000)
         return PendingResponse(future, type(request), version, self.address, self._handler.breathe)
 

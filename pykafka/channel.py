@@ -177,7 +177,7 @@ class Channel:
         pause = min(BACKOFF_MAX_S, BACKOFF_MIN_S * 2**self._failures) * self._handler.random.uniform(0.8, 1.2)
         self._failures = min(self._failures + 1, 10)
         self._retry_at = self._handler.now() + pause
-        self._last_error = error
+        self._last_error = error.again()  # whose traceback would hold all that its callers hold
 
     def close(self) -> None:
         """End the connection; a later `open` raises ClientClosedError."""
@@ -186,6 +186,13 @@ class Channel:
             requests, self._requests = self._requests, None
         if requests is not None:
             requests.stop()
+
+    def forsake(self) -> None:
+        """End the connection as `close` does, without taking a lock or waiting for its reader."""
+        self._closed = True
+        requests = self._requests
+        if requests is not None:
+            requests.shared.connection.disconnect()
 
     def drop(self) -> None:
         """End the present connection; the next `open` makes a new one."""

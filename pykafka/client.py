@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from pykafka import topic as _topic  # registers the class that Cluster makes topics of
+from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
 
@@ -39,6 +40,7 @@ class KafkaClient:
     :param broker_version: accepted for old code; brokers are asked
     :param ignore_rdkafka: accepted for old code; rdkafka is used only where it is asked for
     :param handler: a Handler of your own, instead of what `use_greenlets` chooses
+    :param client_id: how the brokers' logs and quotas know this client
     :raises ImportError: `use_greenlets` without gevent
     :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
     """
@@ -56,6 +58,7 @@ class KafkaClient:
         broker_version: str = "0.9.0",
         ignore_rdkafka: bool = False,
         handler: Handler | None = None,
+        client_id: str = CLIENT_ID,
     ) -> None:
         self._seed_hosts = zookeeper_hosts if zookeeper_hosts is not None else hosts
         self._source_address = source_address
@@ -75,6 +78,7 @@ class KafkaClient:
             zookeeper_hosts=zookeeper_hosts,
             ssl_config=ssl_config,
             broker_version=broker_version,
+            client_id=client_id,
         )
 
     def __repr__(self) -> str:

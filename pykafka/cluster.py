@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.addresses import parse_hosts, parse_source
-from pykafka.broker import Broker
+from pykafka.broker import CLIENT_ID, Broker
+from pykafka.dialing import Attempt
 from pykafka.discovery import Discovery
 from pykafka.exceptions import (
     ClientClosedError,
@@ -24,8 +25,10 @@ from pykafka.exceptions import (
 from pykafka.listoffsets import FoundOffset, list_offsets
 from pykafka.protocol import BrokerMetadata, PartitionMetadata, TopicMetadata
 from pykafka.protocol.messages import FindCoordinatorRequest, MetadataRequest, MetadataResponse
+from pykafka.security import valid_ssl_config
 from pykafka.topicdict import TopicDict, register_topic_factory
 from pykafka.utils import get_string
+from pykafka.utils.error_handlers import valid_ms
 
 if TYPE_CHECKING:
     from pykafka.connection import SslConfigLike
@@ -44,6 +47,10 @@ RETRY_BACKOFF_S = 0.1
 METADATA_MAX_AGE_S = 300.0
 #: A topic that is being created is unknown to most brokers at first: this is how long they are asked again (s).
 CREATION_S = 3.0
+NO_BROKERS = (
+    "the cluster names no brokers: it is starting, or what answers is cut off from the others; Kafka 0.8.2 names none until "
+    "the first topic is made"
+)
 
 #: The clusters that are open in this process: closed when the interpreter ends, so that what is queued still goes out.
 _open_clusters: weakref.WeakSet[Cluster] = weakref.WeakSet()
@@ -64,6 +71,7 @@ class Cluster(Discovery):
     :param zookeeper_hosts: find the brokers through ZooKeeper instead of `hosts`
     :param ssl_config: an SslConfig or ssl.SSLContext; all ports are TLS ports then
     :param broker_version: a hint that is not needed
+    :param client_id: how the brokers' logs and quotas know this client
     :raises NoBrokersAvailableError: no address answered; `.ledger` has every attempt
     """
 
@@ -78,13 +86,17 @@ class Cluster(Discovery):
         zookeeper_hosts: str | None = None,
         ssl_config: SslConfigLike | None = None,
         broker_version: str = "0.9.0",
+        client_id: str = CLIENT_ID,
     ) -> None:
         self._handler = handler
-        self._socket_timeout_ms = socket_timeout_ms
-        self._offsets_channel_socket_timeout_ms = offsets_channel_socket_timeout_ms
+        self._socket_timeout_ms = valid_ms(socket_timeout_ms, "socket_timeout_ms")
+        self._offsets_channel_socket_timeout_ms = valid_ms(
+            offsets_channel_socket_timeout_ms, "offsets_channel_socket_timeout_ms"
+        )
         self._source_host, self._source_port = parse_source(source_address)
-        self._ssl_config = ssl_config
+        self._ssl_config = valid_ssl_config(ssl_config)
         self._broker_version = broker_version
+        self._client_id = get_string(client_id, "client_id")
         self._zookeeper_hosts = zookeeper_hosts
         self._seeds = parse_hosts(hosts) if zookeeper_hosts is None else []
         self._bootstrap: dict[tuple[str, int], Broker] = {}
@@ -94,6 +106,9 @@ class Cluster(Discovery):
         self._controller_id: int | None = None
         self._cluster_id: str | None = None
         self._generation = 0
+        #: At which generation all topics were asked about last, and some topics since.
+        self.complete_generation = 0
+        self._covered: dict[str, int] = {}
         self._updated_at = -METADATA_MAX_AGE_S
         self._update_lock = handler.Lock()
         self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -110,8 +125,10 @@ class Cluster(Discovery):
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (brokers={sorted(self._brokers)})>"
 
     def __del__(self) -> None:
+        # May run anywhere, also in a worker that holds any lock: takes none, and waits for nobody.
         if not getattr(self, "_closed", True):
-            self._close_brokers()
+            for broker in self._every_broker():
+                broker.forsake()
 
     @property
     def brokers(self) -> dict[int, Broker]:
@@ -155,10 +172,21 @@ class Cluster(Discovery):
             self._update(topics)
 
     def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None:
-        """Update metadata, unless that has been done since `generation` was `seen`."""
+        """Update metadata, unless that has been done since `generation` was `seen`; of all topics where it is old.
+
+        :param seen: the generation that the caller has acted upon
+        :param topics: names to ask for; by default all
+        """
+        names = None if topics is None else list(topics)
         with self._update_lock:
-            if self._generation == seen:
-                self._update(topics)
+            if not self._covers(seen, names):
+                self._update(None if self.metadata_is_old else names)
+
+    def _covers(self, seen: int, names: list[str | bytes] | None) -> bool:
+        """Return whether these topics were asked about since."""
+        if self.complete_generation > seen:
+            return True
+        return names is not None and all(self._covered.get(get_string(name), 0) > seen for name in names)
 
     def refresh_if_old(self) -> None:
         """Update metadata that is older than five minutes."""
@@ -167,7 +195,7 @@ class Cluster(Discovery):
 
     @property
     def metadata_is_old(self) -> bool:
-        """Whether metadata is older than five minutes: new partitions are to be noticed by then."""
+        """Whether all topics were last asked about more than five minutes ago: new partitions are to be noticed by then."""
         return self._handler.now() - self._updated_at > METADATA_MAX_AGE_S
 
     def _update(self, topics: Iterable[str | bytes] | None) -> None:
@@ -182,6 +210,9 @@ class Cluster(Discovery):
             name = topic.name
             if name is None or topic.error_code == UnknownTopicOrPartition.ERROR_CODE:
                 continue
+            if topic.error_code and not topic.partitions and name in self._metadata:
+                found[name] = self._metadata[name]  # an error tells nothing of what there is
+                continue
             found[name] = _topic_metadata(name, topic)
         if names is None:
             self._metadata = found
@@ -190,8 +221,13 @@ class Cluster(Discovery):
             self._metadata = {**kept, **found}
         self._topics._update_topics(found, complete=names is None)
         self._cluster_id = response.cluster_id
-        self._updated_at = self._handler.now()
         self._generation += 1
+        if names is None:
+            self._updated_at = self._handler.now()
+            self.complete_generation = self._generation
+            self._covered = {}
+        else:
+            self._covered |= dict.fromkeys(names, self._generation)
 
     def _ask_metadata(self, topics: list[str] | None) -> MetadataResponse:
         return self.call(_metadata_request(topics))
@@ -210,6 +246,8 @@ class Cluster(Discovery):
             brokers[id_] = self._new_broker(id_, found.host, found.port)
         for id_ in set(brokers) - set(broker_metadata):
             brokers.pop(id_).close()
+        if not brokers and (self._brokers or not self._generation):
+            log.warning(NO_BROKERS)
         self._brokers = brokers
 
     def _new_broker(self, id_: int, host: str, port: int) -> Broker:
@@ -224,6 +262,7 @@ class Cluster(Discovery):
             source_port=self._source_port,
             ssl_config=self._ssl_config,
             broker_version=self._broker_version,
+            client_id=self._client_id,
         )
 
     def topic_metadata(self, name: str) -> TopicMetadata | None:
@@ -253,10 +292,9 @@ class Cluster(Discovery):
                 if not error.retriable or (unknown and self._handler.now() - start > CREATION_S):
                     raise error
             if self._handler.now() > deadline:
+                why = "check that its brokers are up" if self._brokers else NO_BROKERS
                 raise LeaderNotFoundError(
-                    f"the topic has partitions without a leader after {self._socket_timeout_ms} ms; "
-                    "check that its brokers are up",
-                    topic=name,
+                    f"the topic has partitions without a leader after {self._socket_timeout_ms} ms; {why}", topic=name
                 )
             self._handler.sleep(RETRY_BACKOFF_S)
 
@@ -274,7 +312,7 @@ class Cluster(Discovery):
             except ProtocolClientError:
                 raise
             except KafkaException as error:
-                log.warning("broker %s did not answer %s: %s", broker.address, type(request).__name__, error)
+                broker.warn("broker %s did not answer %s: %s", broker.address, type(request).__name__, error)
                 attempts.append((broker.address, error))
         raise NoBrokersAvailableError(_explain(attempts), ledger=attempts)
 
@@ -324,24 +362,30 @@ class Cluster(Discovery):
         return self._brokers.get(found.leader) if found is not None else None
 
     def list_offsets(
-        self, timestamps: Mapping[tuple[str, int], int], *, max_offsets: int = 1, timeout_ms: int | None = None
+        self,
+        timestamps: Mapping[tuple[str, int], int],
+        *,
+        max_offsets: int = 1,
+        timeout_ms: int | None = None,
+        isolation_level: int = 0,
     ) -> dict[tuple[str, int], FoundOffset]:
         """Ask the leaders for offsets by time.
 
         :param timestamps: {(topic, partition): milliseconds since 1970, -1 for the end or -2 for the start}
         :param max_offsets: brokers before 0.10.1 may give as many
         :param timeout_ms: how long leaders may be sought; by default the socket timeout
+        :param isolation_level: 1 takes the first transaction that is still open for the end (brokers since 0.11)
         :returns: {(topic, partition): FoundOffset(offset, timestamp, offsets)}
         :raises ProtocolClientError: a partition's error, when retrying did not help
         """
-        return list_offsets(self, timestamps, max_offsets, timeout_ms or self._socket_timeout_ms)
+        return list_offsets(self, timestamps, max_offsets, timeout_ms or self._socket_timeout_ms, isolation_level)
 
     def get_group_coordinator(self, consumer_group: str | bytes) -> Broker:
         """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.
 
         :raises GroupCoordinatorNotAvailable: there was none within the socket timeout
         """
-        group = get_string(consumer_group)
+        group = get_string(consumer_group, "consumer_group")
         deadline = self._handler.now() + self._socket_timeout_ms / 1000
         while True:
             # versions up to 3 ask for one group, which is all that is wanted here
@@ -375,6 +419,14 @@ class Cluster(Discovery):
         """Have `stoppable.stop()` called by `close()`; it is held weakly."""
         self._closables.add(stoppable)
 
+    def leave_to_owner(self, stoppable: Any) -> None:
+        """Have `close()` leave `stoppable` to what owns it, which is stopped itself."""
+        self._closables.discard(stoppable)
+
+    def may_pass(self, error: KafkaException) -> bool:
+        """Return whether trying again may help: also where a broker has left the cluster, whose object is closed then."""
+        return error.retriable or (isinstance(error, ClientClosedError) and not self._closed)
+
     @property
     def closed(self) -> bool:
         """Whether `close()` was called."""
@@ -392,7 +444,8 @@ class Cluster(Discovery):
             except KafkaException as error:
                 errors.append(error)
         self._closed = True
-        self._close_brokers()
+        for broker in self._every_broker():
+            broker.close()
         for other in errors[1:]:
             log.error("while closing: %s", other)
         if errors:
@@ -401,12 +454,12 @@ class Cluster(Discovery):
     def _after_fork(self) -> None:
         # Connections stay the parent's; this child makes its own when it needs them.
         self._update_lock = self._handler.Lock()
-        for broker in [*self._brokers.values(), *self._bootstrap.values()]:
+        self._topics.after_fork()
+        for broker in self._every_broker():
             broker.after_fork()
 
-    def _close_brokers(self) -> None:
-        for broker in [*self._brokers.values(), *self._bootstrap.values()]:
-            broker.close()
+    def _every_broker(self) -> list[Broker]:
+        return [*self._brokers.values(), *self._bootstrap.values()]
 
 
 @atexit.register
@@ -435,5 +488,14 @@ def _topic_metadata(name: str, topic: Any) -> TopicMetadata:
 
 
 def _explain(attempts: list[Any]) -> str:
-    tried = "; ".join(f"{address}: {error}" for address, error in attempts)
+    tried = "; ".join(_tell(address, error) for address, error in attempts)
     return f"no broker could be reached ({tried}); check hosts=, the network, and that the brokers are up"
+
+
+def _tell(address: str, error: Any) -> str:
+    """Return why a broker could not be reached, and of each of its addresses where it has several."""
+    text = error.text if isinstance(error, KafkaException) else str(error)
+    steps = getattr(error, "ledger", ())
+    where = dict.fromkeys(f"{step.address} ({step.error})" for step in steps if isinstance(step, Attempt))
+    several = f" [{', '.join(where)}]" if len(where) > 1 else ""
+    return f"{text}{several}" if address in text else f"{address}: {text}{several}"

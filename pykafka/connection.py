@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.dialing import Attempt, Dialer, reason_of
-from pykafka.exceptions import CorrelationIdError, KafkaException, ResponseTimeoutError, SocketDisconnectedError
+from pykafka.exceptions import (
+    CorrelationIdError,
+    KafkaException,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    TlsError,
+)
 from pykafka.frames import FrameReader
 from pykafka.handlers.futures import fresh
-from pykafka.security import SslConfig, SslConfigLike
+from pykafka.security import SslConfig, SslConfigLike, explain_refusal
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Stream
@@ -58,7 +64,7 @@ class BrokerConnection:
         self.host = host.decode() if isinstance(host, bytes) else host
         self.port = int(port)
         self._dialer = Dialer(self.host, self.port, handler, (source_host, int(source_port)), ssl_config, advertised)
-        self._is_tls = ssl_config is not None
+        self.is_tls = ssl_config is not None
         self._handler = handler
         self._buffer_size = buffer_size
         self._timeout = DEFAULT_TIMEOUT_S
@@ -115,7 +121,7 @@ class BrokerConnection:
                     raise
             self._handler.sleep(RETRY_PAUSE_S * attempt)
         self._expected.clear()
-        self._frames = FrameReader(stream, self._handler, self._buffer_size, self._is_tls)
+        self._frames = FrameReader(stream, self._handler, self._buffer_size, self.is_tls)
         self._stream = stream
 
     def disconnect(self) -> None:
@@ -178,11 +184,14 @@ class BrokerConnection:
         stream, self._stream, self._frames = self._stream, None, None
         if stream is None:
             return fresh(self._cause)
-        self._cause = error
+        self._cause = fresh(error)  # whose traceback would hold its callers, and what they hold, in its place
         stream.close()
         return error
 
     def _lost(self, error: OSError, hint: str = "") -> SocketDisconnectedError:
+        refused = explain_refusal(error)
+        if refused is not None:
+            return TlsError(refused, broker=self.address)
         return SocketDisconnectedError(
             f"the connection was lost ({reason_of(error)}); the broker may have been stopped or cut off{hint}",
             broker=self.address,

@@ -17,6 +17,10 @@ from pykafka.security import SslConfig, SslConfigLike, explain_tls_error
 if TYPE_CHECKING:
     from pykafka.handlers import Address, Handler, Stream
 
+ADVERTISED = (
+    "the broker advertises this address: if it does not lead there from here, correct advertised.listeners of that broker"
+)
+
 
 class Attempt(NamedTuple):
     """One step of connecting that failed: a line in the `ledger` of the error."""
@@ -55,7 +59,7 @@ class Dialer:
         self._handler = handler
         self._source = source
         self._ssl_config = ssl_config
-        self._origin = "; it is what the broker advertises (advertised.listeners)" if advertised else ""
+        self._origin = f"; {ADVERTISED}" if advertised else ""
 
     @property
     def address(self) -> str:
@@ -97,7 +101,7 @@ class Dialer:
             late = isinstance(error, TimeoutError)
             raise (ConnectTimeoutError if late else NameResolutionError)(
                 f"the host name {self.host!r} cannot be resolved: {reason_of(error)}; "
-                "correct it, or have the broker advertise a listener whose name is known here",
+                f"{'the name has to be known on this machine' if self._origin else 'check the name'}{self._origin}",
                 broker=self.address,
             ) from error
         return addresses
@@ -145,7 +149,8 @@ class Dialer:
                 f"or the host may be down{self._origin}",
                 broker=self.address,
             )
-        if error.errno == errno.EADDRNOTAVAIL and self._source[0]:
+        unknown = error.errno is not None and error.errno < 0  # getaddrinfo's numbers: the broker's name is resolved by now
+        if self._source[0] and (unknown or error.errno == errno.EADDRNOTAVAIL):
             return SocketDisconnectedError(
                 f"cannot connect from {self._source[0]!r}: no address of this machine; correct source_address",
                 broker=self.address,

@@ -347,14 +347,15 @@ def main(arguments: Iterable[str] | None = None) -> int:
         topics[name] = int(partitions or 4)
     # Blocked before librdkafka's threads start, so that none of them takes the signal instead of sigwait().
     awaited = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
-        cluster = EmbeddedCluster(options.brokers, topics)
+        with EmbeddedCluster(options.brokers, topics) as cluster:
+            print(cluster.hosts, flush=True)
+            signal.sigwait(awaited)
     except (ImportError, ValueError, KafkaException) as error:
         parser.exit(1, f"{parser.prog}: {error}\n")
-    with cluster:
-        print(cluster.hosts, flush=True)
-        signal.sigwait(awaited)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return 0
 
 

@@ -12,6 +12,7 @@
       ZooKeeperError
       ProduceFailureError
         MessagesNotDelivered
+        DeliveryUnknownError
       ProducerQueueFullError
       LeaderNotFoundError
       NoBrokersAvailableError
@@ -85,9 +86,18 @@ class OffsetsNotCommitted(KafkaException):
     :param context: as for KafkaException
     """
 
+    #: Partitions that the text names.
+    PARTITIONS_SHOWN = 20
+
     def __init__(self, text: str, failures: Mapping[tuple[str, int], Any], **context: Any) -> None:
-        super().__init__(text, **context)
         self.failures = dict(failures)
+        shown = [
+            f"{topic}/{partition} at {getattr(offset, 'offset', offset)}"
+            for (topic, partition), offset in sorted(self.failures.items())[: self.PARTITIONS_SHOWN]
+        ]
+        more = len(self.failures) - len(shown)
+        told = ", ".join(shown) + (f" and {more} more" if more else "")
+        super().__init__(f"{text}; not committed: {told}" if told else text, **context)
 
 
 class PartitionOwnedError(KafkaException):
@@ -140,6 +150,13 @@ class MessagesNotDelivered(ProduceFailureError):
         more = f"; and {len(counts) - len(shown)} reasons more" if len(counts) > len(shown) else ""
         text = f"{len(failures)} messages were not acknowledged and may be lost; `.failures` lists them"
         return f"{text} ({reasons}{more})"
+
+
+class DeliveryUnknownError(ProduceFailureError):
+    """Tell that messages of an idempotent producer were given up while the broker may have them; `__cause__` says why.
+
+    Sending them again may store them twice: read the partition first where that matters.
+    """
 
 
 class ProducerQueueFullError(KafkaException):

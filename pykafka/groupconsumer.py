@@ -12,29 +12,47 @@ import os
 import uuid
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from pykafka.consumer.batches import ARROW_BYTES, ARROW_MESSAGES, BATCH_MESSAGES
 from pykafka.consumer.options import ConsumerOptions
-from pykafka.exceptions import ConsumerStoppedException, KafkaException
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, OffsetsNotCommitted
 from pykafka.simpleconsumer import Position, SimpleConsumer
 from pykafka.utils import get_string
-from pykafka.utils.error_handlers import valid_int
+from pykafka.utils.error_handlers import valid_callable, valid_int
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    import pyarrow as pa
+
     from pykafka.cluster import Cluster
+    from pykafka.handlers import Handler
     from pykafka.partition import Partition
     from pykafka.protocol.message import Message
     from pykafka.topic import Topic
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 #: `(consumer, old {partition id: offset held}, new {partition id: offset held}) -> {partition id: offset to hold} | None`
 RebalanceCallback = Callable[[Any, dict[int, int], dict[int, int]], "dict[int, Position] | None"]
+
+
+class _Deadline:
+    """An `unblock_event` that is set once a moment has come, or the caller's own is set."""
+
+    def __init__(self, handler: Handler, deadline: float, event: Any) -> None:
+        self._handler = handler
+        self._deadline = deadline
+        self._event = event
+
+    def is_set(self) -> bool:
+        return self._handler.now() >= self._deadline or (self._event is not None and self._event.is_set())
 
 
 class GroupConsumer(ABC):
@@ -64,21 +82,23 @@ class GroupConsumer(ABC):
         """
         if consumer_group is None:
             raise TypeError("a balanced consumer needs a consumer_group: the name that its members share")
-        valid_int(rebalance_max_retries, allow_zero=True)
-        valid_int(rebalance_backoff_ms, allow_zero=True)
+        valid_int(rebalance_max_retries, allow_zero=True, name="rebalance_max_retries")
+        valid_int(rebalance_backoff_ms, allow_zero=True, name="rebalance_backoff_ms")
         self._topic = topic
         self._cluster = cluster
         self._handler = cluster.handler
-        self._consumer_group = get_string(consumer_group)
+        self._consumer_group = get_string(consumer_group, "consumer_group")
         self._rebalance_max_retries = rebalance_max_retries
         self._rebalance_backoff_ms = rebalance_backoff_ms
         self._reset_offset_on_start = reset_offset_on_start
-        self._post_rebalance_callback = post_rebalance_callback
+        self._post_rebalance_callback = valid_callable(post_rebalance_callback, "post_rebalance_callback")
         self._use_rdkafka = use_rdkafka
-        self._deserializer = deserializer
+        self._deserializer = valid_callable(deserializer, "deserializer")
         self._options = ConsumerOptions.checked(
             consumer_group=self._consumer_group, reset_offset_on_start=False, **settings
         )
+        #: Of a static member.
+        self._group_instance_id: str | None = None
         self._left_to_parent: list[Any] = []
         self._restart = False
         self._begin_afresh()
@@ -190,11 +210,66 @@ class GroupConsumer(ABC):
                 message = None
             if message is not None:
                 return message
-        return self._consume_slowly(block, unblock_event)
+        return self._consume_slowly(lambda consumer, unblock: consumer.consume(True, unblock), block, unblock_event)
 
-    def _consume_slowly(self, block: bool, unblock_event: Any) -> Message | None:
+    def consume_batch(
+        self, max_messages: int = BATCH_MESSAGES, block: bool = True, unblock_event: Any = None
+    ) -> list[Message]:
+        """Return the next messages of this consumer's share: those that are there, waiting only for the first.
+
+        Parameters as `SimpleConsumer.consume_batch` has them, errors as `consume` has.
+
+        :returns: an empty list where there is none (in time)
+        """
+
+        def take(consumer: SimpleConsumer, wait: bool, unblock: Any) -> list[Message] | None:
+            return consumer.consume_batch(max_messages, wait, unblock) or None
+
+        return self._consume_many(take, block, unblock_event) or []
+
+    def consume_arrow(
+        self,
+        max_messages: int = ARROW_MESSAGES,
+        columns: Sequence[str] | None = None,
+        *,
+        max_bytes: int = ARROW_BYTES,
+        block: bool = True,
+        unblock_event: Any = None,
+    ) -> pa.RecordBatch | None:
+        """Return the next messages of this consumer's share as Arrow columns; waits only for the first.
+
+        Parameters, columns and errors as `SimpleConsumer.consume_arrow` has them, and errors as `consume` has.
+
+        :returns: None where there is no message (in time)
+        """
+
+        def take(consumer: SimpleConsumer, wait: bool, unblock: Any) -> pa.RecordBatch | None:
+            return consumer.consume_arrow(max_messages, columns, max_bytes=max_bytes, block=wait, unblock_event=unblock)
+
+        return self._consume_many(take, block, unblock_event)
+
+    def _consume_many(
+        self, take: Callable[[SimpleConsumer, bool, Any], T | None], block: bool, unblock_event: Any
+    ) -> T | None:
+        if self._worker_exceptions:
+            self._raise_worker_exceptions()
+        consumer = self._consumer
+        if consumer is not None:
+            try:
+                found = take(consumer, False, unblock_event)
+            except ConsumerStoppedException:  # it stopped, or is about to be replaced
+                found = None
+            if found is not None:
+                return found
+        return self._consume_slowly(lambda consumer, unblock: take(consumer, True, unblock), block, unblock_event)
+
+    def _consume_slowly(
+        self, take: Callable[[SimpleConsumer, Any], T | None], block: bool, unblock_event: Any
+    ) -> T | None:
+        """Return what `take` gives, waiting for a share where there is none at present."""
         timeout_ms = self._options.consumer_timeout_ms
         deadline = None if timeout_ms < 0 else self._handler.now() + timeout_ms / 1000
+        unblock = unblock_event
         while True:
             self._changed.clear()
             self._raise_worker_exceptions()
@@ -208,9 +283,11 @@ class GroupConsumer(ABC):
                 return None
             if consumer is not None:
                 try:
-                    return consumer.consume(True, unblock_event)
+                    return take(consumer, unblock)
                 except ConsumerStoppedException:
                     log.debug("the internal consumer is being replaced")
+            if deadline is not None:  # each internal consumer would wait for all of `consumer_timeout_ms`
+                unblock = _Deadline(self._handler, deadline, unblock_event)
             if unblock_event is not None and unblock_event.is_set():
                 return None
             remaining = 1.0 if deadline is None else min(1.0, deadline - self._handler.now())
@@ -330,14 +407,18 @@ class GroupConsumer(ABC):
             deserializer=self._deserializer,
             **settings,
         )
+        self._tell_membership(consumer)
+        # a membership that ended first would leave its last commit without one
+        self._cluster.leave_to_owner(consumer)
         return consumer
 
     def _tell_membership(self, consumer: SimpleConsumer) -> None:
-        """Have later commits of a consumer that is kept go under the present generation."""
+        """Have later commits of a consumer go under the present generation."""
         offsets = consumer._group_offsets
         if offsets is not None and self._generation_id >= 0:
             offsets.generation_id = self._generation_id
             offsets.member_id = self._consumer_id
+            offsets.group_instance_id = self._group_instance_id
 
     def _call_back(self, consumer: SimpleConsumer) -> None:
         """Tell the user's callback of a new share, and go where it says; `consume()` raises what it raises."""
@@ -347,7 +428,7 @@ class GroupConsumer(ABC):
         try:
             offsets = self._post_rebalance_callback(self, old, consumer.held_offsets)
             if offsets:
-                consumer.reset_offsets([(consumer.partitions[id_], offset) for id_, offset in offsets.items()])
+                consumer.reset_offsets(_pairs(consumer, offsets))
         except Exception as error:  # noqa: BLE001 - the user's code; whoever consumes hears of it
             log.error("post_rebalance_callback failed: %s", error)
             self._worker_exceptions.append(error)
@@ -380,6 +461,17 @@ class GroupConsumer(ABC):
             log.error("group %s: %s", self._consumer_group, error)
             self._worker_exceptions.append(error)
 
+    def _raise_uncommitted(self) -> None:
+        """Have `stop()` raise what could not be committed at a change of shares, and no `consume()` has raised.
+
+        :raises OffsetsNotCommitted: there is such
+        """
+        pending = [error for error in self._worker_exceptions if isinstance(error, OffsetsNotCommitted)]
+        for error in pending:
+            self._worker_exceptions.remove(error)
+        if pending:
+            raise pending[-1]
+
     def _forget_positions(self, kept: Iterable[int] = ()) -> None:
         """Have partitions go on where the group has committed: others may have consumed them meanwhile.
 
@@ -387,3 +479,20 @@ class GroupConsumer(ABC):
         """
         with self._rebalancing_lock:
             self._carried = {id_: self._carried[id_] for id_ in kept if id_ in self._carried}
+
+
+def _pairs(consumer: SimpleConsumer, offsets: Any) -> list[tuple[Partition, Position]]:
+    """Return what a callback wants as `reset_offsets()` takes it.
+
+    :raises TypeError, KafkaException: it names no offsets, or those of partitions that are not in the share
+    """
+    if not isinstance(offsets, Mapping):
+        raise TypeError(f"post_rebalance_callback must return {{partition id: offset}} or None, not {offsets!r}")
+    partitions = consumer.partitions
+    strangers = [id_ for id_ in offsets if id_ not in partitions]
+    if strangers:
+        raise KafkaException(
+            f"post_rebalance_callback names partitions {strangers}, which are not in the new share: {sorted(partitions)}",
+            topic=consumer.topic.name,
+        )
+    return [(partitions[id_], offset) for id_, offset in offsets.items()]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from pykafka.exceptions import KafkaException, ProtocolClientError, error_for
+from pykafka.exceptions import KafkaException, ProtocolClientError, ResponseTimeoutError, error_for
 from pykafka.protocol.messages import ListOffsetsRequest
 
 if TYPE_CHECKING:
@@ -35,7 +35,11 @@ class FoundOffset(NamedTuple):
 
 
 def list_offsets(
-    cluster: Cluster, timestamps: Mapping[TopicPartition, int], max_offsets: int, timeout_ms: int
+    cluster: Cluster,
+    timestamps: Mapping[TopicPartition, int],
+    max_offsets: int,
+    timeout_ms: int,
+    isolation_level: int = 0,
 ) -> dict[TopicPartition, FoundOffset]:
     """Ask for offsets by time; parameters and errors as `Cluster.list_offsets` has them."""
     deadline = cluster.handler.now() + timeout_ms / 1000
@@ -43,12 +47,16 @@ def list_offsets(
     missing = dict(timestamps)
     while missing:
         seen = cluster.generation
-        error = _ask_leaders(cluster, missing, max_offsets, found)
+        error = _ask_leaders(cluster, missing, max_offsets, isolation_level, found)
         missing = {key: timestamp for key, timestamp in missing.items() if key not in found}
-        if error is None or not missing:
-            continue
-        retriable = error.retriable if isinstance(error, ProtocolClientError) else True
-        if not retriable or cluster.handler.now() > deadline:
+        if not missing:
+            break
+        if error is None:
+            topic, partition = next(iter(missing))
+            error = ResponseTimeoutError(
+                "the broker's answer left this partition out", topic=topic, partition=partition, api="ListOffsets"
+            )
+        if not cluster.may_pass(error) or cluster.handler.now() > deadline:
             raise error
         cluster.handler.sleep(RETRY_BACKOFF_S)
         cluster.refresh(seen)
@@ -59,6 +67,7 @@ def _ask_leaders(
     cluster: Cluster,
     timestamps: Mapping[TopicPartition, int],
     max_offsets: int,
+    isolation_level: int,
     found: dict[TopicPartition, FoundOffset],
 ) -> KafkaException | None:
     """Ask each leader once; put what it says into `found` and return the last error."""
@@ -71,7 +80,7 @@ def _ask_leaders(
             error = problem
     for broker, keys in by_leader.items():
         try:
-            problem_there = _ask(broker, {key: timestamps[key] for key in keys}, max_offsets, found)
+            problem_there = _ask(broker, {key: timestamps[key] for key in keys}, max_offsets, isolation_level, found)
         except ProtocolClientError:
             raise
         except KafkaException as problem:
@@ -81,7 +90,11 @@ def _ask_leaders(
 
 
 def _ask(
-    broker: Broker, timestamps: Mapping[TopicPartition, int], max_offsets: int, found: dict[TopicPartition, FoundOffset]
+    broker: Broker,
+    timestamps: Mapping[TopicPartition, int],
+    max_offsets: int,
+    isolation_level: int,
+    found: dict[TopicPartition, FoundOffset],
 ) -> KafkaException | None:
     by_topic: dict[str, list[ListOffsetsRequest.Topic.Partition]] = defaultdict(list)
     version = broker.api_version(ListOffsetsRequest)
@@ -91,7 +104,10 @@ def _ask(
             entry.max_num_offsets = max_offsets
         by_topic[topic].append(entry)
     topics = [ListOffsetsRequest.Topic(name=name, partitions=parts) for name, parts in by_topic.items()]
-    response = broker.call(ListOffsetsRequest(replica_id=-1, topics=topics), version=version)
+    request = ListOffsetsRequest(replica_id=-1, topics=topics)
+    if version >= 2:  # before, there were no transactions
+        request.isolation_level = isolation_level
+    response = broker.call(request, version=version)
     error: KafkaException | None = None
     for topic_found in response.topics:
         for part in topic_found.partitions:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.balancedconsumer import BalancedConsumer
 from pykafka.common import OffsetType
+from pykafka.consumer.options import QUEUED_MAX_BYTES
 from pykafka.coordinator.member import TopicMember
 from pykafka.coordinator.state import EVENT_OF_ERROR, Event
-from pykafka.exceptions import KafkaException, ProtocolClientError, error_for
-from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
+from pykafka.exceptions import FencedInstanceId, KafkaException, ProtocolClientError, error_for
+from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.protocol import MemberAssignment
+from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_int
 
 if TYPE_CHECKING:
@@ -21,9 +23,12 @@ if TYPE_CHECKING:
     from pykafka.groupconsumer import RebalanceCallback
     from pykafka.partition import Partition
     from pykafka.protocol.message import Message
+    from pykafka.simpleconsumer import SimpleConsumer
     from pykafka.topic import Topic
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 #: How often news of the heartbeat's thread are looked for where it cannot wake anybody on the hub (s), and where it can.
 LOOK_S = 0.1
@@ -55,7 +60,8 @@ class ManagedBalancedConsumer(BalancedConsumer):
     :param offsets_commit_max_retries: attempts beyond the first
     :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept
     :param consumer_timeout_ms: how long `consume()` waits before it returns None; -1 for as long as it takes
-    :param rebalance_max_retries: how many backoffs long a rebalance may go on failing before that is an error
+    :param rebalance_max_retries: how many backoffs long a rebalance may go on failing before that is an error; a join
+        that was never answered, which takes longer, is tried once more all the same, unless this is 0
     :param rebalance_backoff_ms: the longest pause between attempts
     :param auto_start: join at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
@@ -69,6 +75,10 @@ class ManagedBalancedConsumer(BalancedConsumer):
     :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
     :param session_timeout_ms: a member that is not heard of for this long is out; brokers have limits for it
     :param max_poll_interval_ms: a member that takes no message for this long is out
+    :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group, and who
+        starts with the same id within the session timeout gets the same share, without a rebalance
+    :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
+    :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered
     :raises UnsupportedVersion: the brokers are older than 0.9 (when started at once)
     :raises KafkaException: what kept it from its share (likewise)
     """
@@ -103,6 +113,10 @@ class ManagedBalancedConsumer(BalancedConsumer):
         reset_offset_on_fetch: bool = True,
         session_timeout_ms: int = 30000,
         max_poll_interval_ms: int = 300000,
+        group_instance_id: str | bytes | None = None,
+        *,
+        isolation_level: str = "read_uncommitted",
+        queued_max_bytes: int = QUEUED_MAX_BYTES,
     ) -> None:
         self._configure(
             topic,
@@ -124,21 +138,26 @@ class ManagedBalancedConsumer(BalancedConsumer):
             fetch_wait_max_ms=fetch_wait_max_ms,
             offsets_channel_backoff_ms=offsets_channel_backoff_ms,
             offsets_commit_max_retries=offsets_commit_max_retries,
-            auto_offset_reset=int(auto_offset_reset),
+            auto_offset_reset=auto_offset_reset,
             consumer_timeout_ms=consumer_timeout_ms,
             reset_offset_on_fetch=reset_offset_on_fetch,
+            isolation_level=isolation_level,
+            queued_max_bytes=queued_max_bytes,
         )
-        self._membership_protocol = membership_protocol
+        self._membership_protocol: GroupMembershipProtocol = valid_protocol(membership_protocol)
         self._consumer_id = ""
         self._worker: Any = None
+        self._here = self._handler.local()
+        self._group_instance_id = None if group_instance_id is None else get_string(group_instance_id, "group_instance_id")
         self._member = TopicMember(
             topic,
             cluster,
             membership_protocol,
             group_id=self._consumer_group,
-            session_timeout_ms=valid_int(session_timeout_ms),
-            heartbeat_interval_ms=valid_int(heartbeat_interval_ms),
-            max_poll_interval_ms=valid_int(max_poll_interval_ms),
+            session_timeout_ms=valid_int(session_timeout_ms, name="session_timeout_ms"),
+            heartbeat_interval_ms=valid_int(heartbeat_interval_ms, name="heartbeat_interval_ms"),
+            max_poll_interval_ms=valid_int(max_poll_interval_ms, name="max_poll_interval_ms"),
+            group_instance_id=self._group_instance_id,
         )
         self._default_error_handlers = self._build_default_error_handlers()
         if auto_start:
@@ -155,7 +174,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
         if self._running:
             return
         self._restart = False
-        self._stopping.clear()
+        self._stopping = self._handler.Event()
         self._worker_exceptions.clear()
         self._running = True
         try:
@@ -168,30 +187,41 @@ class ManagedBalancedConsumer(BalancedConsumer):
             finally:
                 self._leave()
             raise
-        self._worker = self._setup_heartbeat_worker()
+        if not self._stopping.is_set():  # by the callback
+            self._worker = self._setup_heartbeat_worker()
 
     def stop(self) -> None:
         """Stop consuming, committing first where auto-commit is on; then leave the group, so that others can take over.
 
-        :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
+        A static member does not leave: others take over when its session has ended.
+
+        :raises OffsetsNotCommitted: that commit failed, or one before that no `consume()` has told of; the consumer is
+            stopped all the same
         """
         self._restart = False
+        worker, self._worker = self._worker, None
+        if getattr(self._here, "is_worker", False):  # called by the callback
+            worker = None
+        patience_s = 2 * self._cluster.socket_timeout_ms / 1000
         if not self._running:
+            if worker is not None:  # it has ended this consumer, or is about to
+                worker.join(patience_s)
+            self._raise_uncommitted()
             return
         self._running = False
         self._stopping.set()
         self._changed.set()
         self._member.abort()
         self._member.changed.set()
-        worker, self._worker = self._worker, None
         try:
             if worker is not None:
-                worker.join(2 * self._cluster.socket_timeout_ms / 1000)
+                worker.join(patience_s)
         finally:
             try:
                 self._halt()
             finally:
                 self._leave()
+        self._raise_uncommitted()
 
     def _leave(self) -> None:
         self._member.close()
@@ -200,12 +230,11 @@ class ManagedBalancedConsumer(BalancedConsumer):
 
     def _setup_heartbeat_worker(self) -> Any:
         """Start the worker that heeds what coordinators answer to heartbeats; these go out from a native thread."""
-        return self._handler.spawn(
-            self._keep_membership, self._stopping, name=f"pykafka.Membership.{self._topic.name}"
-        )
+        return self._handler.spawn(self._keep_membership, self._stopping, name=f"pykafka.Membership.{self._topic.name}")
 
     def _keep_membership(self, stopping: Any) -> None:
         """Be the worker: take shares anew when the group does, and survive failures."""
+        self._here.is_worker = True
         member = self._member
         tick = LOOK_SELDOM_S if member.sender.shares_events else LOOK_S
         # another event: this is a greenlet of the process that this one was forked from
@@ -215,6 +244,9 @@ class ManagedBalancedConsumer(BalancedConsumer):
                 member.refresh_if_old()
                 if member.need_rejoin() and not self._is_idle():
                     self._rebalance()
+            except FencedInstanceId as error:
+                self._give_way(error)
+                return
             except Exception as error:  # noqa: BLE001 - whoever consumes hears of it, and this worker goes on
                 if self._stopping.is_set():
                     return
@@ -223,6 +255,19 @@ class ManagedBalancedConsumer(BalancedConsumer):
                 self._stopping.wait(max(0.1, self._rebalance_backoff_ms / 1000))
             if not self._stopping.is_set():
                 member.changed.wait(tick)
+
+    def _give_way(self, error: FencedInstanceId) -> None:
+        """End this consumer, in its own worker: joining again would put out the member that has taken its place."""
+        log.error("group %s: %s", self._consumer_group, error)
+        self._stopping.set()
+        self._worker_exceptions.append(error)
+        try:
+            self._halt_or_report()
+        finally:
+            # Not before: who is told that it does not run is told no more, as of offsets that it could not commit.
+            self._running = False
+            self._leave()
+            self._changed.set()
 
     def _is_idle(self) -> bool:
         """Return whether nobody takes messages, so that a share would be of no use; what is left of one is given up."""
@@ -245,17 +290,28 @@ class ManagedBalancedConsumer(BalancedConsumer):
 
         Counts as a sign of life: see `max_poll_interval_ms`.
         """
+        self._sign_of_life()
+        return super().consume(block, unblock_event)
+
+    def _consume_many(
+        self, take: Callable[[SimpleConsumer, bool, Any], T | None], block: bool, unblock_event: Any
+    ) -> T | None:
+        self._sign_of_life()
+        return super()._consume_many(take, block, unblock_event)
+
+    def _sign_of_life(self) -> None:
         member = self._member
         member.activity.count += 1
         if member.sender.idle:
             self._give_up_share()
-        return super().consume(block, unblock_event)
 
-    def _consume_slowly(self, block: bool, unblock_event: Any) -> Message | None:
+    def _consume_slowly(
+        self, take: Callable[[SimpleConsumer, Any], T | None], block: bool, unblock_event: Any
+    ) -> T | None:
         waiting = self._member.activity.waiting
         waiting.append(None)
         try:
-            return super()._consume_slowly(block, unblock_event)
+            return super()._consume_slowly(take, block, unblock_event)
         finally:
             waiting.pop()
 
@@ -276,6 +332,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
         backoff_s = self._rebalance_backoff_ms / 1000
         deadline = self._handler.now() + self._rebalance_max_retries * backoff_s
         pause = 0.1
+        again = False
         while True:
             if self._member.generation < 0:
                 self._give_up_share()  # others may have had it meanwhile
@@ -288,8 +345,10 @@ class ManagedBalancedConsumer(BalancedConsumer):
                 log.info("group %s: %s; joining again", self._consumer_group, error)
                 if _moves_on(error):
                     continue
-                if self._handler.now() > deadline:
+                # a join that was never answered has taken longer than all retries may: one more, if retries are wanted
+                if self._handler.now() > deadline and (again or not self._rebalance_max_retries):
                     raise
+                again = True
             self._stopping.wait(min(pause, backoff_s))
             pause *= 2
 
@@ -340,6 +399,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
             if consumer is None or self._member.generation < 0:
                 return
             consumer._buffers.closed = True
+            consumer._await_loans()
             if not self._options.auto_commit_enable:
                 return
             try:

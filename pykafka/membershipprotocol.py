@@ -30,6 +30,20 @@ class GroupMembershipProtocol(NamedTuple):
     decide_partitions: DecidePartitions
 
 
+def valid_protocol(param: Any) -> Any:
+    """Return what has all that a `GroupMembershipProtocol` has.
+
+    :raises TypeError: it has not
+    """
+    missing = [field for field in GroupMembershipProtocol._fields if not hasattr(param, field)]
+    if missing:
+        raise TypeError(
+            f"membership_protocol must be RangeProtocol, RoundRobinProtocol or a GroupMembershipProtocol of your own, "
+            f"not {type(param).__name__}: {param!r} has no {', '.join(missing)}"
+        )
+    return param
+
+
 def _in_order(partitions: Mapping[int, Partition]) -> list[Partition]:
     # As text, leader first: the order that consumers of 2.x have, which share groups in ZooKeeper with ours.
     def place(partition: Partition) -> str:

@@ -41,7 +41,7 @@ def negotiate(connection: BrokerConnection, handler: Handler, timeout_ms: int, c
 
 
 def _probe(connection: BrokerConnection, handler: Handler, timeout_ms: int, client_id: str) -> ApiRanges:
-    probe = Probe(client_id, broker=connection.address)
+    probe = Probe(client_id, broker=connection.address, tls=connection.is_tls)
     deadline = handler.now() + min(timeout_ms / 1000, PROBE_TIMEOUT_S)
     while probe.result is None:
         if probe.needs_new_connection:

@@ -7,17 +7,19 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.common import OffsetType
+from pykafka.consumer.aborted import isolation_number
+from pykafka.consumer.batches import BatchConsumer
 from pykafka.consumer.buffers import Buffers, OwnedPartition
-from pykafka.consumer.documented import DocumentedConsumer
 from pykafka.consumer.offsets import Committed, GroupOffsets
-from pykafka.consumer.options import ConsumerOptions
+from pykafka.consumer.options import QUEUED_MAX_BYTES, ConsumerOptions, valid_pairs, valid_partitions
 from pykafka.consumer.recovery import Recovery
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, OffsetRequestFailedError
 from pykafka.protocol import OffsetFetchPartitionResponse
-from pykafka.utils import get_string
+from pykafka.utils import get_string, milliseconds
+from pykafka.utils.error_handlers import valid_callable
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -30,13 +32,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+#: How long stop() and rebalances wait for a consume_arrow() that is decoding (s).
+LOANS_WAIT_S = 2.0
 #: What a position can be given as: an OffsetType, a datetime, or the offset of the last message consumed.
 Position = int | datetime.datetime
 
 __all__ = ["OwnedPartition", "SimpleConsumer"]
 
 
-class SimpleConsumer(DocumentedConsumer):
+class SimpleConsumer(BatchConsumer):
     """Read a topic without sharing it: several of these each get every message.
 
     Messages come from the partitions in turn, those of one partition in order. Fetch workers, shared with other
@@ -65,6 +71,8 @@ class SimpleConsumer(DocumentedConsumer):
     :param consumer_id: likewise
     :param deserializer: `(value, partition_key) -> (value, partition_key)`
     :param reset_offset_on_fetch: whether `fetch_offsets()` moves the consumer to what is committed
+    :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
+    :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered
     """
 
     def __init__(
@@ -92,9 +100,12 @@ class SimpleConsumer(DocumentedConsumer):
         consumer_id: str | bytes = b"",
         deserializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
         reset_offset_on_fetch: bool = True,
+        *,
+        isolation_level: str = "read_uncommitted",
+        queued_max_bytes: int = QUEUED_MAX_BYTES,
     ) -> None:
         self._options = ConsumerOptions.checked(
-            consumer_group=get_string(consumer_group) if consumer_group is not None else None,
+            consumer_group=get_string(consumer_group, "consumer_group") if consumer_group is not None else None,
             fetch_message_max_bytes=fetch_message_max_bytes,
             num_consumer_fetchers=num_consumer_fetchers,
             auto_commit_enable=auto_commit_enable,
@@ -105,20 +116,21 @@ class SimpleConsumer(DocumentedConsumer):
             fetch_wait_max_ms=fetch_wait_max_ms,
             offsets_channel_backoff_ms=offsets_channel_backoff_ms,
             offsets_commit_max_retries=offsets_commit_max_retries,
-            auto_offset_reset=int(auto_offset_reset),
+            auto_offset_reset=auto_offset_reset,
             consumer_timeout_ms=consumer_timeout_ms,
             reset_offset_on_start=reset_offset_on_start,
             reset_offset_on_fetch=reset_offset_on_fetch,
+            isolation_level=isolation_level,
+            queued_max_bytes=queued_max_bytes,
         )
         self._topic = topic
         self._cluster = cluster
         self._handler = cluster.handler
-        self._deserializer = deserializer
-        self._lock = self._handler.Lock()
+        self._deserializer = valid_callable(deserializer, "deserializer")
         self._arrived = self._handler.Event()
         self._stopping = self._handler.Event()
-        self._buffers = Buffers(self._handler, topic.name)
-        chosen = topic.partitions.values() if partitions is None else partitions
+        self._buffers = Buffers(self._handler, topic.name, queued_max_bytes)
+        chosen = topic.partitions.values() if partitions is None else valid_partitions(partitions, topic)
         self._partitions_by_id: dict[int, OwnedPartition] = {
             partition.id: OwnedPartition(
                 partition, self._buffers, self._options.queued_max_messages, self._options.fetch_message_max_bytes
@@ -126,7 +138,7 @@ class SimpleConsumer(DocumentedConsumer):
             for partition in chosen
         }
         self._generation_id = generation_id
-        self._consumer_id = get_string(consumer_id)
+        self._consumer_id = get_string(consumer_id, "consumer_id")
         self._group_offsets: GroupOffsets | None = None
         if self._options.consumer_group is not None:
             self._group_offsets = GroupOffsets(
@@ -141,6 +153,7 @@ class SimpleConsumer(DocumentedConsumer):
         self._recovery = Recovery(self)
         self._worker_exceptions: deque[BaseException] = deque()
         self._committed: dict[int, int] = {}
+        self._committing = self._handler.Lock()  # held while the coordinator is asked
         self._autocommit_worker: Any = None
         self._running = False
         self._restart = False
@@ -169,10 +182,7 @@ class SimpleConsumer(DocumentedConsumer):
         self.stop()
 
     def __del__(self) -> None:
-        """Stop fetching for a consumer that nobody holds any more."""
-        if getattr(self, "_running", False):
-            self._stopping.set()
-            self.cleanup()
+        """Do nothing, as this may run in a worker that holds any lock; fetch workers notice by themselves."""
 
     # -- what it reads ---------------------------------------------------------------------------------------------
 
@@ -190,7 +200,7 @@ class SimpleConsumer(DocumentedConsumer):
     def held_offsets(self) -> dict[int, int]:
         """The offset last consumed of each partition, by id; -2 where nothing was consumed from its start on."""
         return {
-            id_: owned.last_offset_consumed if owned.last_offset_consumed >= 0 else OffsetType.EARLIEST
+            id_: owned.last_offset_consumed if owned.last_offset_consumed >= 0 else int(OffsetType.EARLIEST)
             for id_, owned in self._partitions_by_id.items()
         }
 
@@ -199,11 +209,13 @@ class SimpleConsumer(DocumentedConsumer):
     def start(self) -> None:
         """Find out where to begin, then start fetching; a stopped consumer goes on after what it consumed last.
 
+        With `reset_offset_on_start` it begins at `auto_offset_reset`, each time.
+
         :raises KafkaException: offsets could not be found out
         """
         if self._running:
             return
-        self._stopping.clear()
+        self._stopping = self._handler.Event()  # another: a worker that stop() has not waited out heeds the old one
         self._worker_exceptions.clear()
         self._set_positions()
         self._running = True
@@ -215,15 +227,18 @@ class SimpleConsumer(DocumentedConsumer):
     def _after_fork(self) -> None:
         # Workers are threads that this child has not got, or greenlets that it has got a copy of; locks may be held by
         # nobody. The next consume() starts afresh, after what was consumed last.
-        self._left_to_parent.append((self._buffers, self._recovery, self._stopping, self._partitions_by_id))
+        self._left_to_parent.append(
+            (self._buffers, self._recovery, self._stopping, self._committing, self._partitions_by_id)
+        )
         self._restart = self._running
         self._running = False
         self._buffers.closed = True
-        self._buffers = Buffers(self._handler, self._topic.name)
-        self._lock = self._handler.Lock()
+        self._buffers = Buffers(self._handler, self._topic.name, self._options.queued_max_bytes)
         self._arrived = self._handler.Event()
         self._stopping = self._handler.Event()
         self._recovery = Recovery(self)
+        self._committing = self._handler.Lock()
+        self._put_off = None
         self._autocommit_worker = None
         self._partitions_by_id = {id_: owned.copy_into(self._buffers) for id_, owned in self._partitions_by_id.items()}
 
@@ -241,13 +256,23 @@ class SimpleConsumer(DocumentedConsumer):
         self._arrived.set()
         self.cleanup()
         self._recovery.join()
+        self.cleanup()  # what it has attached meanwhile
+        self._await_loans()
         if self._autocommit_worker is not None:
             self._autocommit_worker.join(self._cluster.socket_timeout_ms / 1000)
             self._autocommit_worker = None
         for id_, owned in self._partitions_by_id.items():
             self._move(id_, owned.position, owned.last_offset_consumed)
         if self._options.auto_commit_enable and self._options.consumer_group is not None:
-            self.commit_offsets()
+            # a cluster that does not answer is not asked for ever
+            deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
+            self._commit(None, lambda: self._handler.now() < deadline)
+
+    def _await_loans(self) -> None:
+        """Wait until what `consume_arrow()` has under way is counted; the buffers are closed, so that no more begins."""
+        deadline = self._handler.now() + LOANS_WAIT_S
+        while any(owned.loan for owned in self._partitions_by_id.values()) and self._handler.now() < deadline:
+            self._handler.sleep(0.001)
 
     # -- consuming -------------------------------------------------------------------------------------------------
 
@@ -264,11 +289,22 @@ class SimpleConsumer(DocumentedConsumer):
         if message is None:
             message = self._consume_slowly(block, unblock_event)
         if self._deserializer is not None and message is not None:
+            message = self._deserialized(message)
+        return message
+
+    def _deserialized(self, message: Message) -> Message:
+        if self._deserializer is not None:
             message.value, message.partition_key = self._deserializer(message.value, message.partition_key)
         return message
 
     def _consume_slowly(self, block: bool, unblock_event: Any) -> Message | None:
-        """Find out why there is no message: the consumer stopped, a worker failed, or nothing came yet; wait if asked."""
+        return self._wait_for(self._buffers.next, block, unblock_event)
+
+    def _wait_for(self, take: Callable[[], T | None], block: bool, unblock_event: Any) -> T | None:
+        """Find out why there is nothing to take: the consumer stopped, a worker failed, or nothing came yet; wait if asked.
+
+        :param take: gives what is there, or None
+        """
         timeout_ms = self._options.consumer_timeout_ms
         deadline = None if timeout_ms < 0 else self._handler.now() + timeout_ms / 1000
         while True:
@@ -281,9 +317,9 @@ class SimpleConsumer(DocumentedConsumer):
                     "the consumer is not running; call start(), or make another", topic=self._topic.name
                 )
             self._arrived.clear()
-            message = self._buffers.next()
-            if message is not None or not block:
-                return message
+            found = take()
+            if found is not None or not block:
+                return found
             if unblock_event is not None and unblock_event.is_set():
                 return None
             if self._worker_exceptions:
@@ -347,27 +383,35 @@ class SimpleConsumer(DocumentedConsumer):
 
     def _reset(self, wanted: Mapping[int, Position]) -> None:
         """Move partitions to where an OffsetType or a time says."""
+        for id_, offset in self._find_offsets(wanted).items():
+            self._move(id_, offset, offset - 1)
+
+    def _find_offsets(self, wanted: Mapping[int, Position]) -> dict[int, int]:
+        """Find out which offset an OffsetType or a time means, for each partition.
+
+        :raises KafkaException: it could not be found out
+        """
         if not wanted:
-            return
+            return {}
         name = self._topic.name
-        found = self._cluster.list_offsets({(name, id_): _timestamp(position) for id_, position in wanted.items()})
+        level = isolation_number(self._options.isolation_level)
+        found = self._cluster.list_offsets(
+            {(name, id_): milliseconds(position) for id_, position in wanted.items()}, isolation_level=level
+        )
         late = [id_ for id_ in wanted if found[name, id_].offset < 0]
         beyond = {
             (name, id_): OffsetType.EARLIEST if found[name, id_].by_segment else OffsetType.LATEST for id_ in late
         }
-        ends = self._cluster.list_offsets(beyond) if beyond else {}
-        for id_ in wanted:
-            offset = ends[name, id_].offset if id_ in late else found[name, id_].offset
+        ends = self._cluster.list_offsets(beyond, isolation_level=level) if beyond else {}
+        offsets = {id_: ends[name, id_].offset if id_ in late else found[name, id_].offset for id_ in wanted}
+        for id_, offset in offsets.items():
             if offset < 0:
                 raise OffsetRequestFailedError("the broker names no offset", topic=name, partition=id_)
-            self._move(id_, offset, offset - 1)
+        return offsets
 
     def _move(self, id_: int, position: int, last_offset_consumed: int) -> None:
         owned = self._partitions_by_id[id_]
-        with self._lock:
-            owned.epoch += 1
-            self._buffers.move(owned, position, last_offset_consumed)
-            owned.fetch_offset = position
+        self._buffers.move(owned, position, last_offset_consumed)
         if owned.wake is not None:
             owned.wake.set()
 
@@ -382,7 +426,8 @@ class SimpleConsumer(DocumentedConsumer):
         if partition_offsets is None:
             wanted: dict[int, Position] = dict.fromkeys(self._partitions_by_id, self._options.auto_offset_reset)
         else:
-            wanted = {self._own(partition): position for partition, position in partition_offsets}
+            given = valid_pairs(partition_offsets, OffsetType.EARLIEST, or_time=True)
+            wanted = {self._own(partition): position for partition, position in given}
         by_time = {
             id_: position for id_, position in wanted.items() if isinstance(position, datetime.datetime) or position < 0
         }
@@ -401,9 +446,10 @@ class SimpleConsumer(DocumentedConsumer):
         :raises KafkaException: the partition is not this consumer's
         :raises ValueError: the offset is negative
         """
-        if offset < 0:
-            raise ValueError(f"offset must be 0 or more, not {offset}; reset_offsets() takes OffsetType and datetime")
-        self._move(self._own(partition), offset, offset - 1)
+        ((_, position),) = valid_pairs([(partition, offset)])
+        if position < 0:
+            raise ValueError(f"offset must be 0 or more, not {position}; reset_offsets() takes OffsetType and datetime")
+        self._move(self._own(partition), position, position - 1)
 
     def _own(self, partition: Partition) -> int:
         if partition.id not in self._partitions_by_id or partition.topic is not self._topic:
@@ -425,13 +471,21 @@ class SimpleConsumer(DocumentedConsumer):
             raise KafkaException(
                 "commit_offsets() needs a consumer group; give the consumer consumer_group=", topic=self._topic.name
             )
-        if partition_offsets is None:
-            offsets = {id_: owned.position for id_, owned in self._partitions_by_id.items() if owned.position >= 0}
-        else:
-            offsets = {self._own(partition): offset + 1 for partition, offset in partition_offsets}
-        if offsets:
-            self._group_offsets.commit(offsets, "pykafka")
-            self._committed.update(offsets)
+        self._commit(partition_offsets)
+
+    def _commit(
+        self, partition_offsets: Iterable[tuple[Partition, int]] | None, go_on: Callable[[], bool] | None = None
+    ) -> None:
+        offsets: Mapping[int, int] | Callable[[], Mapping[int, int]] = self._positions
+        if partition_offsets is not None:
+            offsets = {self._own(partition): offset + 1 for partition, offset in valid_pairs(partition_offsets)}
+        # One at a time, or what one tries again later would overwrite what another has committed since.
+        with self._committing:
+            if self._group_offsets is not None:
+                self._committed.update(self._group_offsets.commit(offsets, "pykafka", go_on))
+
+    def _positions(self) -> dict[int, int]:
+        return {id_: owned.position for id_, owned in self._partitions_by_id.items() if owned.position >= 0}
 
     def fetch_offsets(self) -> list[tuple[int, OffsetFetchPartitionResponse]]:
         """Return what the group has committed for each partition, and move there unless told otherwise.
@@ -469,12 +523,14 @@ class SimpleConsumer(DocumentedConsumer):
 
     def _auto_commit(self) -> None:
         """Commit where something was consumed since the last commit; a failure is raised by `consume()`."""
-        offsets = {id_: owned.position for id_, owned in self._partitions_by_id.items()}
-        if all(self._committed.get(id_) == offset for id_, offset in offsets.items()):
+        if all(self._committed.get(id_) == offset for id_, offset in self._positions().items()):
             return
+        stopping = self._stopping
         try:
-            self.commit_offsets()
+            self._commit(None, lambda: not stopping.is_set())
         except KafkaException as error:
+            if stopping.is_set():  # stop() commits
+                return
             log.error("auto-commit failed: %s", error)
             self._worker_failed(error)
 
@@ -487,10 +543,3 @@ def _commit_regularly(consumer: weakref.ref[SimpleConsumer], stopping: EventType
             return
         found._auto_commit()
         del found
-
-
-def _timestamp(position: Position) -> int:
-    if isinstance(position, datetime.datetime):
-        moment = position if position.tzinfo is not None else position.replace(tzinfo=datetime.UTC)
-        return round(moment.timestamp() * 1000)
-    return position

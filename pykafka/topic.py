@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import calendar
 import datetime
 import logging
+import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,8 @@ from pykafka.partition import Partition
 from pykafka.producer import Producer
 from pykafka.protocol import OffsetPartitionResponse
 from pykafka.simpleconsumer import SimpleConsumer
-from pykafka.utils import get_string
+from pykafka.utils import get_string, milliseconds
+from pykafka.utils.error_handlers import valid_int
 
 if TYPE_CHECKING:
     from pykafka.protocol import TopicMetadata
@@ -35,6 +36,7 @@ class Topic:
         self._name = get_string(topic_metadata.name)
         self._cluster = cluster
         self._partitions: dict[int, Partition] = {}
+        self._gone: weakref.WeakValueDictionary[int, Partition] = weakref.WeakValueDictionary()
         self.update(topic_metadata)
 
     def __repr__(self) -> str:
@@ -59,14 +61,15 @@ class Topic:
         for id_, found in sorted(metadata.partitions.items()):
             partition = self._partitions.get(id_)
             if partition is None:
-                partition = Partition(self, id_, None, [], [])
+                # one that was gone is the same again: others hold it
+                partition = self._gone.pop(id_, None) or Partition(self, id_, None, [], [])
                 partition.update(brokers, found)
                 self._partitions[id_] = partition
             else:
                 partition.update(brokers, found)
         for id_ in set(self._partitions) - set(metadata.partitions):
             log.info("topic %s: partition %d is gone (was the topic made anew?)", self._name, id_)
-            del self._partitions[id_]
+            self._gone[id_] = self._partitions.pop(id_)
 
     # -- offsets ---------------------------------------------------------------------------------------------------
 
@@ -87,8 +90,9 @@ class Topic:
         :param partitions: ids; by default all
         :returns: {partition id: OffsetPartitionResponse(offset=[...], err=0)}
         """
-        timestamp = _timestamp_ms(offsets_before)
-        wanted = list(self._partitions) if partitions is None else list(partitions)
+        timestamp = milliseconds(offsets_before, "offsets_before")
+        valid_int(max_offsets, name="max_offsets")
+        wanted = list(self._partitions) if partitions is None else _ids(partitions)
         found = self._cluster.list_offsets({(self._name, id_): timestamp for id_ in wanted}, max_offsets=max_offsets)
         return {id_: OffsetPartitionResponse(offset=found[self._name, id_].offsets, err=0) for id_ in wanted}
 
@@ -155,12 +159,10 @@ class Topic:
         return BalancedConsumer(self, self._cluster, consumer_group, **kwargs)
 
 
-def _timestamp_ms(moment: int | datetime.datetime) -> int:
-    if isinstance(moment, datetime.datetime):
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(datetime.UTC)
-        return calendar.timegm(moment.timetuple()) * 1000 + moment.microsecond // 1000
-    return int(moment)
+def _ids(partitions: Any) -> list[int]:
+    if not isinstance(partitions, Iterable):
+        raise TypeError(f"partitions must be a list of ids, not {type(partitions).__name__}: {partitions!r}")
+    return [valid_int(id_, allow_zero=True, name="each of partitions") for id_ in partitions]
 
 
 register_topic_factory(Topic)

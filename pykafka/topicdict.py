@@ -39,7 +39,15 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
     def __init__(self, cluster: Cluster, exclude_internal_topics: bool) -> None:
         super().__init__()
         self._cluster = weakref.ref(cluster)
+        #: The topics that somebody holds, also while the cluster does not have them.
+        self._live: weakref.WeakValueDictionary[str, Topic] = weakref.WeakValueDictionary()
+        self._handler = cluster.handler
+        self.after_fork()
         self._exclude_internal_topics = exclude_internal_topics
+
+    def after_fork(self) -> None:
+        """Be usable in this child: another worker of the parent's may have held the lock."""
+        self._lock = self._handler.Lock()
 
     def _should_exclude_topic(self, topic_name: str | bytes) -> bool:
         return self._exclude_internal_topics and get_string(topic_name).startswith(INTERNAL_PREFIX)
@@ -48,7 +56,7 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
         return isinstance(key, (str, bytes)) and super().__contains__(get_string(key))
 
     def __getitem__(self, key: str | bytes) -> Topic:  # type: ignore[override]
-        name = get_string(key)
+        name = get_string(key, "a topic's name")
         reference = super().get(name)
         topic = reference() if reference is not None else None
         return topic if topic is not None else self._make(name)
@@ -71,12 +79,17 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
         metadata = cluster.topic_metadata(name)
         if metadata is None or _topic_factory is None:
             return self.__missing__(name)
-        topic = _topic_factory(cluster, metadata)
+        made = _topic_factory(cluster, metadata)
+        with self._lock:
+            topic = self._live.get(name)
+            if topic is None:
+                topic = self._live[name] = made
+        topic.update(cluster.topic_metadata(name) or metadata)  # which another worker may have brought up to date since
         self[name] = weakref.ref(topic)
         return topic
 
     def __missing__(self, key: str | bytes) -> Topic:
-        name = get_string(key)
+        name = get_string(key, "a topic's name")
         cluster = self._cluster()
         if cluster is None:
             raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
@@ -97,10 +110,7 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
 
     def live(self) -> Iterator[Topic]:
         """Yield the topics that somebody holds."""
-        for reference in list(super().values()):
-            topic = reference() if reference is not None else None
-            if topic is not None:
-                yield topic
+        yield from list(self._live.values())
 
     def _update_topics(self, metadata: Mapping[str, TopicMetadata], complete: bool = True) -> None:
         """Take over fresh metadata.
@@ -110,12 +120,10 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
         for name, found in metadata.items():
             if self._should_exclude_topic(name):
                 continue
-            reference = super().get(name)
-            topic = reference() if reference is not None else None
+            topic = self._live.get(name)
             if topic is not None:
                 topic.update(found)
-            else:
-                self[name] = None
+            self[name] = None if topic is None else weakref.ref(topic)
         if complete:
             for name in [name for name in self if name not in metadata]:
                 del self[name]

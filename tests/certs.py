@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.brokers.certificates import PASSWORD, _key, _openssl, _signed
+from tests.brokers.certificates import PASSWORD, lock_key, make_authority, make_signed
 
 
 @dataclass(frozen=True)
@@ -33,22 +33,14 @@ def make_pems(directory: Path) -> Pems:
     """
     pems = Pems(directory)
     for authority in ("ca", "stranger"):
-        _key(directory / f"{authority}.key")
-        _openssl(
-            *("req", "-x509", "-new", "-sha256", "-days", "7", "-subj", f"/CN=pykafka {authority}"),
-            *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
-            *("-key", pems.path(f"{authority}.key"), "-out", pems.path(f"{authority}.pem")),
-        )
+        make_authority(directory / f"{authority}.key", directory / f"{authority}.pem", f"pykafka {authority}")
     _sign(pems, "server", "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1\nextendedKeyUsage=serverAuth\n")
     _sign(pems, "elsewhere", "subjectAltName=DNS:elsewhere.example\nextendedKeyUsage=serverAuth\n")
     _sign(pems, "client", "extendedKeyUsage=clientAuth\n")
-    _openssl(
-        *("pkcs8", "-topk8", "-in", pems.path("client.key"), "-passout", f"pass:{PASSWORD}"),
-        *("-out", pems.path("locked.key")),
-    )
+    lock_key(directory / "client.key", directory / "locked.key")
     return pems
 
 
 def _sign(pems: Pems, name: str, extensions: str) -> None:
     key, certificate = pems.directory / f"{name}.key", pems.directory / f"{name}.pem"
-    _signed(pems.directory, name, key, certificate, extensions, pems.directory / "ca.pem", pems.directory / "ca.key")
+    make_signed(pems.directory, name, key, certificate, extensions, pems.directory / "ca.pem", pems.directory / "ca.key")

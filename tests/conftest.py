@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
@@ -14,10 +14,10 @@ import pykafka
 from pykafka import _pure
 from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+from tests import diagnosis
 from tests.brokers import KafkaCluster
-from tests.brokers.releases import LATEST
+from tests.features import KAFKA_VERSION, obstacle
 from tests.leftovers import Belongings, left_since
-from tests.topics import ZOOKEEPERS
 
 # How long an example takes says more about the machine's load than about the code; pytest-timeout watches the whole.
 settings.register_profile("pykafka", deadline=None, print_blob=True)
@@ -28,14 +28,9 @@ settings.load_profile("pykafka")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: Which Kafka the shared brokers are: `KAFKA_VERSION=0.9.0.1 pytest tests/integration` tries another.
-KAFKA_VERSION = os.environ.get("KAFKA_VERSION", LATEST)
+#: How many tests need what the shared brokers have not got.
+LEFT_OUT = pytest.StashKey[Counter[str]]()
 HANDLERS = {"threads": ThreadingHandler, "gevent": GEventHandler}
-
-
-def kafka_since(*version: int) -> bool:
-    """Tell whether the shared brokers are of this release or a later one."""
-    return tuple(map(int, KAFKA_VERSION.split("."))) >= version
 
 
 def pytest_report_header() -> str:
@@ -60,7 +55,6 @@ def embedded() -> Iterator[EmbeddedCluster]:
 def kafka() -> Iterator[KafkaCluster]:
     """Give the one real broker that the whole run shares: use topics of your own, and leave it up."""
     with KafkaCluster(KAFKA_VERSION) as cluster:
-        ZOOKEEPERS.update(dict.fromkeys(cluster.ports.values(), cluster.zookeeper_hosts))
         yield cluster
 
 
@@ -68,7 +62,13 @@ def kafka() -> Iterator[KafkaCluster]:
 def kafka3() -> Iterator[KafkaCluster]:
     """Give three real brokers that the whole run shares; whoever stops one starts it again."""
     with KafkaCluster(KAFKA_VERSION, brokers=3) as cluster:
-        ZOOKEEPERS.update(dict.fromkeys(cluster.ports.values(), cluster.zookeeper_hosts))
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def secure() -> Iterator[KafkaCluster]:
+    """Give the one real broker with a TLS listener beside the plain one, which the whole run shares."""
+    with KafkaCluster(KAFKA_VERSION, tls=True) as cluster:
         yield cluster
 
 
@@ -84,11 +84,43 @@ def no_leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
         assert not left, f"left behind: {'; '.join(left)}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts JVMs, so that it can be left out, and stop early and by name where there is no Java."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what starts JVMs, so that it can be left out, and leave out what the shared brokers cannot do."""
+    left_out: dict[pytest.Item, str] = {}
     for item in items:
-        if {"kafka", "kafka3"} & set(getattr(item, "fixturenames", ())):
+        if {"kafka", "kafka3", "secure"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("kafka")
+        needed, lacked = (
+            [name for mark in item.iter_markers(kind) for name in mark.args] for kind in ("needs", "lacks")
+        )
+        if (reason := obstacle(needed, lacked)) is not None:
+            left_out[item] = reason
+    if left_out:
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=list(left_out))
+    config.stash[LEFT_OUT] = Counter(left_out.values())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to the report of a failed test what can be said of its clients and brokers while they are there."""
+    report = yield
+    if report.failed and call.when == "call":
+        brokers = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, KafkaCluster)]
+        try:
+            told = diagnosis.describe(brokers)
+        except Exception as error:  # noqa: BLE001 - the test's own failure is what matters
+            told = f"could not be said: {error!r}"
+        report.sections.append(("Clients, brokers and the machine", told))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what was left out, and why."""
+    for reason, count in config.stash.get(LEFT_OUT, Counter()).items():
+        terminalreporter.write_line(f"left out on Kafka {KAFKA_VERSION}: tests that {reason}: {count}")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -1,9 +1,10 @@
-"""What a test may leave behind by mistake: threads, greenlets, child processes, descriptors."""
+"""What a test may leave behind by mistake: threads, greenlets, child processes, descriptors, and signals that do not come."""
 
 from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import threading
 import time
@@ -24,6 +25,9 @@ class Belongings:
         self.greenlets = {id(one): repr(one) for one in _greenlets if not one.dead}
         self.children = _children()
         self.descriptors = _descriptors()
+        # Of this thread: every process that is started from it inherits them.
+        self.blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        self.answers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def without(self, before: Belongings) -> list[str]:
         """Name what there is now and was not there before."""
@@ -35,6 +39,12 @@ class Belongings:
                 f"descriptor {number} ({target})"
                 for number, target in self.descriptors.items()
                 if before.descriptors.get(number) != target
+            ),
+            *(f"signal {signal.Signals(number).name} blocked" for number in self.blocked - before.blocked),
+            *(
+                f"signal {number.name} answered by {answer}"
+                for number, answer in self.answers.items()
+                if before.answers[number] is not answer
             ),
         ]
 

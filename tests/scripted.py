@@ -63,6 +63,8 @@ class ScriptedBroker:
         self.records = records
         self.damage = damage or (lambda _, frame: frame)
         self.produce_error = produce_error
+        #: What clients have called themselves.
+        self.client_ids: set[str] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.hosts = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._connections: list[socket.socket] = []
@@ -110,6 +112,7 @@ class ScriptedBroker:
     def _answer(self, frame: bytes) -> bytes | None:
         key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
         client_id = int.from_bytes(frame[8:10], "big")
+        self.client_ids.add(frame[10 : 10 + client_id].decode())
         request_cls = next(cls for cls in VERSIONS if cls.api_key == key)
         if version > VERSIONS[request_cls]:  # only ApiVersions is asked for before it is known
             body = ApiVersionsResponse(error_code=35).encode(0)

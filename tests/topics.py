@@ -12,9 +12,7 @@ from pykafka import KafkaClient
 from pykafka.exceptions import error_for
 from pykafka.protocol.messages import CreateTopicsRequest
 from pykafka.topic import Topic
-
-#: ZooKeeper of the brokers at a port: brokers before 0.10.1 take topics from there alone.
-ZOOKEEPERS: dict[int, str] = {}
+from tests.brokers.cluster import ZOOKEEPERS
 
 
 def create_topic(

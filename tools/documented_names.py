@@ -118,7 +118,7 @@ def main() -> None:
         cls = name.partition(".")[0]
         giver = re.compile(rf"\b{cls}\b|{GIVERS[cls]}" if cls in GIVERS else rf"\b{cls}\b")
         found = [test for test, source, whole in sources if wanted.search(source) and giver.search(whole)]
-        shown = ", ".join(f"`{test}`" for test in found[:2]) + (f" and {len(found) - 2} more" if len(found) > 2 else "")
+        shown = ", ".join(f"`{test}`" for test in found[:2]) + (" and others" if len(found) > 2 else "")
         lines.append(f"| `{name}` | {shown or 'its existence and signature alone'} |")
         total += 1
         used += bool(found)

@@ -8,8 +8,18 @@ from typing import Any
 import click
 
 import pykafka
-from pykafka.cli import INTERRUPTED, cmd_change, cmd_completion, cmd_consume, cmd_doctor, cmd_groups, cmd_lag, cmd_read
-from pykafka.cli.options import HostsType, Session
+from pykafka.cli import (
+    INTERRUPTED,
+    cmd_change,
+    cmd_completion,
+    cmd_consume,
+    cmd_doctor,
+    cmd_groups,
+    cmd_lag,
+    cmd_pipeline,
+    cmd_read,
+)
+from pykafka.cli.options import HostsType, Session, ZooKeeperType
 from pykafka.cli.statuses import explain, status_of
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError
 from pykafka.security import SslConfig
@@ -26,7 +36,9 @@ class Tools(click.Group):
             ctx.exit(INTERRUPTED)
         except KafkaException as error:
             click.echo(f"kafka-tools: {explain(error)}", err=True)
-            if isinstance(error, NoBrokersAvailableError) and ctx.invoked_subcommand != "doctor":
+            # With --zookeeper, --broker is not what was tried.
+            tried = isinstance(error, NoBrokersAvailableError) and ctx.params["zookeeper"] is None
+            if tried and ctx.invoked_subcommand != "doctor":
                 click.echo(f"`kafka-tools doctor {ctx.params['host']}` looks closer", err=True)
             ctx.exit(status_of(error))
 
@@ -42,7 +54,13 @@ class Tools(click.Group):
     help="Any brokers of the cluster, separated by commas.",
 )
 @click.option("-o", "--broker_version", default=None, help="Accepted for old scripts; brokers are asked.")
-@click.option("--zookeeper", default=None, metavar="HOST:PORT", help="Find the brokers through ZooKeeper instead.")
+@click.option(
+    "--zookeeper",
+    type=ZooKeeperType(),
+    default=None,
+    metavar="HOST:PORT",
+    help="Find the brokers through ZooKeeper instead.",
+)
 @click.option(
     "--socket_timeout_ms",
     type=click.IntRange(min=1),
@@ -83,6 +101,6 @@ def tools(
     ctx.obj = Session(host, zookeeper, socket_timeout_ms, config)
 
 
-for _module in (cmd_change, cmd_completion, cmd_consume, cmd_doctor, cmd_groups, cmd_lag, cmd_read):
+for _module in (cmd_change, cmd_completion, cmd_consume, cmd_doctor, cmd_groups, cmd_lag, cmd_pipeline, cmd_read):
     for _command in _module.COMMANDS:
         tools.add_command(_command)

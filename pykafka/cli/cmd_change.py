@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from pykafka.cli import changes, show
 from pykafka.cli.moments import Moment
-from pykafka.cli.options import MomentType, Session, json_option, timeout_option
+from pykafka.cli.options import GroupType, MomentType, Session, json_option, timeout_option
 
 
 class JsonObjectType(click.ParamType[dict[str, Any]]):
@@ -33,7 +33,7 @@ class JsonObjectType(click.ParamType[dict[str, Any]]):
 
 @click.command("reset_offsets")
 @click.argument("topic")
-@click.argument("consumer_group")
+@click.argument("consumer_group", type=GroupType())
 @click.argument("offset", type=MomentType(numbers=True))
 @click.option("--dry-run", is_flag=True, help="Only print what would be committed.")
 @json_option
@@ -106,7 +106,7 @@ def create_topic(
 def _assignment(given: dict[str, Any]) -> dict[int, list[int]]:
     for id_, brokers in given.items():
         right = isinstance(brokers, list) and brokers and all(type(one) is int for one in brokers)
-        if not id_.isdigit() or not right:
+        if not id_.isdecimal() or not right:
             raise click.BadParameter(
                 f'{json.dumps({id_: brokers})} does not give a partition its brokers: write {{"0": [1, 2]}}',
                 param_hint="--replica_assignment",

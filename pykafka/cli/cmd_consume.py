@@ -15,7 +15,7 @@ from pykafka.cli import show
 from pykafka.cli.listing import partition_ids, time_text
 from pykafka.cli.moments import Moment, limits, resolve
 from pykafka.cli.options import MomentType, Session
-from pykafka.exceptions import UnknownTopicOrPartition
+from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +79,8 @@ def consume_topic(
             _consumer(client, topic, positions, timeout, few=0 < limit <= _FEW) as consumer,
             _progress(outfile, None if follow else min(limit or waiting, waiting)) as advance,
         ):
+            # Opens the file: with no message too, what was in it before is not what was read.
+            outfile.write(b"")
             # Begun at the end, as with LATEST: what is to come is wanted.
             until = ends if waiting and not follow else None
             for message in _messages(consumer, limit, positions, until, follow):
@@ -86,6 +88,7 @@ def consume_topic(
                 if follow or outfile.isatty():
                     outfile.flush()
                 advance()
+            outfile.flush()  # here, where it is told that it fails; click keeps that of the standard output to itself
 
 
 def _chosen(client: KafkaClient, topic: str, partitions: tuple[int, ...]) -> list[int]:
@@ -124,6 +127,7 @@ def _messages(
     :param positions: where each partition stands; kept up to date
     :param ends: stop when all have come this far; None: only when nothing comes any more
     :param follow: not even then
+    :raises KafkaException: nothing comes any more, and not all have come so far
     """
     count = 0
     ahead = set() if ends is None else {id_ for id_, end in ends.items() if positions[id_] < end}
@@ -132,6 +136,7 @@ def _messages(
         if message is None:
             if follow:
                 continue
+            _check_all_came(consumer, ends or {})
             return
         id_ = message.partition_id
         positions[id_] = message.offset + 1
@@ -142,6 +147,20 @@ def _messages(
             count += 1
         if (limit and count == limit) or (ends is not None and not ahead):
             return
+
+
+def _check_all_came(consumer: SimpleConsumer, ends: dict[int, int]) -> None:
+    # By how far was fetched: at the end there may be offsets that no message has, as markers of transactions.
+    for partition, owned in consumer._partitions.items():
+        end = ends.get(partition.id, 0)
+        if owned.next_offset < end:
+            raise KafkaException(
+                f"messages are missing: none has come for so long as --timeout says, and of those before offset {end} "
+                f"the next would be {owned.next_offset}; give it more time, and see with `kafka-tools doctor` how the "
+                "brokers are",
+                topic=consumer.topic.name,
+                partition=partition.id,
+            )
 
 
 def _line(message: Message) -> bytes:

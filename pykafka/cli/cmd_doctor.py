@@ -26,14 +26,14 @@ _STYLES = {OK: "green", NOTE: "yellow", FAILED: "bold red"}
 def doctor(ctx: click.Context, host: str | None, topic: str | None, create: bool, as_json: bool) -> None:
     """Examine the way to a cluster, address by address, and say what is wrong with it.
 
-    HOST is host:port of some brokers; by default those of --broker. Each goes through DNS, TCP, TLS (with --tls),
-    ApiVersions and Metadata, then so does every address that the brokers advertise. With --topic, one message makes a
-    round trip. Exits with 0 when all is well, 3 when no broker answers, and else 1.
+    HOST is host:port of some brokers; by default those of --broker, or that --zookeeper knows. Each goes through DNS,
+    TCP, TLS (with --tls), ApiVersions and Metadata, then so does every address that the brokers advertise. With
+    --topic, one message makes a round trip. Exits with 0 when all is well, 3 when no broker answers, and else 1.
     """
     session: Session = ctx.obj
     if create and not topic:
         raise click.UsageError("--create needs --topic: the one to make")
-    hosts = host or session.hosts
+    hosts = host or session.seeds()
     examination = Examination(session.socket_timeout_ms, session.ssl_config)
     out = show.console()
     findings = []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Group
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from pykafka.cli import show
 from pykafka.cli.listing import Lag, consumer_lag, time_text
-from pykafka.cli.options import Session, json_option
+from pykafka.cli.options import GroupType, Session, json_option
 from pykafka.cli.statuses import Status, explain
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 
@@ -22,13 +23,28 @@ if TYPE_CHECKING:
     from pykafka.client import KafkaClient
 
 
+#: How long --watch may pause (s): a day.
+_WATCH_MAX_S = 86_400
+
+
+class SecondsType(click.FloatRange):
+    """A pause."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number, if it is one."""
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):  # which no range keeps out
+            self.fail(f"{value!r} is no number of seconds", param, ctx)
+        return seconds
+
+
 @click.command("print_consumer_lag")
 @click.argument("topic")
-@click.argument("consumer_group")
+@click.argument("consumer_group", type=GroupType())
 @click.option(
     "-w",
     "--watch",
-    type=click.FloatRange(min=0, min_open=True),
+    type=SecondsType(min=0, min_open=True, max=_WATCH_MAX_S),
     is_flag=False,
     flag_value=2.0,
     default=None,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.cli.listing import partition_ids
 from pykafka.consumer.offsets import CHANNEL, FETCH_CEILING
-from pykafka.exceptions import GroupIdNotFound, ProtocolClientError, error_for
+from pykafka.exceptions import CorruptResponseError, GroupIdNotFound, ProtocolClientError, error_for
 from pykafka.protocol.groups import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.protocol.messages import (
     ConsumerGroupDescribeRequest,
@@ -152,11 +153,15 @@ def _describe(group: ListedGroup) -> _Described:
 
 def _classic(member: DescribeGroupsResponse.Group.Member) -> _Member:
     wanted: list[str] = []
+    assigned: dict[str, list[int]] = {}
+    # Anybody may call a group one of consumers, and say in it what they like.
     if member.member_metadata:
-        names = ConsumerGroupProtocolMetadata.from_bytestring(member.member_metadata).topic_names
-        wanted = [get_string(name) for name in names]
-    assigned = MemberAssignment.from_bytestring(member.member_assignment).partition_assignment
-    return _Member(member.member_id, member.client_id, member.client_host, wanted, dict(assigned))
+        with suppress(CorruptResponseError):
+            names = ConsumerGroupProtocolMetadata.from_bytestring(member.member_metadata).topic_names
+            wanted = [get_string(name) for name in names]
+    with suppress(CorruptResponseError):
+        assigned = dict(MemberAssignment.from_bytestring(member.member_assignment).partition_assignment)
+    return _Member(member.member_id, member.client_id, member.client_host, wanted, assigned)
 
 
 def _describe_newer(group: ListedGroup) -> _Described:

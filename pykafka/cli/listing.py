@@ -212,7 +212,11 @@ def time_text(timestamp: int | None) -> str | None:
     """Return a time (ms since 1970) as people write it, in UTC; None for none."""
     if timestamp is None or timestamp < 0:
         return None
-    return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    try:
+        moment = datetime.fromtimestamp(timestamp / 1000, UTC)
+    except (ValueError, OverflowError, OSError):  # beyond the year 9999; a producer may write any number
+        return str(timestamp)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def as_data(value: Any) -> Any:

@@ -53,7 +53,8 @@ def parse_moment(text: str, numbers: bool = True) -> Moment:
             f"{text!r} is neither EARLIEST nor LATEST nor a time (YYYY-MM-DDTHH:MM:SS, in UTC where it names no zone){also}"
         ) from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return Moment(round(moment.timestamp() * 1000))
+    # Not below zero, where numbers stand for the start and the end.
+    return Moment(max(0, round(moment.timestamp() * 1000)))
 
 
 def limits(client: KafkaClient, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from kazoo.hosts import collect_hosts
 
 from pykafka.addresses import parse_hosts
+from pykafka.cli.diagnosis import address_text
 from pykafka.cli.moments import Moment, parse_moment
 from pykafka.cli.zookeeper_topics import ZooKeeperTopics
 from pykafka.client import KafkaClient
+from pykafka.handlers import ThreadingHandler
+from pykafka.zookeeper import broker_addresses
 
 if TYPE_CHECKING:
     from pykafka.security import SslConfig
@@ -45,6 +49,16 @@ class Session:
             ssl_config=self.ssl_config,
         )
 
+    def seeds(self) -> str:
+        """Return the addresses of the brokers to begin with, "host:port,host:port".
+
+        :raises NoBrokersAvailableError: ZooKeeper cannot be reached, or knows none
+        """
+        if self.zookeeper is None:
+            return self.hosts
+        found = broker_addresses(self.zookeeper, ThreadingHandler(), self.socket_timeout_ms)
+        return ",".join(address_text(host, port) for host, port in found)
+
     def zookeeper_topics(self, client: KafkaClient) -> ZooKeeperTopics | None:
         """Return the way to make and delete topics in ZooKeeper; None where --zookeeper was not given."""
         if self.zookeeper is None:
@@ -63,6 +77,34 @@ class HostsType(click.ParamType[str]):
             parse_hosts(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        return str(value)
+
+
+class ZooKeeperType(click.ParamType[str]):
+    """Addresses of ZooKeeper."""
+
+    name = "host:port"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text, if kazoo can read it."""
+        try:
+            collect_hosts(value)
+        except ValueError as error:
+            self.fail(f"{value!r} is no address of ZooKeeper ({error}); write host:port,host:port/chroot", param, ctx)
+        return str(value)
+
+
+class GroupType(click.ParamType[str]):
+    """The name of a consumer group."""
+
+    name = "group"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text, if it can be sent: bytes of the command line may be no UTF-8."""
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            self.fail(f"{value!r} is no UTF-8", param, ctx)
         return str(value)
 
 

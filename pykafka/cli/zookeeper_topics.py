@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from pykafka.exceptions import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
+from pykafka.utils import is_legal_name
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 BROKER_IDS, TOPICS, SETTINGS, DELETIONS = "/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics"
 #: Pause between looks at whether a topic is gone (s).
 _PAUSE_S = 0.1
-_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class ZooKeeperTopics:
@@ -74,7 +73,7 @@ class ZooKeeperTopics:
         :raises TopicAlreadyExists: there is one of this name
         :raises NoBrokersAvailableError: ZooKeeper cannot be reached
         """
-        if not _NAME.fullmatch(topic) or topic in (".", ".."):
+        if not is_legal_name(topic):
             raise InvalidTopic("a topic's name has letters, digits, '.', '_' and '-', 249 at most", topic=topic)
         with self._connected() as zookeeper:
             if zookeeper.exists(f"{TOPICS}/{topic}"):

@@ -1,7 +1,7 @@
 cimport cython
 from libc.string cimport memcpy
 
-from pykafka.protocol.records_read cimport BatchReader, Parts, get_u32, get_varint, parse_entry, parse_record
+from pykafka.protocol.records_read cimport BatchReader, Parts, get_varint, parse_entry, parse_record
 
 cdef long long _LATEST
 
@@ -67,6 +67,7 @@ cdef class Columns:
     cdef readonly bint full
     cdef readonly bint ended
     cdef list _segments
+    cdef readonly dict last_offsets
     cdef Py_ssize_t _row
     cdef long long[::1] _offsets
     cdef long long[::1] _timestamps
@@ -75,7 +76,8 @@ cdef class Columns:
 
     @cython.locals(data="const unsigned char*", at=Py_ssize_t, stop=Py_ssize_t, left=Py_ssize_t, rows=Py_ssize_t,
                    size=Py_ssize_t, offset="long long", previous="long long", base="long long", limit="long long",
-                   time="long long", time_base="long long", append_time="long long", modern=bint, bad=bint, fields=Parts)
+                   time="long long", time_base="long long", append_time="long long", modern=bint, bad=bint, fields=Parts,
+                   wanted=Py_ssize_t, sound=Py_ssize_t)
     cpdef measure(self, BatchReader reader, long long end, Py_ssize_t max_rows, Py_ssize_t max_bytes)
 
     @cython.locals(data="const unsigned char*", at=Py_ssize_t, stop=Py_ssize_t, left=Py_ssize_t, row=Py_ssize_t,
@@ -86,5 +88,5 @@ cdef class Columns:
     cdef _allocate(self, pa)
 
 
-@cython.locals(data="const unsigned char*", at=Py_ssize_t, following=Py_ssize_t)
-cdef verify(BatchReader reader, Py_ssize_t rows)
+@cython.locals(data="const unsigned char*", at=Py_ssize_t, following=Py_ssize_t, sound=Py_ssize_t)
+cdef Py_ssize_t count_sound(BatchReader reader, Py_ssize_t rows) except -1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
+from struct import pack
 from typing import TYPE_CHECKING, Any
 
 from pykafka.protocol.records_read import BatchReader
@@ -22,7 +23,7 @@ except ImportError:
 
 if not cython.compiled:
     from pykafka._cython import memcpy
-    from pykafka.protocol.records_read import get_u32, get_varint, parse_entry, parse_record
+    from pykafka.protocol.records_read import get_varint, parse_entry, parse_record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -169,6 +170,19 @@ class ListColumn:
         return pa.Array.from_buffers(kind, self.rows, [valid, ends], self.nulls, children=[pairs])
 
 
+def _stretches(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    # (value, how many rows) pairs, with neighbours of the same value made one.
+    found: list[tuple[int, int]] = []
+    known, length = parts[0][0], 0
+    for value, rows in parts:
+        if value != known:
+            found.append((known, length))
+            known, length = value, 0
+        length += rows
+    found.append((known, length))
+    return found
+
+
 class Columns:
     """One Arrow batch in the making."""
 
@@ -183,6 +197,7 @@ class Columns:
         "full",
         "headers",
         "keys",
+        "last_offsets",
         "nbytes",
         "rows",
         "timeless",
@@ -203,9 +218,12 @@ class Columns:
         self.full = self.ended = False
         self._segments: list[tuple[BatchReader, int, int]] = []
         self._buffers: Any = None
+        #: The offset of the last row of each partition, by id.
+        self.last_offsets: dict[int, int] = {}
 
     def measure(self, reader: BatchReader, end: int, max_rows: int, max_bytes: int) -> int:
-        # How many more rows of a reader belong here. `full`: cut the batch behind them; `ended`: at the end offset.
+        # How many more rows of a reader belong here. `full`: cut the batch behind them; `ended`: at the end offset. What
+        # cannot be read is raised where it would be the first row; before that, the batch is cut.
         if cython.compiled:
             data = cython.address(reader._data[0])
         else:
@@ -215,6 +233,12 @@ class Columns:
         time_base, append_time = reader.base_timestamp, reader.append_time
         rows = 0
         bad = False
+        if not modern and reader.check_entries:
+            wanted = min(left, max(max_rows - self.rows, 0))
+            sound = count_sound(reader, wanted)
+            if sound < wanted:
+                left = sound
+                bad = True
         with cython.nogil:
             while left > 0:
                 if self.rows >= max_rows:
@@ -258,12 +282,14 @@ class Columns:
                     self.timeless += 1
                 previous = offset + 1
                 at = fields[0]
-        if bad:
-            reader.skip_to(previous)
-            reader._refuse("its bytes are no record")
+        if left == 0 and (bad or (rows == reader.remaining and at != stop)):
+            bad = True
+        if bad and not (self.full or self.ended):
+            if self.rows == 0:
+                reader.next()
+                reader._refuse("its bytes are no record")
+            self.full = True
         if rows > 0:
-            if reader.check_entries:
-                verify(reader, rows)
             self._segments.append((reader, reader._at, rows))
         return rows
 
@@ -295,7 +321,7 @@ class Columns:
             data = reader._data
         stop, left, base, modern = reader._end, rows, reader.base_offset, reader.magic >= 2
         time_base, append_time = reader.base_timestamp, reader.append_time
-        offset = reader.offset
+        offset = reader.offset - 1
         with cython.nogil:
             while left > 0:
                 fields = parse_record(data, at, stop) if modern else parse_entry(data, at, stop)
@@ -329,22 +355,19 @@ class Columns:
         reader._at = at
         reader.remaining -= rows
         reader.offset = offset + 1
-        if reader.remaining == 0:
-            reader.next()  # holds what is left against the batch's end, as for anyone who reads it out
+        self.last_offsets[reader.partition_id] = offset
+        if reader.remaining == 0 and at == stop:
+            reader.offset = max(reader.offset, reader.next_offset)
 
     def timestamp_types(self) -> list[tuple[int, int]]:
         """Give the timestamp type of the rows: (type, how many rows) for each stretch that has the same."""
-        stretches: list[tuple[int, int]] = []
-        known, length = _NO_TYPE, 0
-        for reader, _, rows in self._segments:
-            kind = reader.timestamp_type if reader.magic else _NO_TYPE
-            if kind != known and length:
-                stretches.append((known, length))
-                length = 0
-            known = kind
-            length += rows
-        stretches.append((known, length))
-        return stretches
+        return _stretches(
+            [(reader.timestamp_type if reader.magic else _NO_TYPE, rows) for reader, _, rows in self._segments]
+        )
+
+    def partition_ids(self) -> list[tuple[int, int]]:
+        """Give the partition of the rows: (id, how many rows) for each stretch that has the same."""
+        return _stretches([(reader.partition_id, rows) for reader, _, rows in self._segments])
 
     def finish(self, pa: Any, name: str, kind: Any) -> Any:
         """Give one column as an Arrow array."""
@@ -361,21 +384,21 @@ class Columns:
         return pa.Array.from_buffers(kind, self.rows, [valid, timestamps], self.timeless)
 
 
-def verify(reader: BatchReader, rows: int) -> None:
-    """Compare the checksums of the next entries of formats 0 and 1.
-
-    :raises InvalidMessageError: if one is wrong
-    """
+def count_sound(reader: BatchReader, rows: int) -> int:
+    """Count how many of the next entries of formats 0 and 1, before the first bad one, have the checksum they should."""
     if cython.compiled:
         data = cython.address(reader._data[0])
     else:
         data = reader._data
     at = reader._at
-    while rows > 0:
-        rows -= 1
-        following = at + 12 + get_u32(data, at + 8)
-        reader._check(at, following)
+    sound = 0
+    while sound < rows:
+        following = parse_entry(data, at, reader._end)[0]
+        if following < 0 or not reader._is_sound(at, following):
+            break
         at = following
+        sound += 1
+    return sound
 
 
 class ArrowDecoder:
@@ -387,23 +410,25 @@ class ArrowDecoder:
     headers are where there are none.
 
     :param topic: its name
-    :param partition: its number
+    :param partition: its number; None for that of each reader
     :param columns: which of `COLUMNS`, in which order
     :raises ImportError: if pyarrow is missing
     :raises ValueError: if a column is none of `COLUMNS`
     """
 
-    def __init__(self, topic: str, partition: int, columns: Sequence[str] = COLUMNS) -> None:
+    def __init__(self, topic: str, partition: int | None, columns: Sequence[str] = COLUMNS) -> None:
         try:
             pyarrow = import_module("pyarrow")
         except ImportError as error:
-            raise ImportError("reading into Arrow columns needs pyarrow: pip install 'pykafka[spark]'") from error
+            raise ImportError("reading into Arrow columns needs pyarrow: pip install 'pykafka[arrow]'") from error
         unknown = [name for name in columns if name not in COLUMNS]
         if unknown:
             raise ValueError(f"records have no column {', '.join(unknown)}; they have {', '.join(COLUMNS)}")
         self._pa: Any = pyarrow
         self._columns = tuple(columns)
-        self._constant = {"topic": topic, "partition": partition}
+        self._constant: dict[str, Any] = {"topic": topic}
+        if partition is not None:
+            self._constant["partition"] = partition
         self._repeated: dict[tuple[str, Any], Any] = {}
         kinds = _types(pyarrow)
         self.schema: pa.Schema = pyarrow.schema([(name, kinds[name]) for name in columns])
@@ -447,6 +472,25 @@ class ArrowDecoder:
         if columns.rows:
             yield self._finish(columns)
 
+    def take(
+        self, readers: Iterable[BatchReader], max_rows: int, max_bytes: int
+    ) -> tuple[pa.RecordBatch | None, dict[int, int]]:
+        """Make one Arrow batch of what readers have, in order; they are left behind it.
+
+        What cannot be read is raised when it comes first; else the batch ends before it.
+
+        :param max_rows: where to end
+        :param max_bytes: where to end, by the bytes of keys, values and headers; a single row may have more
+        :returns: the batch, None where there is nothing; and the offset of the last row of each partition, by id
+        :raises InvalidMessageError: if the first record is corrupt
+        """
+        columns = Columns(self._columns)
+        for reader in readers:
+            columns.measure(reader, NO_END, max_rows, min(max_bytes, LARGEST_BATCH))
+            if columns.full:
+                break
+        return (self._finish(columns) if columns.rows else None), columns.last_offsets
+
     def _finish(self, columns: Columns) -> pa.RecordBatch:
         pa = self._pa
         columns.fill(pa)
@@ -454,8 +498,9 @@ class ArrowDecoder:
         for field in self.schema:
             if field.name in self._constant:
                 arrays.append(self._repeat(field, self._constant[field.name], columns.rows))
-            elif field.name == "timestampType":
-                parts = [self._repeat(field, value, rows) for value, rows in columns.timestamp_types()]
+            elif field.name in ("timestampType", "partition"):
+                stretches = columns.partition_ids() if field.name == "partition" else columns.timestamp_types()
+                parts = [self._repeat(field, value, rows) for value, rows in stretches]
                 arrays.append(parts[0] if len(parts) == 1 else pa.concat_arrays(parts))
             else:
                 arrays.append(columns.finish(pa, field.name, field.type))
@@ -466,7 +511,7 @@ class ArrowDecoder:
         found = self._repeated.get((field.name, value))
         if found is None or len(found) < rows:
             size = max(rows, 2 * len(found) if found is not None else 0)
-            found = self._pa.repeat(self._pa.scalar(value, field.type), size)
+            found = self._pa.repeat(_scalar(self._pa, value, field.type), size)
             self._repeated[field.name, value] = found
         return found.slice(0, rows)
 
@@ -485,8 +530,18 @@ def _types(pa: Any) -> dict[str, Any]:
     }
 
 
+def _scalar(pa: Any, value: str | int, kind: Any) -> Any:
+    # What pa.scalar() gives, which imports pandas where there is one: a quarter of a second in each process.
+    text = value.encode() if isinstance(value, str) else None
+    cells = pack("=i", value) if text is None else pack("=ii", 0, len(text))
+    buffers = [None, pa.py_buffer(cells)] + ([] if text is None else [pa.py_buffer(text)])
+    return pa.Array.from_buffers(kind, 1, buffers)[0]
+
+
 def _text(pa: Any, names: Any, kind: Any) -> Any:
     # Kafka does not look at the names of headers; Arrow and Spark want UTF-8.
+    if not len(names):
+        return names.view(kind)  # without the import of pyarrow.compute
     try:
         return names.cast(kind)
     except pa.ArrowInvalid:

@@ -4,6 +4,11 @@ from pykafka.protocol.message cimport Message
 from pykafka.protocol.records_read cimport BatchReader
 
 
+cdef Py_ssize_t BREATHE_EVERY
+cdef Py_ssize_t MESSAGE_COUNTS
+cdef Py_ssize_t CURSOR_BYTES
+
+
 cdef class OwnedPartition:
     cdef public object partition
     cdef public int partition_id
@@ -17,32 +22,82 @@ cdef class OwnedPartition:
     cdef public long long last_offset_consumed
     cdef public long long fetch_offset
     cdef public long long epoch
+    cdef public long long moves
     cdef public bint paused
     cdef public bint active
+    cdef public long long loan
     cdef public object wake
     cdef public object fetcher
     cdef public object trouble_since
     cdef object __weakref__
 
-    @cython.locals(reader=BatchReader, message=Message)
+    @cython.locals(reader=BatchReader, message=Message, before=Py_ssize_t)
     cdef Message _take(self)
+
+    cdef _forget(self, Py_ssize_t messages)
+
+
+cdef class Loan:
+    cdef readonly OwnedPartition owned
+    cdef readonly long long number
+    cdef readonly list readers
+    cdef readonly Py_ssize_t rows
+    cdef readonly Py_ssize_t nbytes
+
+
+@cython.locals(reader=BatchReader, messages=Py_ssize_t, nbytes=Py_ssize_t)
+cdef (Py_ssize_t, Py_ssize_t) _volume(object readers)
 
 
 cdef class Buffers:
     cdef public str topic_name
+    cdef readonly Py_ssize_t max_bytes
+    cdef readonly Py_ssize_t nbytes
+    cdef Py_ssize_t work
+    cdef Py_ssize_t _resume_at
+    cdef list _waiting
+    cdef long long _loans
     cdef public object lock
     cdef public bint cooperative
     cdef public object breathe
     cdef public bint closed
     cdef list _active
     cdef Py_ssize_t _turn
-    cdef Py_ssize_t _since_breath
 
     cpdef next(self)
 
     @cython.locals(owned=OwnedPartition, message=Message)
     cdef Message _next(self)
 
+    cpdef bint turn_is_due(self) except -1
+    cpdef list take(self, Py_ssize_t limit)
+
+    @cython.locals(owned=OwnedPartition, message=Message, reader=BatchReader)
+    cdef _take(self, list found, Py_ssize_t limit)
+
     cdef _drop(self, OwnedPartition owned)
-    cpdef put(self, OwnedPartition owned, list readers)
-    cpdef move(self, OwnedPartition owned, long long position, long long last_offset_consumed)
+    cdef _activate(self, OwnedPartition owned)
+    cdef forget(self, Py_ssize_t nbytes)
+    cpdef bint wait_for_room(self, object wake) except -1
+    cpdef next_fetch(self, OwnedPartition owned, Py_ssize_t coming)
+    cpdef bint advance(self, OwnedPartition owned, long long epoch, long long offset) except -1
+    cpdef rewind(self, OwnedPartition owned, long long epoch, long long offset)
+
+    @cython.locals(messages=Py_ssize_t, nbytes=Py_ssize_t)
+    cpdef bint put(self, OwnedPartition owned, long long epoch, list readers) except -1
+
+    @cython.locals(owned=OwnedPartition, reader=BatchReader, lent=list)
+    cpdef lend(self, Py_ssize_t rows, Py_ssize_t cursors)
+
+    @cython.locals(owned=OwnedPartition, reader=BatchReader, done=Py_ssize_t, left=list, messages=Py_ssize_t,
+                   nbytes=Py_ssize_t)
+    cpdef bint settle(self, Loan loan, long long last_offset) except -1
+
+    @cython.locals(owned=OwnedPartition)
+    cpdef abandon(self, Loan loan)
+
+    cpdef bint correct(self, OwnedPartition owned, long long moves, long long before, long long after) except -1
+    cpdef bint move(self, OwnedPartition owned, long long position, long long last_offset_consumed, long long moves=*) except -1
+
+    @cython.locals(nbytes=Py_ssize_t)
+    cdef _move(self, OwnedPartition owned, long long position, long long last_offset_consumed)

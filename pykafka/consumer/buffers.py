@@ -1,7 +1,8 @@
 """What was fetched and not yet read: a cursor a partition, and the round over the partitions that have something.
 
-`Buffers.next` is the fast path of consuming: one compiled call a message, without a lock, queue operation or clock call.
-Records are decoded when they are asked for. Compiled, a call is atomic; the pure source takes the handler's lock.
+`Buffers.next` is the fast path of consuming: one compiled call a message, without a lock, queue operation or clock call;
+`take` is one call for many. Records are decoded when they are asked for. Compiled, a call is atomic; the pure source takes
+the handler's lock. Who reads without objects borrows the cursors of a partition, which nobody else reads meanwhile.
 
 A fetch worker appends readers; whoever consumes takes messages. Positions are read from the cursors, so they say what was
 handed out, not what was fetched.
@@ -10,7 +11,10 @@ handed out, not what was fetched.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import InvalidMessageError
 
 try:
     import cython
@@ -24,16 +28,19 @@ if TYPE_CHECKING:
     from pykafka.partition import Partition
     from pykafka.protocol.message import Message
 
-#: Greenlets: after this many messages `next` lets the hub turn, if it has not for a millisecond.
-BREATHE_EVERY = 256
+#: Greenlets: after this much `next` and `take` let the hub turn, if it has not for a while. Bytes, of which handing
+#: out a message counts as some, however short it is.
+BREATHE_EVERY = 128 * 1024
+MESSAGE_COUNTS = 512
+#: What a batch counts for besides its bytes: its cursor (bytes).
+CURSOR_BYTES = 256
 
 
 class OwnedPartition:
     """A partition as one consumer reads it: what is buffered, and where it stands.
 
-    State: `position`, `last_offset_consumed`, `reader`, `readers`, `messages` and `nbytes` change under `Buffers`' lock
-    (compiled: in one call). `fetch_offset`, `max_bytes` and `epoch` belong to the fetch side, which changes them under
-    the consumer's lock.
+    State: all that changes does so in calls of `Buffers`, under its lock (compiled: in one call); `max_bytes`, `wake`,
+    `fetcher` and `trouble_since` belong to the fetch side.
 
     :param partition: the partition
     :param buffers: the consumer's round, to which this belongs
@@ -54,8 +61,10 @@ class OwnedPartition:
         self.last_offset_consumed = -1
         self.fetch_offset = -1
         self.epoch = 0
+        self.moves = 0
         self.paused = False
         self.active = False
+        self.loan = 0  # the number of the loan while the cursors are lent, else 0
         self.wake: EventType | None = None
         self.fetcher: Any = None
         self.trouble_since: float | None = None
@@ -80,65 +89,151 @@ class OwnedPartition:
                 if not self.readers:
                     return None
                 reader = self.reader = self.readers.popleft()
+            before = reader._at
             message = reader.next()
             if message is not None:
+                self.buffers.work += MESSAGE_COUNTS + reader._at - before
                 self.last_offset_consumed = message._offset
                 self.position = message._offset + 1
-                self.messages -= 1
-                if self.paused and self.messages < self.max_messages:
-                    self.paused = False
-                    if self.wake is not None:
-                        self.wake.set()
+                self._forget(1)
                 return message
             if self.reader is reader:
                 self.reader = None
+                self.buffers.forget(CURSOR_BYTES + reader._end)
                 if reader.next_offset > self.position:  # offsets that no message has: compaction, transaction markers
                     self.position = reader.next_offset
+
+    def _forget(self, messages: int) -> None:
+        """Count messages as read, and have the partition fetched again when there are few left."""
+        self.messages -= messages
+        if self.paused and self.messages < self.max_messages:
+            self.paused = False
+            if self.wake is not None:
+                self.wake.set()
+
+
+class Loan:
+    """The cursors of a partition, lent to one who reads them by other means than `Buffers.next`.
+
+    :param owned: the partition
+    :param number: tells whether the partition has been moved elsewhere meanwhile
+    :param readers: the cursors, in order
+    """
+
+    __slots__ = ("nbytes", "number", "owned", "readers", "rows")
+
+    def __init__(self, owned: OwnedPartition, number: int, readers: list[BatchReader]) -> None:
+        self.owned = owned
+        self.number = number
+        self.readers = readers
+        self.rows, self.nbytes = _volume(readers)
+
+
+def _volume(readers: Iterable[BatchReader]) -> tuple[int, int]:
+    # How many messages are left to read, and what the cursors hold (bytes).
+    messages = nbytes = 0
+    for reader in readers:
+        messages += reader.remaining
+        nbytes += CURSOR_BYTES + reader._end
+    return messages, nbytes
 
 
 class Buffers:
     """The partitions of one consumer that have something to read, taken in turn.
 
+    State: `nbytes` is what is buffered, unpacked; `_waiting` are the fetchers that wait for it to become less.
+
     :param handler: whose lock the pure source takes, and whose hub is let turn
     :param topic_name: of the partitions
+    :param max_bytes: fetching pauses while this much is buffered of all partitions together, and goes on when a quarter
+        of it has been read
     """
 
-    def __init__(self, handler: Handler, topic_name: str) -> None:
+    def __init__(self, handler: Handler, topic_name: str, max_bytes: int) -> None:
         self.topic_name = topic_name
+        self.max_bytes = max_bytes
+        self.nbytes = 0
+        self._resume_at = max_bytes - max_bytes // 4
+        self._waiting: list[EventType] = []
+        self._loans = 0
+        self.work = 0
         self.lock = handler.Lock()
         self.cooperative = handler.cooperative
         self.breathe = handler.breathe
         self.closed = True
         self._active: list[OwnedPartition] = []
         self._turn = 0
-        self._since_breath = 0
 
     def next(self) -> Message | None:
         """Return the next message, one partition after another; None when nothing is buffered or all is closed.
 
         :raises InvalidMessageError: a record cannot be read
         """
+        if self.cooperative and self.work >= BREATHE_EVERY:
+            self.work = 0
+            self.breathe()  # with nothing in hand: a greenlet's timeout may end it there
         if cython.compiled:
             message = self._next()
         else:
             with self.lock:
                 message = self._next()
-        if self.cooperative:
-            self._since_breath += 1
-            if self._since_breath >= BREATHE_EVERY:
-                self._since_breath = 0
-                self.breathe()
         return message
+
+    def take(self, limit: int) -> list[Message]:
+        """Return up to `limit` messages, a batch of one partition after one of another; none when nothing is buffered.
+
+        Greenlets: fewer, where the hub is to turn before more are taken.
+
+        :raises InvalidMessageError: the next record cannot be read
+        """
+        if self.turn_is_due():
+            self.work = 0
+            self.breathe()  # as above
+        found: list[Message] = []
+        if cython.compiled:
+            self._take(found, limit)
+        else:
+            with self.lock:
+                self._take(found, limit)
+        return found
+
+    def turn_is_due(self) -> bool:
+        """Return whether the next message will be taken only after the hub has turned, if it has not for a while."""
+        return self.cooperative and self.work >= BREATHE_EVERY
+
+    def _take(self, found: list[Message], limit: int) -> None:
+        while len(found) < limit and not self.closed and self._active:
+            if self.cooperative and self.work >= BREATHE_EVERY and found:
+                return
+            if self._turn >= len(self._active):
+                self._turn = 0
+            owned: OwnedPartition = self._active[self._turn]
+            try:
+                message = owned._take()
+            except InvalidMessageError:
+                if found:  # the cursor has stayed where it was, so that the next call raises it
+                    return
+                self._turn += 1  # the other partitions have theirs all the same
+                raise
+            if message is None:
+                self._drop(owned)
+                continue
+            found.append(message)
+            reader = owned.reader
+            if reader is None or reader.remaining == 0:
+                self._turn += 1
 
     def _next(self) -> Message | None:
         while not self.closed and self._active:
             if self._turn >= len(self._active):
                 self._turn = 0
             owned: OwnedPartition = self._active[self._turn]
+            self._turn += 1  # before: where a record cannot be read, the other partitions have their turn all the same
             message = owned._take()
             if message is not None:
-                self._turn += 1
                 return message
+            if self._turn > 0:
+                self._turn -= 1
             self._drop(owned)
         return None
 
@@ -147,27 +242,178 @@ class Buffers:
             owned.active = False
             self._active.remove(owned)
 
-    def put(self, owned: OwnedPartition, readers: list[BatchReader]) -> None:
-        """Append what was fetched to a partition."""
-        with self.lock:
-            for reader in readers:
-                owned.messages += reader.remaining
-            owned.readers.extend(readers)
-            if readers and not owned.active:
-                owned.active = True
-                self._active.append(owned)
+    def next_fetch(self, owned: OwnedPartition, coming: int) -> tuple[int, int] | None:
+        """Say where to fetch a partition: (epoch, offset); None, and its fetcher is woken later, where it has enough.
 
-    def move(self, owned: OwnedPartition, position: int, last_offset_consumed: int) -> None:
-        """Forget what is buffered of a partition and go on elsewhere.
+        :param coming: how many messages were fetched and not put here yet
+        """
+        with self.lock:
+            if owned.messages + coming >= owned.max_messages:
+                owned.paused = owned.messages > 0
+                return None
+            return owned.epoch, owned.fetch_offset
+
+    def advance(self, owned: OwnedPartition, epoch: int, offset: int) -> bool:
+        """Go on fetching at an offset; False where the partition was moved since `epoch`."""
+        with self.lock:
+            if owned.epoch != epoch:
+                return False
+            owned.fetch_offset = offset
+            return True
+
+    def rewind(self, owned: OwnedPartition, epoch: int, offset: int) -> None:
+        """Fetch anew what was fetched but never put here; nothing where the partition was moved since `epoch`.
+
+        :param offset: where that begins
+        """
+        with self.lock:
+            if owned.epoch == epoch:
+                owned.epoch += 1
+                owned.fetch_offset = offset
+
+    def put(self, owned: OwnedPartition, epoch: int, readers: list[BatchReader]) -> bool:
+        """Append what was fetched; False, and nothing, where the partition was moved since `epoch`."""
+        with self.lock:
+            if owned.epoch != epoch:
+                return False
+            messages, nbytes = _volume(readers)
+            owned.messages += messages
+            self.nbytes += nbytes
+            owned.readers.extend(readers)
+            if readers and not owned.loan:
+                self._activate(owned)
+            return True
+
+    def _activate(self, owned: OwnedPartition) -> None:
+        if not owned.active:
+            owned.active = True
+            self._active.append(owned)
+
+    def forget(self, nbytes: int) -> None:
+        """Count bytes as read, and wake fetchers that wait for room; the caller holds the lock."""
+        self.nbytes -= nbytes
+        if self._waiting and self.nbytes <= self._resume_at:
+            waiting = self._waiting
+            self._waiting = []
+            for wake in waiting:
+                wake.set()
+
+    def wait_for_room(self, wake: EventType) -> bool:
+        """Return False where there is room; else True, and `wake` is set when there is some.
+
+        :param wake: of the fetcher that asks
+        """
+        with self.lock:
+            if wake in self._waiting:
+                return True
+            if self.nbytes < self.max_bytes:
+                return False
+            self._waiting.append(wake)
+            return True
+
+    def lend(self, rows: int, cursors: int) -> Loan | None:
+        """Lend out the cursors of the partition whose turn it is; None when nothing is buffered or all is closed.
+
+        :param rows: how many messages are wanted
+        :param cursors: how many cursors at most
+        """
+        with self.lock:
+            if self.closed or not self._active:
+                return None
+            if self._turn >= len(self._active):
+                self._turn = 0
+            owned: OwnedPartition = self._active[self._turn]
+            self._drop(owned)
+            lent: list[BatchReader] = []
+            if owned.reader is not None:
+                owned.readers.appendleft(owned.reader)
+                owned.reader = None
+            while owned.readers and rows > 0 and len(lent) < cursors:
+                reader: BatchReader = owned.readers.popleft()
+                lent.append(reader)
+                rows -= reader.remaining
+            self._loans += 1
+            owned.loan = self._loans
+            return Loan(owned, owned.loan, lent)
+
+    def settle(self, loan: Loan, last_offset: int) -> bool:
+        """Take back what was lent, and count as consumed what was read of it.
+
+        :param last_offset: of the last message that was read; -1 where none was
+        :returns: False, and nothing was counted, where the partition has moved on
+        """
+        owned = loan.owned
+        with self.lock:
+            if owned.loan != loan.number:
+                self.forget(loan.nbytes)
+                return False
+            owned.loan = 0
+            if last_offset >= 0:
+                owned.last_offset_consumed = last_offset
+                owned.position = max(owned.position, last_offset + 1)
+            done = 0
+            for reader in loan.readers:
+                if reader.remaining > 0 or reader._at != reader._end:
+                    break
+                done += 1
+                owned.position = max(owned.position, reader.next_offset)
+            left = loan.readers[done:]
+            owned.readers.extendleft(reversed(left))
+            if owned.readers:
+                self._activate(owned)
+            messages, nbytes = _volume(left)
+            owned._forget(loan.rows - messages)
+            self.forget(loan.nbytes - nbytes)
+            return True
+
+    def abandon(self, loan: Loan) -> None:
+        """Leave what was lent to whoever still reads it, and fetch it anew; nothing where the partition has moved on."""
+        owned = loan.owned
+        with self.lock:
+            if owned.loan == loan.number:
+                self._move(owned, owned.position, owned.last_offset_consumed)
+            self.forget(loan.nbytes)
+
+    def move(self, owned: OwnedPartition, position: int, last_offset_consumed: int, moves: int = -1) -> bool:
+        """Forget what is buffered of a partition, and what is on its way, and go on elsewhere.
 
         :param position: the offset of the next message to hand out
         :param last_offset_consumed: what to say was consumed; -1 for nothing
+        :param moves: what `owned.moves` was: do nothing, and return False, where it was moved since; -1 for whatever was
         """
         with self.lock:
-            owned.readers.clear()
-            owned.reader = None
-            owned.messages = 0
-            owned.paused = False
-            owned.position = position
-            owned.last_offset_consumed = last_offset_consumed
-            self._drop(owned)
+            if 0 <= moves != owned.moves:
+                return False
+            self._move(owned, position, last_offset_consumed)
+            return True
+
+    def correct(self, owned: OwnedPartition, moves: int, before: int, after: int) -> bool:
+        """Have a partition stand elsewhere than its cursors do, where one message is put off; False where it was moved.
+
+        :param moves: what `owned.moves` was
+        :param before: where it stands; where it has gone on meanwhile it stays there
+        :param after: where it is to stand
+        """
+        with self.lock:
+            if owned.moves != moves:
+                return False
+            if owned.position == before:
+                owned.position = after
+                owned.last_offset_consumed = after - 1
+            return True
+
+    def _move(self, owned: OwnedPartition, position: int, last_offset_consumed: int) -> None:
+        owned.epoch += 1
+        owned.moves += 1
+        if owned.reader is not None:
+            owned.readers.append(owned.reader)
+        _, nbytes = _volume(owned.readers)
+        owned.readers.clear()
+        owned.reader = None
+        owned.loan = 0
+        owned.messages = 0
+        owned.paused = False
+        owned.position = owned.fetch_offset = position
+        owned.last_offset_consumed = last_offset_consumed
+        self._drop(owned)
+        self.forget(nbytes)

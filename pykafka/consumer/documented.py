@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.offsets import GroupOffsets
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.recovery import Recovery
+    from pykafka.partition import Partition
     from pykafka.topic import Topic
 
 
@@ -47,6 +48,11 @@ class DocumentedConsumer(ABC):
     @abstractmethod
     def _reset(self, wanted: Mapping[int, Any]) -> None:
         """Move partitions to where an OffsetType or a time says."""
+
+    @property
+    def _partitions(self) -> dict[Partition, OwnedPartition]:
+        """What is known of each partition: the usage guide rewinds by its `last_offset_consumed`."""
+        return {owned.partition: owned for owned in self._partitions_by_id.values()}
 
     @property
     def generation_id(self) -> int:

@@ -1,20 +1,22 @@
 """One fetch worker for each broker and each distinct set of fetch settings, shared by all consumers of the client.
 
 A round: choose what to ask for, send it, and while the broker works on it, check, decompress and hand out the answer
-before. A partition that has enough buffered is left out until it is read. Two consumers of one partition share a request
-while they stand at the same offset, and take turns while they do not.
+before. A partition that has enough buffered is left out until it is read, and so are all of a consumer that has enough
+bytes. What is compressed is unpacked only where there is room for it, and kept as it came until then. Two consumers of one
+partition share a request while they stand at the same offset, and take turns while they do not.
 
-The worker owns the list of its partitions and their `fetch_offset`; what becomes of errors is for the consumers, who get
+The worker owns the list of its partitions and what it has fetched of them; what becomes of errors is for the consumers, who get
 them by `Subscriber.fetch_failed` and attach the partition again when they have dealt with it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from pykafka.consumer.aborted import AbortedTransactions
 from pykafka.exceptions import (
     ClientClosedError,
     KafkaException,
@@ -29,7 +31,7 @@ from pykafka.protocol.records import scan
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.channel import PendingResponse
-    from pykafka.consumer.buffers import OwnedPartition
+    from pykafka.consumer.buffers import Buffers, OwnedPartition
     from pykafka.handlers import Handler, Worker
     from pykafka.protocol.records import BatchReader, RawBatch
 
@@ -41,6 +43,8 @@ RESPONSE_MAX_BYTES = 50 * 1024 * 1024
 OFFLOAD_FROM = 16 * 1024
 #: While a partition waits to be read, others are polled this shortly at first (ms), so that it can join again soon.
 SHORT_WAIT_MS = 5
+#: What is less than this part of an answer is copied out of it.
+SMALL_PART = 4
 #: How long stop() waits for the worker, who has nothing left to wait for then (s).
 JOIN_TIMEOUT_S = 5.0
 
@@ -69,6 +73,9 @@ class FetchSettings:
 class Subscriber(Protocol):
     """Who hears of a partition's errors: the consumer."""
 
+    def is_gone(self) -> bool:
+        """Return whether nobody can read what is fetched any more."""
+
     def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None:
         """Deal with an error of a partition, which is detached from its fetcher. Must not block."""
 
@@ -89,13 +96,39 @@ class _Asked(NamedTuple):
 
 
 class _Fetched(NamedTuple):
-    """What came for a partition: its batches, not yet opened."""
+    """What came for a partition: its batches, not yet opened, and the base offsets of those that were never committed."""
 
     asked: _Asked
     batches: list[RawBatch]
+    aborted: set[int]
+
+
+class _Coming(NamedTuple):
+    """What was fetched of a partition and not handed over yet: from which offset on, and how much."""
+
+    epoch: int
+    offset: int
+    messages: int
+    nbytes: int
+
+
+class _Kept(NamedTuple):
+    """Batches of a partition that are handed over one after another, as there is room."""
+
+    member: _Member
+    epoch: int
+    wanted: int  # the first offset that was asked for
+    batches: deque[RawBatch]
+    aborted: set[int]
 
 
 Plan = dict[tuple[str, int], _Asked]
+
+
+def _apart(records: memoryview) -> memoryview | bytes:
+    # A small part of a large answer would keep all of it in memory for as long as it is not read.
+    whole = memoryview(records.obj).nbytes
+    return bytes(records) if SMALL_PART * len(records) < whole else records
 
 
 class Fetcher:
@@ -112,7 +145,10 @@ class Fetcher:
         self._settings = settings
         self._lock = handler.Lock()
         self._members: list[_Member] = []
-        self._coming: dict[OwnedPartition, int] = {}
+        self._coming: dict[OwnedPartition, _Coming] = {}
+        self._kept: dict[OwnedPartition, _Kept] = {}
+        self._fed: set[OwnedPartition] = set()
+        self._answer_max_bytes = RESPONSE_MAX_BYTES
         self._held_back = False
         self._short_wait_ms = SHORT_WAIT_MS
         self._stopped = False
@@ -141,8 +177,17 @@ class Fetcher:
         """Fetch a partition no more; what is on its way for it is dropped."""
         with self._lock:
             self._members = [member for member in self._members if member.owned is not owned]
-            if owned.fetcher is self:
-                owned.fetcher = None
+            self._let_go(owned)
+
+    def _let_go(self, owned: OwnedPartition) -> None:
+        """Leave a partition to others, who fetch again what was not handed over; the caller holds the lock."""
+        if owned.fetcher is self:
+            owned.fetcher = None
+        self._kept.pop(owned, None)
+        self._fed.discard(owned)
+        coming = self._coming.pop(owned, None)
+        if coming is not None:
+            owned.buffers.rewind(owned, coming.epoch, coming.offset)
 
     def stop(self) -> None:
         """End the worker; consumers that are still attached look for the leader anew."""
@@ -150,7 +195,7 @@ class Fetcher:
             self._stopped = True
             members, self._members = self._members, []
             for member in members:
-                member.owned.fetcher = None
+                self._let_go(member.owned)
         self.wake.set()
         self._broker.channel(self._settings.channel).close()
         worker = self._worker
@@ -161,7 +206,7 @@ class Fetcher:
             member.subscriber.fetch_failed(member.owned, error)
 
     def abandon(self) -> None:
-        """End in a forked child, where the worker is a copy at most: touch no lock and no socket."""
+        """End without touching a lock or a socket: in a forked child, where the worker is a copy, or when forsaken."""
         self._stopped = True
         self._members = []
 
@@ -171,6 +216,7 @@ class Fetcher:
         flight: tuple[Plan, PendingResponse[FetchResponse]] | None = None
         while not self._stopped:
             try:
+                self._hand_over_kept()
                 if flight is None:
                     flight = self._send(self._plan())
                 if flight is None:
@@ -180,8 +226,10 @@ class Fetcher:
                 plan, pending = flight
                 flight = None
                 fetched = self._read(plan, pending.get())
-                flight = self._send(self._plan())
-                self._publish(fetched)
+                try:
+                    flight = self._send(self._plan())
+                finally:  # what has come is the consumers', also where nothing more will
+                    self._publish(fetched)
             except KafkaException as error:
                 flight = None
                 self._fail_all(error)
@@ -209,25 +257,67 @@ class Fetcher:
     def _plan(self) -> Plan:
         """Choose what to ask for: each partition that has room, at one offset each."""
         plan: Plan = {}
+        if not self._members:
+            return plan
+        # Brokers before 0.10.1 know no limit for a whole answer, only one for each partition.
+        limited = self._broker.api_version(FetchRequest) >= 3
         with self._lock:
+            self._forget_gone()
             later, chosen = [], []
+            room = self._rooms()
+            least = RESPONSE_MAX_BYTES
+            if self._fed:  # an answer is filled in the order of the request
+                self._members.sort(key=lambda member: member.owned in self._fed)
+                self._fed.clear()
             for member in self._members:
-                owned = member.owned
-                if owned.messages + self._coming.get(owned, 0) >= owned.max_messages:
-                    owned.paused = owned.messages > 0
+                owned, buffers = member.owned, member.owned.buffers
+                at = None if room[buffers] <= 0 or owned in self._kept else self._next_fetch(owned)
+                if at is None:
                     later.append(member)
                     continue
-                key = (owned.buffers.topic_name, owned.partition_id)
-                asked = plan.setdefault(key, _Asked(owned.fetch_offset, []))
-                if asked.offset == owned.fetch_offset:
-                    asked.members.append((member, owned.epoch))
-                    chosen.append(member)
-                else:
+                epoch, offset = at
+                asked = plan.setdefault((buffers.topic_name, owned.partition_id), _Asked(offset, []))
+                if asked.offset != offset:
                     later.append(member)
+                    continue
+                asked.members.append((member, epoch))
+                chosen.append(member)
+                if limited:
+                    least = min(least, room[buffers])
+                else:
+                    room[buffers] -= owned.max_bytes
             # who was left out comes first next time
             self._held_back = bool(later)
             self._members = later + chosen
+            self._answer_max_bytes = least
         return plan
+
+    def _forget_gone(self) -> None:
+        # A consumer that nobody holds any more cannot say so itself: its finalizer may run anywhere, also in a worker that
+        # holds a lock which saying it would take.
+        gone = {member.owned for member in self._members if member.subscriber.is_gone()}
+        if gone:
+            self._members = [member for member in self._members if member.owned not in gone]
+            for owned in gone:
+                self._let_go(owned)
+
+    def _rooms(self) -> dict[Buffers, int]:
+        """Find out how much each consumer has room for (bytes); the caller holds the lock."""
+        rooms: dict[Buffers, int] = {}
+        for member in self._members:
+            buffers = member.owned.buffers
+            if buffers not in rooms:
+                rooms[buffers] = 0 if buffers.wait_for_room(self.wake) else buffers.max_bytes - buffers.nbytes
+        for owned, coming in self._coming.items():
+            if owned.buffers in rooms:
+                rooms[owned.buffers] -= coming.nbytes
+        # What is compressed takes more room than is known: no answer is to fill all of it.
+        return {buffers: min(room, max(buffers.max_bytes // 4, 1)) for buffers, room in rooms.items()}
+
+    def _next_fetch(self, owned: OwnedPartition) -> tuple[int, int] | None:
+        coming = self._coming.get(owned)
+        found: tuple[int, int] | None = owned.buffers.next_fetch(owned, 0 if coming is None else coming.messages)
+        return found
 
     def _send(self, plan: Plan) -> tuple[Plan, PendingResponse[FetchResponse]] | None:
         if not plan:
@@ -248,7 +338,7 @@ class Fetcher:
         request = FetchRequest(
             max_wait_ms=wait,
             min_bytes=settings.min_bytes,
-            max_bytes=RESPONSE_MAX_BYTES,
+            max_bytes=self._answer_max_bytes,
             isolation_level=settings.isolation_level,
             topics=[FetchRequest.Topic(topic=topic, partitions=parts) for topic, parts in by_topic.items()],
         )
@@ -274,16 +364,20 @@ class Fetcher:
                     self._fail(asked, error_for(part.error_code, **context))
                     continue
                 try:
-                    batches, needed = scan(part.records) if part.records is not None else ([], 0)
+                    batches, needed = scan(_apart(part.records)) if part.records is not None else ([], 0)
+                    aborted = self._find_aborted(batches, part)
                 except KafkaException as error:
                     self._fail(asked, error.with_context(**context))
                     continue
                 batches = [batch for batch in batches if batch.next_offset > asked.offset]
                 if batches:
-                    fetched.append(_Fetched(asked, batches))
+                    fetched.append(_Fetched(asked, batches, aborted))
                     self._advance(asked, batches)
                 elif needed:
                     self._enlarge(asked, needed)
+                else:  # nothing new, from an offset that is right
+                    for member, _ in asked.members:
+                        member.owned.trouble_since = None
         for asked in plan.values():
             self._fail(
                 asked,
@@ -293,13 +387,22 @@ class Fetcher:
             )
         return fetched
 
+    def _find_aborted(self, batches: list[RawBatch], part: FetchResponse.Topic.Partition) -> set[int]:
+        """Return the base offsets of batches that a consumer of committed messages is not to see."""
+        if not self._settings.isolation_level:
+            return set()
+        aborted = AbortedTransactions(part.aborted_transactions)
+        return {batch.base_offset for batch in batches if aborted.drops(batch)}
+
     def _advance(self, asked: _Asked, batches: list[RawBatch]) -> None:
         count = sum(max(batch.count, 1) for batch in batches)
+        nbytes = sum(batch.size for batch in batches)
         with self._lock:
             for member, epoch in asked.members:
-                if member.owned.epoch == epoch:
-                    member.owned.fetch_offset = batches[-1].next_offset
-                    self._coming[member.owned] = count
+                owned = member.owned
+                if owned.fetcher is self and owned.buffers.advance(owned, epoch, batches[-1].next_offset):
+                    self._coming[owned] = _Coming(epoch, asked.offset, count, nbytes)
+                    self._fed.add(owned)
 
     def _enlarge(self, asked: _Asked, needed: int) -> None:
         """A message is larger than what was asked for: brokers before 0.10.1 cut it off."""
@@ -312,41 +415,69 @@ class Fetcher:
 
     def _publish(self, fetched: list[_Fetched]) -> None:
         """Check and decompress what came, and hand it to the consumers."""
-        for asked, batches in fetched:
+        for asked, batches, aborted in fetched:
             for member, epoch in asked.members:
-                owned = member.owned
-                readers: list[BatchReader] = []
-                error: KafkaException | None = None
-                try:
-                    for batch in batches:  # one that ends a transaction has no messages, but takes an offset
-                        readers.append(self._open(batch, owned))
-                except KafkaException as problem:
-                    error = problem.with_context(
-                        broker=self._broker.address,
-                        topic=owned.buffers.topic_name,
-                        partition=owned.partition_id,
-                        api="Fetch",
-                    )
-                with self._lock:
-                    self._coming.pop(owned, None)
-                    current = owned.epoch == epoch
-                    if current:
-                        for reader in readers:
-                            reader.skip_to(asked.offset)
-                        owned.buffers.put(owned, readers)
-                        owned.trouble_since = None
-                if not current:
-                    continue
-                if readers:
-                    member.subscriber.arrived()
-                if error is not None:
-                    self._fail(_Asked(asked.offset, [(member, epoch)]), error)
+                self._hand_over(_Kept(member, epoch, asked.offset, deque(batches), aborted))
 
-    def _open(self, batch: RawBatch, owned: OwnedPartition) -> BatchReader:
-        reader = self._handler.offload(batch.open) if batch.end - batch.start >= OFFLOAD_FROM else batch.open()
-        reader.partition_id = owned.partition_id
-        reader.partition = owned.partition
-        return reader
+    def _hand_over_kept(self) -> None:
+        """Go on handing over where there was no room before."""
+        for kept in list(self._kept.values()):
+            if not kept.member.owned.buffers.wait_for_room(self.wake):
+                with self._lock:
+                    self._kept.pop(kept.member.owned, None)
+                self._hand_over(kept)
+
+    def _hand_over(self, kept: _Kept) -> None:
+        """Hand over the batches of a partition while there is room, and keep the rest."""
+        member, owned = kept.member, kept.member.owned
+        error: KafkaException | None = None
+        readers: list[BatchReader] = []
+        try:
+            self._open_some(kept, readers)
+        except KafkaException as problem:
+            error = problem.with_context(
+                broker=self._broker.address,
+                topic=owned.buffers.topic_name,
+                partition=owned.partition_id,
+                api="Fetch",
+            )
+        with self._lock:
+            coming = self._coming.get(owned)
+            if coming is None or coming.epoch != kept.epoch or not owned.buffers.put(owned, kept.epoch, readers):
+                return
+            owned.trouble_since = None
+            if kept.batches:
+                offset = readers[-1].next_offset if readers else coming.offset
+                nbytes = sum(batch.size for batch in kept.batches)
+                self._coming[owned] = coming._replace(offset=offset, nbytes=nbytes)
+                if error is None:
+                    self._kept[owned] = kept
+            else:
+                del self._coming[owned]
+        if readers:
+            member.subscriber.arrived()
+        if error is not None:
+            self._fail(_Asked(kept.wanted, [(member, kept.epoch)]), error)
+
+    def _open_some(self, kept: _Kept, readers: list[BatchReader]) -> None:
+        """Check and unpack batches into `readers`, up to the first one for which there is no room."""
+        owned = kept.member.owned
+        room = owned.buffers.max_bytes - owned.buffers.nbytes
+        while kept.batches:
+            batch = kept.batches[0]
+            if batch.codec and room <= 0:
+                return
+            # what has no messages takes offsets all the same
+            reader = batch.skip() if batch.base_offset in kept.aborted else self._open(batch)
+            reader.partition_id = owned.partition_id
+            reader.partition = owned.partition
+            reader.skip_to(kept.wanted)
+            kept.batches.popleft()
+            readers.append(reader)
+            room -= reader.nbytes
+
+    def _open(self, batch: RawBatch) -> BatchReader:
+        return self._handler.offload(batch.open) if batch.end - batch.start >= OFFLOAD_FROM else batch.open()
 
     # -- errors ----------------------------------------------------------------------------------------------------
 
@@ -356,8 +487,7 @@ class Fetcher:
                 current = member.owned.epoch == epoch and member in self._members
                 if current:
                     self._members.remove(member)
-                    member.owned.fetcher = None
-                self._coming.pop(member.owned, None)
+                    self._let_go(member.owned)
             if current:
                 member.subscriber.fetch_failed(member.owned, error)
 
@@ -369,8 +499,7 @@ class Fetcher:
             self._broker.forget_versions()
         with self._lock:
             members, self._members = self._members, []
-            self._coming.clear()
             for member in members:
-                member.owned.fetcher = None
+                self._let_go(member.owned)
         for member in members:
             member.subscriber.fetch_failed(member.owned, error)

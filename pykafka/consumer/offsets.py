@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 CHANNEL = "offsets"
+FIND_COORDINATOR = "FindCoordinator"
 #: The highest versions whose shape fits one group with topics by name (later ones ask for several groups, by topic id).
 COMMIT_CEILING = 8
 FETCH_CEILING = 7
@@ -59,6 +60,8 @@ class GroupOffsets:
         self._max_retries = max_retries
         self.generation_id = generation_id
         self.member_id = member_id
+        #: Of a static member; it has a broker tell one that was fenced from one that it does not know.
+        self.group_instance_id: str | None = None
         self._coordinator: Broker | None = None
 
     @property
@@ -73,29 +76,42 @@ class GroupOffsets:
         self._coordinator = None
         return self.coordinator
 
-    def commit(self, offsets: Mapping[int, int], metadata: str = "") -> None:
+    def commit(
+        self,
+        offsets: Mapping[int, int] | Callable[[], Mapping[int, int]],
+        metadata: str = "",
+        go_on: Callable[[], bool] | None = None,
+    ) -> dict[int, int]:
         """Commit offsets, each that of the next message to consume.
 
-        :param offsets: {partition id: offset}
+        :param offsets: {partition id: offset}, or what gives that, anew for each attempt
         :param metadata: kept with them
+        :param go_on: asked before each attempt beyond the first
+        :returns: what was committed
         :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them
         """
-        remaining = dict(offsets)
+        current = offsets if callable(offsets) else lambda: offsets
+        remaining = dict(current())
+        committed: dict[int, int] = {}
 
         def attempt() -> None:
+            remaining.update({id_: offset for id_, offset in current().items() if id_ in remaining})
+            if not remaining:
+                return
             failures = self._commit_once(remaining, metadata)
             for id_ in [id_ for id_ in remaining if id_ not in failures]:
-                del remaining[id_]
+                committed[id_] = remaining.pop(id_)
             if failures:
                 raise _worst(failures)
 
         try:
-            self._retrying(attempt)
+            self._retrying(attempt, go_on)
         except KafkaException as error:
             raise OffsetsNotCommitted(
                 f"group {self._group}: {error}",
                 {(self._topic, id_): offset for id_, offset in remaining.items()},
             ) from error
+        return committed
 
     def fetch(self, partitions: list[int]) -> dict[int, Committed]:
         """Return what the group has committed, for each partition.
@@ -105,19 +121,19 @@ class GroupOffsets:
         """
         return self._retrying(lambda: self._fetch_once(partitions))
 
-    def _retrying(self, attempt: Callable[[], R]) -> R:
+    def _retrying(self, attempt: Callable[[], R], go_on: Callable[[], bool] | None = None) -> R:
+        now = self._cluster.handler.now
+        waited_enough = now() + self._max_retries * self._backoff_s
         for tries_left in range(self._max_retries, -1, -1):
             try:
                 return attempt()
-            except ProtocolClientError as error:
-                if error.invalid_metadata:
-                    self._coordinator = None
-                if not error.retriable or not tries_left:
-                    raise
-                log.info("group %s: %s; trying again", self._group, error)
             except KafkaException as error:
-                self._coordinator = None
-                if not tries_left:
+                if error.invalid_metadata or not isinstance(error, ProtocolClientError):
+                    self._coordinator = None
+                if not self._cluster.may_pass(error) or not tries_left or (go_on is not None and not go_on()):
+                    raise
+                # looking for a coordinator has its own patience, which all retries together would multiply
+                if error.api == FIND_COORDINATOR and now() >= waited_enough:
                     raise
                 log.info("group %s: %s; trying again", self._group, error)
             self._cluster.handler.sleep(self._backoff_s)
@@ -138,6 +154,7 @@ class GroupOffsets:
             group_id=self._group,
             generation_id_or_member_epoch=self.generation_id,
             member_id=self.member_id,
+            group_instance_id=self.group_instance_id if version >= 7 else None,
             topics=[OffsetCommitRequest.Topic(name=self._topic, partitions=partitions)],
         )
         response = coordinator.call(request, CHANNEL, version=version)

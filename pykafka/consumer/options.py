@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from operator import index
+from typing import TYPE_CHECKING, Any
 
+from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.fetcher import FetchSettings
+from pykafka.partition import Partition
+from pykafka.utils import INT64_MAX
 from pykafka.utils.error_handlers import valid_int
+
+if TYPE_CHECKING:
+    from pykafka.topic import Topic
+
+#: How much a consumer buffers by default (bytes).
+QUEUED_MAX_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,8 @@ class ConsumerOptions:
     consumer_timeout_ms: int
     reset_offset_on_start: bool
     reset_offset_on_fetch: bool
+    isolation_level: str
+    queued_max_bytes: int
 
     @classmethod
     def checked(cls, **options: Any) -> ConsumerOptions:
@@ -40,8 +54,9 @@ class ConsumerOptions:
             "num_consumer_fetchers",
             "auto_commit_interval_ms",
             "queued_max_messages",
+            "queued_max_bytes",
         ):
-            valid_int(options[name])
+            valid_int(options[name], name=name)
         for name in (
             "fetch_min_bytes",
             "fetch_error_backoff_ms",
@@ -49,17 +64,72 @@ class ConsumerOptions:
             "offsets_channel_backoff_ms",
             "offsets_commit_max_retries",
         ):
-            valid_int(options[name], allow_zero=True)
-        valid_int(options["consumer_timeout_ms"], allow_zero=True, allow_negative=True)
-        if options["auto_offset_reset"] not in (-1, -2):
+            valid_int(options[name], allow_zero=True, name=name)
+        valid_int(options["consumer_timeout_ms"], allow_zero=True, allow_negative=True, name="consumer_timeout_ms")
+        isolation_number(options["isolation_level"])
+        reset = int(
+            valid_int(options["auto_offset_reset"], allow_zero=True, allow_negative=True, name="auto_offset_reset")
+        )
+        if reset not in (-1, -2):
             raise ValueError(
                 "auto_offset_reset must be OffsetType.EARLIEST or OffsetType.LATEST, "
-                f"not {options['auto_offset_reset']}; seek() goes to an offset"
+                f"not {reset}; seek() goes to an offset"
             )
         if options["auto_commit_enable"] and options["consumer_group"] is None:
             raise ValueError("auto_commit_enable needs a consumer_group to commit for")
-        return cls(**options)
+        return cls(**options | {"auto_offset_reset": reset})
 
     def fetch_settings(self, partition_id: int) -> FetchSettings:
         """Return what decides with whom a partition's fetch worker is shared."""
-        return FetchSettings(self.fetch_wait_max_ms, self.fetch_min_bytes, 0, partition_id % self.num_consumer_fetchers)
+        return FetchSettings(
+            self.fetch_wait_max_ms,
+            self.fetch_min_bytes,
+            isolation_number(self.isolation_level),
+            partition_id % self.num_consumer_fetchers,
+        )
+
+
+def valid_pairs(param: Any, lowest: int = -1, *, or_time: bool = False) -> list[tuple[Partition, Any]]:
+    """Return (partition, offset) pairs.
+
+    :param param: what was given
+    :param lowest: the lowest offset that will do
+    :param or_time: whether a datetime will do for an offset
+    :raises TypeError: one of them is no such pair
+    :raises ValueError: an offset is out of bounds
+    """
+    found: list[tuple[Partition, Any]] = []
+    for pair in param if isinstance(param, Iterable) else [param]:
+        try:
+            partition, where = pair
+            if not (or_time and isinstance(where, datetime)):
+                where = index(where)
+        except (TypeError, ValueError):
+            partition, where = None, None
+        if not isinstance(partition, Partition):
+            kind = "an offset or a datetime" if or_time else "an offset"
+            raise TypeError(f"a Partition and {kind} are wanted in each pair of partition_offsets, not {pair!r}")
+        if isinstance(where, int) and not lowest <= where < INT64_MAX:
+            raise ValueError(f"an offset of {partition!r} must be from {lowest} to 2**63 - 2, not {where}")
+        found.append((partition, where))
+    return found
+
+
+def valid_partitions(param: Any, topic: Topic) -> list[Partition]:
+    """Return the partitions that a consumer is to read.
+
+    :param param: what was given
+    :param topic: whose they must be
+    :raises TypeError: it is no series of them
+    :raises ValueError: one of them is another topic's
+    """
+    found = list(param) if isinstance(param, Iterable) else [param]
+    for one in found:
+        if not isinstance(one, Partition):
+            raise TypeError(
+                f"partitions must be a list of Partitions, as topic.partitions.values() has them; "
+                f"{one!r} in it is {type(one).__name__}"
+            )
+        if one != topic.partitions.get(one.id):
+            raise ValueError(f"partitions must be those of {topic!r}; {one!r} is not")
+    return found

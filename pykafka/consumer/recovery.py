@@ -18,6 +18,7 @@ from pykafka.exceptions import (
     LeaderNotFoundError,
     OffsetOutOfRangeError,
     ProtocolClientError,
+    UnknownError,
 )
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from pykafka.simpleconsumer import SimpleConsumer
 
 log = logging.getLogger(__name__)
+
+#: What Kafka does not call retriable, and is tried again all the same before anybody hears of it.
+PASSING = (UnknownError, OffsetOutOfRangeError)
 
 
 class Recovery:
@@ -39,7 +43,7 @@ class Recovery:
         self._consumer = weakref.ref(consumer)
         self._handler = consumer._handler
         self._lock = self._handler.Lock()
-        self._failed: deque[tuple[OwnedPartition, KafkaException]] = deque()
+        self._failed: deque[tuple[OwnedPartition, int, KafkaException]] = deque()
         self._worker: Any = None
         # What was told last: an error of the broker comes once for each of its partitions, and is to be raised once.
         self._told: weakref.ref[KafkaException] | None = None
@@ -47,7 +51,7 @@ class Recovery:
     def failed(self, owned: OwnedPartition, error: KafkaException) -> None:
         """Take a partition into care; returns at once."""
         with self._lock:
-            self._failed.append((owned, error))
+            self._failed.append((owned, owned.moves, error))
             if self._worker is None:
                 self._worker = self._handler.spawn(self._run, name="pykafka.Recovery")
 
@@ -60,7 +64,7 @@ class Recovery:
     def attach(self, owned: OwnedPartition) -> None:
         """Attach a partition to its leader's fetcher, or take it into care where it has none."""
         consumer = self._consumer()
-        if consumer is None or not consumer._running:
+        if consumer is None or not consumer._running or owned.fetcher is not None:
             return
         leader = owned.partition.leader
         if leader is None:
@@ -95,16 +99,20 @@ class Recovery:
             del consumer
             if not moved:
                 stopping.wait(pause)
-            for owned, _ in batch:
-                self.attach(owned)
+            for owned, moves, error in batch:
+                if isinstance(error, OffsetOutOfRangeError) and owned.moves == moves and _has_unread(owned):
+                    with self._lock:
+                        self._failed.append((owned, moves, error))  # looked at again after the next pause
+                else:
+                    self.attach(owned)
 
-    def _recover(self, consumer: SimpleConsumer, batch: list[tuple[OwnedPartition, KafkaException]]) -> bool:
+    def _recover(self, consumer: SimpleConsumer, batch: list[tuple[OwnedPartition, int, KafkaException]]) -> bool:
         """Do what each error calls for; True where the partitions can be fetched again without a pause."""
         moved = True
         stale = False
-        for owned, error in batch:
+        for owned, moves, error in batch:
             if isinstance(error, OffsetOutOfRangeError):
-                moved = self._reset(consumer, owned, error) and moved
+                moved = self._reset(consumer, owned, moves, error) and moved
                 continue
             moved = False
             if not isinstance(error, ProtocolClientError) or error.invalid_metadata:
@@ -123,8 +131,9 @@ class Recovery:
         if owned.trouble_since is None:
             owned.trouble_since = now
         lasting = now - owned.trouble_since > consumer._cluster.socket_timeout_ms / 1000
-        # a checksum that does not match here is retriable to Kafka, but whoever consumes wants to know
-        passing = error.transient and not isinstance(error, InvalidMessageError)
+        # A checksum that does not match here is retriable to Kafka, but whoever consumes wants to know. And a new leader
+        # of 0.9 answers UNKNOWN_SERVER_ERROR until it knows that what is fetched has been committed.
+        passing = (error.transient and not isinstance(error, InvalidMessageError)) or type(error) in PASSING
         if lasting or not passing:
             owned.trouble_since = now
             if self._told is None or self._told() is not error:
@@ -133,15 +142,31 @@ class Recovery:
         else:
             log.info("partition %d: %s; trying again", owned.partition_id, error)
 
-    def _reset(self, consumer: SimpleConsumer, owned: OwnedPartition, error: KafkaException) -> bool:
-        """The offset is not kept (any more): go where `auto_offset_reset` says, this partition alone."""
+    def _reset(self, consumer: SimpleConsumer, owned: OwnedPartition, moves: int, error: KafkaException) -> bool:
+        """The offset is not kept (any more): go where `auto_offset_reset` says, this partition alone.
+
+        What is buffered of it is read first; and whoever moves it meanwhile, as by `seek()`, has the last word.
+        """
+        if owned.moves != moves:
+            return True
+        if _has_unread(owned):
+            return False
+        # Where it is so again before anything could be fetched, the broker is at odds with itself: no need to hurry.
+        first = owned.trouble_since is None
+        self._judge(consumer, owned, error)
         log.warning("%s; going to auto_offset_reset", error)
         try:
-            consumer._reset({owned.partition_id: consumer._options.auto_offset_reset})
+            offsets = consumer._find_offsets({owned.partition_id: consumer._options.auto_offset_reset})
         except KafkaException as problem:
             self._judge(consumer, owned, problem)
             return False
-        return True
+        offset = offsets[owned.partition_id]
+        consumer._buffers.move(owned, offset, offset - 1, moves)
+        return first
+
+
+def _has_unread(owned: OwnedPartition) -> bool:
+    return owned.messages > 0 or owned.loan > 0
 
 
 class _WeakSubscriber:
@@ -151,6 +176,9 @@ class _WeakSubscriber:
 
     def __init__(self, consumer: SimpleConsumer) -> None:
         self._consumer = weakref.ref(consumer)
+
+    def is_gone(self) -> bool:
+        return self._consumer() is None
 
     def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None:
         consumer = self._consumer()

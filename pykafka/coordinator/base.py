@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
 from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
 from pykafka.coordinator.metrics import GroupCoordinatorMetrics, Metrics
-from pykafka.coordinator.requests import encoded, join_request, sync_request
+from pykafka.coordinator.requests import STATIC_SINCE, check_instance_id, encoded, join_request, sync_request
 from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED, Event, Membership, State
 from pykafka.documentedgroups import group_channel
 from pykafka.exceptions import (
     ConsumerStoppedException,
+    FencedInstanceId,
     KafkaException,
     NotCoordinatorForGroup,
     ProtocolClientError,
@@ -51,7 +52,7 @@ class BaseCoordinator(GroupLink, ABC):
     :param client: a KafkaClient, or a Cluster
     :param metrics: where measurements go; None for nowhere
     :param configs: as `DEFAULT_CONFIG` has them; others are left alone
-    :raises ValueError: the heartbeat interval is not shorter than the session timeout
+    :raises ValueError: the heartbeat interval is not shorter than the session timeout, or the `group_instance_id` is none
     """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
@@ -67,6 +68,7 @@ class BaseCoordinator(GroupLink, ABC):
 
     def __init__(self, client: Any, metrics: Metrics | None = None, **configs: Any) -> None:
         super().__init__(client, {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()})
+        check_instance_id(self.config["group_instance_id"])
         self.membership = Membership()
         self.activity = Activity()
         #: Set when there may be news; see `sender.shares_events`.
@@ -133,7 +135,10 @@ class BaseCoordinator(GroupLink, ABC):
         return self.membership.member_id
 
     def need_rejoin(self) -> bool:
-        """Return whether there is a share to be had that this member has not."""
+        """Return whether there is a share to be had that this member has not.
+
+        :raises FencedInstanceId: another member has taken this one's `group_instance_id`; once
+        """
         self._take_news()
         return self.membership.state is not State.STABLE
 
@@ -199,7 +204,7 @@ class BaseCoordinator(GroupLink, ABC):
         started = self._handler.now()
         log.info("group %s: joining as %s", self.group_id, self.member_id or "a new member")
         try:
-            version = coordinator.api_version(JoinGroupRequest)
+            version = self._join_version(coordinator)
             protocols = self.group_protocols()
             request = join_request(self.config, version, self.member_id, self.protocol_type(), protocols)
             response = coordinator.join(request, group_channel(self.connection_id))
@@ -214,6 +219,17 @@ class BaseCoordinator(GroupLink, ABC):
         self._metrics.joined(self._handler.now() - started)
         self._send_heartbeats()
         return response
+
+    def _join_version(self, coordinator: Broker) -> int:
+        version = coordinator.api_version(JoinGroupRequest)
+        if version < STATIC_SINCE and self.config["group_instance_id"] is not None:
+            raise UnsupportedVersion(
+                "group_instance_id needs brokers of Kafka 2.3 or later; without it the member works here, and each of "
+                "its restarts is a rebalance",
+                broker=coordinator.address,
+                api="JoinGroup",
+            )
+        return version
 
     def sync(self, shares: Mapping[str, bytes]) -> bytes:
         """Be told this member's share, as bytes.
@@ -257,14 +273,23 @@ class BaseCoordinator(GroupLink, ABC):
     def _check(self, code: int, api: str, coordinator: Broker) -> None:
         if code:
             self.handle_error(code)
-            raise error_for(code, broker=coordinator.address, api=api)
+            raise self._explained(code, coordinator.address, api)
+
+    def _explained(self, code: int, address: str, api: str) -> ProtocolClientError:
+        if code != FencedInstanceId.ERROR_CODE:
+            return error_for(code, broker=address, api=api)
+        text = (
+            f"group {self.group_id}: another member has joined as {self.config['group_instance_id']!r}, so this one is "
+            "out; give each member that runs at the same time a group_instance_id of its own"
+        )
+        return error_for(code, text, broker=address, api=api)
 
     def handle_error(self, code: int) -> None:
         """Draw the conclusions of an error code that the coordinator answered.
 
         :param code: not 0
         """
-        event = EVENT_OF_ERROR.get(code, Event.FAILED)
+        event = Event.LOST if code == FencedInstanceId.ERROR_CODE else EVENT_OF_ERROR.get(code, Event.FAILED)
         if event in {Event.OUTDATED, Event.LOST}:
             self.sender.beat(None)
         self.membership.apply(event)
@@ -324,6 +349,8 @@ class BaseCoordinator(GroupLink, ABC):
             return
         log.info("group %s: the answer to a heartbeat is error %d", self.group_id, news.code)
         self.handle_error(news.code)
+        if news.code == FencedInstanceId.ERROR_CODE:
+            raise self._explained(news.code, news.broker, "Heartbeat")
 
     def _find_again(self) -> None:
         """Have heartbeats go to whoever coordinates the group now; where that is not known yet, the next call tries."""
@@ -341,17 +368,20 @@ class BaseCoordinator(GroupLink, ABC):
     def close(self, *, timeout_ms: int | None = None) -> None:
         """End heartbeats, leave the group, and forget generation and member id; joining again begins anew.
 
+        A static member does not leave: it is expected back within the session timeout.
+
         :param timeout_ms: how long leaving may take; by default 5,000
         """
         self._closing = True
         self.sender.stop()
         member_id = self.member_id
         self.membership.apply(Event.LEFT)
-        if self.config["group_instance_id"] is None:  # static members stay: they are meant to come back
+        if self.config["group_instance_id"] is None:
             self._leave(member_id, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms)
         self._drop_connection()
         self.coordinator = None
         self._closing = False
+
 
 class HeartbeatTask:
     """Turns a coordinator's heartbeats on and off.

@@ -200,7 +200,7 @@ class ConsumerCoordinator(BaseCoordinator):
         def attempt() -> None:
             coordinator = self._known_coordinator()
             version = max(coordinator.api_version(OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
-            request = commit_request(self.group_id, self.generation, self.member_id, remaining)
+            request = commit_request(self.config, version, self.membership, remaining)
             failures = commit_failures(coordinator.call(request, CHANNEL, version=version), coordinator.address)
             for partition in [partition for partition in remaining if partition not in failures]:
                 del remaining[partition]
@@ -228,7 +228,7 @@ class ConsumerCoordinator(BaseCoordinator):
         try:
             coordinator = self._known_coordinator()
             version = max(coordinator.api_version(OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
-            request = commit_request(self.group_id, self.generation, self.member_id, offsets)
+            request = commit_request(self.config, version, self.membership, offsets)
             pending = coordinator.send(request, CHANNEL, version=version)
         except KafkaException as error:
             future.set_error(error)

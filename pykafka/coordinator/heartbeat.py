@@ -118,6 +118,8 @@ class News(NamedTuple):
     member_id: str
     #: The error code that the coordinator answered; 0 where it did not answer.
     code: int
+    #: Address of the coordinator.
+    broker: str
     #: Why it did not answer.
     error: KafkaException | None = None
     #: Whether the application did not take messages for too long, and the member left for it.
@@ -287,7 +289,7 @@ class HeartbeatSender:
         if self._told is not None and self._told[0] is beat and self._told[1] == code and not idle:
             return
         self._told = (beat, code)
-        self.news.append(News(beat.generation_id, beat.member_id, code, error, idle))
+        self.news.append(News(beat.generation_id, beat.member_id, code, beat.broker.address, error, idle))
         if self.shares_events:
             self.notify()
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from pykafka.coordinator.state import Membership
 from pykafka.coordinator.subscription import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import ProtocolClientError, UnknownTopicOrPartition, error_for
 from pykafka.protocol.messages import (
@@ -31,14 +32,21 @@ def by_topic(offsets: Mapping[TopicPartition, V]) -> dict[str, dict[int, V]]:
 
 
 def commit_request(
-    group: str, generation_id: int, member_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    config: Mapping[str, Any],
+    version: int,
+    membership: Membership,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> OffsetCommitRequest:
-    """Return the request that commits these offsets for a member."""
+    """Return the request that commits these offsets for a member.
+
+    :param config: group_id and group_instance_id
+    """
     topic = OffsetCommitRequest.Topic
     return OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=generation_id,
-        member_id=member_id,
+        group_id=config["group_id"],
+        generation_id_or_member_epoch=membership.generation_id,
+        member_id=membership.member_id,
+        group_instance_id=config["group_instance_id"] if version >= 7 else None,
         topics=[
             topic(
                 name=name,

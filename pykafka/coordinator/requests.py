@@ -7,6 +7,23 @@ from typing import Any
 
 from pykafka.coordinator.state import Membership
 from pykafka.protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from pykafka.utils import is_legal_name
+
+#: The version of JoinGroup that knows static members (KIP-345).
+STATIC_SINCE = 5
+
+
+def check_instance_id(instance_id: object) -> None:
+    """Refuse what brokers refuse as a `group_instance_id`; None is no static member.
+
+    :raises ValueError: it is refused
+    """
+    if instance_id is None:
+        return
+    if not isinstance(instance_id, str) or not is_legal_name(instance_id):
+        raise ValueError(
+            f"group_instance_id must be 1 to 249 letters, digits, dots, underscores or hyphens, not {instance_id!r}"
+        )
 
 
 def encoded(content: Any) -> bytes:
@@ -31,11 +48,9 @@ def join_request(
         session_timeout_ms=config["session_timeout_ms"],
         rebalance_timeout_ms=max(config["max_poll_interval_ms"], config["session_timeout_ms"]),
         member_id=member_id,
-        group_instance_id=config["group_instance_id"] if version >= 5 else None,
+        group_instance_id=config["group_instance_id"] if version >= STATIC_SINCE else None,
         protocol_type=protocol_type,
-        protocols=[
-            JoinGroupRequest.Protocol(name=name, metadata=encoded(metadata)) for name, metadata in protocols
-        ],
+        protocols=[JoinGroupRequest.Protocol(name=name, metadata=encoded(metadata)) for name, metadata in protocols],
     )
 
 

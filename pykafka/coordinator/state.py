@@ -93,7 +93,7 @@ TABLE: dict[State, dict[Event, State]] = {
     },
 }
 
-#: What an error code means for a member; other codes do not pass by themselves.
+#: What an error code means for a member that may join again; other codes do not pass by themselves.
 EVENT_OF_ERROR: dict[int, Event] = {
     IllegalGeneration.ERROR_CODE: Event.OUTDATED,
     UnknownMemberId.ERROR_CODE: Event.LOST,

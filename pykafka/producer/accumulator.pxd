@@ -11,7 +11,6 @@ cdef class Ledger:
     cdef public Py_ssize_t max_messages
     cdef public Py_ssize_t max_bytes
     cdef public Py_ssize_t min_messages
-    cdef public bint armed
 
     cpdef release(self, Py_ssize_t messages, Py_ssize_t nbytes)
 
@@ -29,11 +28,13 @@ cdef class MessageBatch:
     cdef public object error
     cdef public object record_errors
     cdef public bint done
+    cdef public bint told
     cdef public int attempts
     cdef public double retry_at
     cdef public object last_error
     cdef public object wire
-    cdef public int wire_magic
+    cdef public object wire_form
+    cdef public object flight
     cdef public object event
     cdef public list reports
     cdef public MessageBatch parent
@@ -43,9 +44,12 @@ cdef class MessageBatch:
 cdef class PartitionQueue:
     cdef public int partition_id
     cdef public MessageBatch open
+    cdef public bint armed
+    cdef public Py_ssize_t expected
     cdef public object sealed
-    cdef public MessageBatch in_flight
+    cdef public object lane
     cdef public object owner
+    cdef public object sender
 
 
 cdef class Accumulator:
@@ -62,6 +66,7 @@ cdef class Accumulator:
 
     @cython.locals(batch=MessageBatch)
     cpdef MessageBatch take_open(self, PartitionQueue queue)
+    cpdef close(self)
     cpdef release(self, MessageBatch batch)
 
     @cython.locals(batch=MessageBatch, ledger=Ledger, builder=RecordBatchBuilder, message=Message,

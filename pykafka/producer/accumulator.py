@@ -16,8 +16,9 @@ try:
     import cython
 except ImportError:
     import pykafka._cython as cython
+from pykafka.producer.idempotence import Lane
 from pykafka.protocol.message import Message
-from pykafka.protocol.records_write import RecordBatchBuilder
+from pykafka.protocol.records_write import LEAST_BATCH, MAX_BATCH, RecordBatchBuilder, likely_size
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import EventType
     from pykafka.producer.sender import OwnedBroker
 
-#: Greenlets: after this many messages `append` lets the hub turn, if it has not for a millisecond.
+#: Greenlets: after this many messages `append` lets the hub turn, if it has not for a while (`Handler.breathe`).
 BREATHE_EVERY = 256
 #: What a record costs beyond its key, value and headers, at most (bytes).
 RECORD_OVERHEAD = 32
@@ -47,7 +48,6 @@ class Ledger:
         self.max_messages = max_messages
         self.max_bytes = max_bytes
         self.min_messages = min_messages
-        self.armed = False
 
     @property
     def full(self) -> bool:
@@ -72,16 +72,23 @@ class MessageBatch:
     :param ledger: on whose books its messages are
     :param created: monotonic time of its first message (s)
     :param clock: wall clock (ms), or None where compiled code may read the system's
+    :param expected: what it will likely take (bytes)
     """
 
     def __init__(
-        self, topic: str, partition_id: int, ledger: Ledger, created: float, clock: Callable[[], int] | None
+        self,
+        topic: str,
+        partition_id: int,
+        ledger: Ledger,
+        created: float,
+        clock: Callable[[], int] | None,
+        expected: int = LEAST_BATCH,
     ) -> None:
         self.topic = topic
         self.partition_id = partition_id
         self.ledger = ledger
         self.created = created
-        self.builder = RecordBatchBuilder(clock)
+        self.builder = RecordBatchBuilder(clock, MAX_BATCH, expected)
         self.count = 0
         self.queued_bytes = 0
         self.base_offset = -1
@@ -89,11 +96,14 @@ class MessageBatch:
         self.error: KafkaException | None = None
         self.record_errors: dict[int, KafkaException] | None = None
         self.done = False
+        #: Whether everybody has been told, and it is off the books.
+        self.told = False
         self.attempts = 0
         self.retry_at = 0.0
         self.last_error: KafkaException | None = None
         self.wire: list[Any] | None = None
-        self.wire_magic = -1
+        self.wire_form: Any = None
+        self.flight: Any = None
         self.event: EventType | None = None
         self.reports: list[Message] = []
         self.parent: MessageBatch | None = None
@@ -150,10 +160,11 @@ class MessageBatch:
 
 
 class PartitionQueue:
-    """The batches of one partition: the open one, and those that wait for the sender, oldest first.
+    """The batches of one partition: the open one, those that wait for the sender, oldest first, and those on their way.
 
-    `open` changes hands by one assignment: whoever takes it away is the only one to see it afterwards. The others change
-    under the producer's lock.
+    `open` changes hands by one assignment: whoever takes it away is the only one to see it afterwards. `armed` says that
+    the sender need not be woken for the next message: it knows when to look, or will be told. The others change under
+    the producer's lock.
 
     :param partition_id: of the topic
     """
@@ -161,9 +172,20 @@ class PartitionQueue:
     def __init__(self, partition_id: int) -> None:
         self.partition_id = partition_id
         self.open: MessageBatch | None = None
+        self.armed = False
+        #: What its next batch will likely take (bytes).
+        self.expected = LEAST_BATCH
         self.sealed: deque[MessageBatch] = deque()
-        self.in_flight: MessageBatch | None = None
+        self.lane: Lane[MessageBatch] = Lane()
         self.owner: OwnedBroker | None = None
+        #: Who sent what is on the wire.
+        self.sender: OwnedBroker | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something to send, now or later."""
+        batch = self.open
+        return bool(self.sealed) or self.lane.recovering or (batch is not None and batch.count > 0)
 
 
 class Accumulator:
@@ -225,7 +247,13 @@ class Accumulator:
             if batch is None or not batch.count:
                 return None
             queue.open = None
+            queue.expected = likely_size(batch.builder.size)
         return batch
+
+    def close(self) -> None:
+        """Take no more messages, until `closed` is set to False."""
+        with self.lock:
+            self.closed = True
 
     def release(self, batch: MessageBatch) -> None:
         """Take a batch's messages off the books of its broker."""
@@ -281,8 +309,8 @@ class Accumulator:
         if report_queue is not None:
             message.delivery_report_q = report_queue
             batch.reports.append(message)
-        if not ledger.armed or ledger.messages == ledger.min_messages:
-            ledger.armed = True
+        if not queue.armed or ledger.messages == ledger.min_messages:
+            queue.armed = True
             ledger.wake.set()
         return message
 

@@ -28,8 +28,12 @@ class DocumentedProducer(ABC):
     _handler: Handler
     _topic: Topic
     _options: ProducerOptions
-    _queues: dict[int, PartitionQueue]
     _running: bool
+
+    @property
+    @abstractmethod
+    def _queues(self) -> dict[int, PartitionQueue]:
+        """The partitions' queues by id."""
 
     @abstractmethod
     def _enqueue(self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any) -> Message:

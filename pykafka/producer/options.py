@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pykafka.common import CompressionType
-from pykafka.utils.error_handlers import valid_int
+from pykafka.utils.error_handlers import valid_callable, valid_int
 
 #: A record batch's own header, with what a request adds around it (bytes).
 BATCH_OVERHEAD = 200
+#: What the fields of a request hold.
+ACKS_MAX = 2**15 - 1
+ACK_TIMEOUT_MAX_MS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class ProducerOptions:
     pending_timeout_ms: int
     delivery_timeout_ms: int
     serializer: Callable[[Any, Any], tuple[Any, Any]] | None
+    enable_idempotence: bool | None = None
 
     @classmethod
     def checked(cls, **options: Any) -> ProducerOptions:
@@ -40,10 +44,9 @@ class ProducerOptions:
 
         :raises TypeError, ValueError: one of them is out of bounds, by name
         """
-        if options["compression"] not in tuple(CompressionType):
-            raise ValueError(
-                f"compression must be one of pykafka.common.CompressionType, not {options['compression']!r}"
-            )
+        codec = valid_int(options["compression"], allow_zero=True, allow_negative=True, name="compression")
+        if codec not in tuple(CompressionType):
+            raise ValueError(f"compression must be one of pykafka.common.CompressionType, not {codec!r}")
         for name in (
             "max_retries",
             "retry_backoff_ms",
@@ -52,21 +55,37 @@ class ProducerOptions:
             "pending_timeout_ms",
             "delivery_timeout_ms",
         ):
-            valid_int(options[name], allow_zero=True)
+            valid_int(options[name], allow_zero=True, name=name)
         for name in ("max_queued_messages", "max_queued_bytes", "max_request_size"):
-            valid_int(options[name])
-        valid_int(options["required_acks"], allow_zero=True, allow_negative=True)
-        if options["required_acks"] < -1:
-            raise ValueError(f"required_acks must be -1 (all replicas), 0, 1 or more, not {options['required_acks']}")
+            valid_int(options[name], name=name)
+        valid_callable(options["serializer"], "serializer")
+        valid_int(options["required_acks"], allow_zero=True, allow_negative=True, name="required_acks")
+        if not -1 <= options["required_acks"] <= ACKS_MAX:
+            raise ValueError(
+                f"required_acks must be -1 (all replicas), 0, or 1 to {ACKS_MAX}, not {options['required_acks']}"
+            )
+        if options["ack_timeout_ms"] > ACK_TIMEOUT_MAX_MS:
+            raise ValueError(f"ack_timeout_ms must be at most {ACK_TIMEOUT_MAX_MS}, not {options['ack_timeout_ms']}")
+        if options.get("enable_idempotence"):
+            for name, needed, reason in (
+                ("required_acks", options["required_acks"] == -1, "-1 (all replicas)"),
+                ("max_retries", options["max_retries"] > 0, "at least 1"),
+            ):
+                if not needed:
+                    raise ValueError(f"enable_idempotence=True needs {name} to be {reason}, not {options[name]}")
         if options["sync"]:
             options.update(linger_ms=0, min_queued_messages=1)
-        if options["min_queued_messages"] < 1:
-            raise ValueError(f"min_queued_messages must be at least 1, not {options['min_queued_messages']}")
+        valid_int(options["min_queued_messages"], name="min_queued_messages")
         if options["max_request_size"] <= BATCH_OVERHEAD:
             raise ValueError(
                 f"max_request_size must be above {BATCH_OVERHEAD} bytes, not {options['max_request_size']}"
             )
-        return cls(**options)
+        return cls(**options | {"compression": int(codec)})
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether batches are to have sequence numbers where brokers know them."""
+        return self.enable_idempotence is not False and self.required_acks == -1 and self.max_retries > 0
 
     @property
     def batch_limit(self) -> int:

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import CompressionType
 from pykafka.exceptions import (
+    ClientClosedError,
     KafkaException,
     LeaderNotFoundError,
     MessageSizeTooLarge,
     MessagesNotDelivered,
     ProducerQueueFullError,
     ProducerStoppedException,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
 )
 from pykafka.partitioners import RandomPartitioner
 from pykafka.producer.accumulator import (
@@ -25,17 +28,20 @@ from pykafka.producer.accumulator import (
     headers_size,
 )
 from pykafka.producer.documented import DocumentedProducer
+from pykafka.producer.identity import Identity
 from pykafka.producer.options import ProducerOptions
-from pykafka.producer.sender import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES, OwnedBroker
+from pykafka.producer.routing import Routing
+from pykafka.producer.sender import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES, OwnedBroker, outcome_unknown
 from pykafka.producer.values import Headers, as_bytes, header_pairs, timestamp_ms
 from pykafka.protocol.messages import ProduceRequest
+from pykafka.utils.error_handlers import valid_callable, valid_int
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from pykafka.broker import Broker
     from pykafka.cluster import Cluster
     from pykafka.partition import Partition
+    from pykafka.producer.idempotence import Lane
     from pykafka.protocol.message import Message
     from pykafka.topic import Topic
 
@@ -74,6 +80,9 @@ class Producer(DocumentedProducer):
     :param serializer: `(message, partition_key) -> (bytes, bytes)`
     :param delivery_timeout_ms: how old a message may get before it has failed
     :param max_queued_bytes: for each broker, as `max_queued_messages`
+    :param enable_idempotence: number the batches of each partition (KIP-98), so that what is sent again is stored once
+        and in its place, with up to five batches under way; None: where `required_acks` is -1, retries are allowed, and
+        brokers can (0.11 on); True: or refuse
     """
 
     def __init__(
@@ -100,12 +109,13 @@ class Producer(DocumentedProducer):
         *,
         delivery_timeout_ms: int = 120 * 1000,
         max_queued_bytes: int = 256 * 1024 * 1024,
+        enable_idempotence: bool | None = None,
     ) -> None:
         self._cluster = cluster
         self._topic = topic
         self._handler = cluster.handler
         self._options = ProducerOptions.checked(
-            compression=int(compression),
+            compression=compression,
             max_retries=max_retries,
             retry_backoff_ms=retry_backoff_ms,
             required_acks=required_acks,
@@ -121,23 +131,22 @@ class Producer(DocumentedProducer):
             pending_timeout_ms=pending_timeout_ms,
             delivery_timeout_ms=delivery_timeout_ms,
             serializer=serializer,
+            enable_idempotence=enable_idempotence,
         )
         # round robin is done where the record is written; other partitioners are asked for each message
-        self._partitioner = None if type(partitioner) is RandomPartitioner else partitioner
+        self._partitioner = None if type(partitioner) is RandomPartitioner else valid_callable(partitioner, "partitioner")
         self._lock = self._handler.Lock()
         self._accumulator = Accumulator(self._handler, self._options.batch_limit)
         self._clock = None if self._handler.system_clock else self._handler.time_ms
         self._plain = self._partitioner is None and serializer is None and not sync and not delivery_reports
-        self._queues: dict[int, PartitionQueue] = {}
-        self._partitions: list[Partition] = []
-        self._owned_brokers: dict[int, OwnedBroker] = {}
+        self._routing = Routing(self)
+        self._identity = Identity(cluster, self._options.enable_idempotence)
         self._progress = self._handler.Event()
         self._reports = self._handler.local()
         self._undelivered: list[tuple[Any, KafkaException]] = []
         self._worker_exception: BaseException | None = None
-        self._metadata_stale = False
-        self._seen_generation = -1
-        self._flushing = False
+        self._flushing = 0
+        self._stopping = False
         self._running = False
         self._restart = False
         self._left_to_parent: list[Any] = []
@@ -163,105 +172,160 @@ class Producer(DocumentedProducer):
     # -- life ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start a sender for each leader; a stopped producer starts afresh."""
+        """Start a sender for each leader; a stopped producer starts afresh.
+
+        :raises ClientClosedError: the client was closed
+        :raises LeaderNotFoundError: no partition has a leader
+        :raises UnsupportedVersion: `enable_idempotence` is True, and a leader is older than Kafka 0.11
+        """
         if self._running:
             return
+        if self._cluster.closed:
+            raise ClientClosedError("this client was closed; make a new KafkaClient", topic=self._topic.name)
         self._worker_exception = None
         self._undelivered = []
-        self._flushing = False
-        self._queues = {}
+        self._routing = Routing(self)
+        self._identity = Identity(self._cluster, self._options.enable_idempotence)
+        if self._options.enable_idempotence:
+            self._check_leaders()
         self._setup_owned_brokers()
         self._running = True
         self._accumulator.closed = False
 
+    def _check_leaders(self) -> None:
+        """Raise UnsupportedVersion where a leader that can be asked now knows no idempotent producer."""
+        for leader in {partition.leader for partition in self._topic.partitions.values()}:
+            if leader is None:
+                continue
+            try:
+                self._identity.known_to(leader)
+            except SocketDisconnectedError as error:
+                log.info("broker %s is asked what it knows when there is something to send: %s", leader.address, error)
+
     def _after_fork(self) -> None:
         # What was queued stays the parent's. Senders are threads that this child has not got, or greenlets that it has
         # got a copy of, which must not send; locks may be held by nobody. The next produce() starts afresh.
-        self._left_to_parent.append((self._queues, self._owned_brokers, self._accumulator))
+        self._left_to_parent.append((self._routing, self._identity, self._accumulator))
         for owned in self._owned_brokers.values():
             owned.running = False
-        self._restart = self._running
-        self._running = False
+        self._restart = self._running and not self._stopping
+        self._running = self._stopping = False
+        self._flushing = 0
         self._accumulator.closed = True
         self._accumulator = Accumulator(self._handler, self._options.batch_limit)
         self._lock = self._handler.Lock()
         self._progress = self._handler.Event()
         self._reports = self._handler.local()
-        self._owned_brokers = {}
-        self._queues = {}
+        self._routing = Routing(self)
+        self._identity = Identity(self._cluster, self._options.enable_idempotence)
         self._undelivered = []
-        self._seen_generation = -1
 
     def stop(self) -> None:
-        """Deliver what is queued and end the senders; does nothing when it is stopped.
+        """Deliver what is queued and end the senders; does nothing when it is stopped. Takes no messages from its start on.
 
         :raises MessagesNotDelivered: messages failed since `start()`, or did not get through in time; `.failures` has them
         """
         self._restart = False
-        if not self._running:
-            return
+        if self._running:
+            self._stopping = True
+            self._accumulator.close()
+            try:
+                if isinstance(self._worker_exception, (KeyboardInterrupt, SystemExit)):
+                    # A signal that came while a sender's greenlet ran: the program was told by it, and what is queued can go.
+                    self._worker_exception = None
+                    for owned in list(self._owned_brokers.values()):
+                        owned.running = False
+                        owned.start()
+                if self._worker_exception is None:
+                    self._wait_all()
+            finally:
+                self._end()
+        if self._undelivered:
+            undelivered, self._undelivered = self._undelivered, []
+            raise MessagesNotDelivered(self._topic.name, _failures(undelivered))
+
+    def _end(self) -> None:
+        """End the senders and give up what is queued, also where somebody's timeout ends this."""
+        with self._lock:
+            self._routing.ended = True
+        owned_brokers = list(self._owned_brokers.values())
         try:
-            if self._worker_exception is None:
-                self._wait_all()
-        finally:
-            self._running = False
-            self._accumulator.closed = True
-            owned_brokers = list(self._owned_brokers.values())
             for owned in owned_brokers:
                 owned.stop()
             for owned in owned_brokers:
                 owned.join(JOIN_TIMEOUT_S)
-            self._owned_brokers = {}
+        finally:
+            self._running = self._stopping = False
             self._give_up_queued()
-        if self._undelivered:
-            undelivered, self._undelivered = self._undelivered, []
-            raise MessagesNotDelivered(self._topic.name, _failures(undelivered))
 
     def flush(self, timeout_ms: int | None = None) -> None:
         """Send what is queued without lingering, and wait until each message is acknowledged or has failed.
 
         :param timeout_ms: how long to wait while no message gets through; by default `pending_timeout_ms`
-        :raises ResponseTimeoutError: that time passed
+        :raises ResponseTimeoutError: that time passed; what is queued stays so, and is sent if it can be
         """
-        self._wait_all(timeout_ms)
+        patience = self._options.pending_timeout_ms if timeout_ms is None else valid_int(timeout_ms, True, name="timeout_ms")
+        left = self._wait_all(timeout_ms)
         self._raise_worker_exceptions()
+        if left:
+            raise ResponseTimeoutError(
+                f"{left} messages are still queued, and none got through for {patience} ms; see that the brokers are up, "
+                "or give flush() a longer timeout_ms",
+                topic=self._topic.name,
+            )
 
-    def _wait_all(self, timeout_ms: int | None = None) -> None:
-        """Wait until nothing is queued, or nothing has got through for the pending timeout."""
+    def _wait_all(self, timeout_ms: int | None = None) -> int:
+        """Wait until nothing is queued, or nothing has got through for so long; return how many messages are left."""
         patience = (self._options.pending_timeout_ms if timeout_ms is None else timeout_ms) / 1000
-        self._flushing = True
+        with self._lock:
+            self._flushing += 1
         try:
-            pending = self._pending()
+            pending = self._queued()
             deadline = self._handler.now() + patience
             while pending and self._worker_exception is None:
                 for owned in list(self._owned_brokers.values()):
                     owned.wake.set()
                 remaining = deadline - self._handler.now()
                 if remaining <= 0:
-                    return
+                    break
                 self._progress.wait(min(remaining, 1.0))
                 self._progress.clear()
-                now_pending = self._pending()
-                if now_pending < pending:
+                left = [batch for batch in pending if not batch.told]
+                if len(left) < len(pending):
                     deadline = self._handler.now() + patience
-                pending = now_pending
+                pending = left
+            return sum(batch.count for batch in pending)
         finally:
-            self._flushing = False
+            with self._lock:
+                self._flushing -= 1
 
-    def _pending(self) -> int:
-        return sum(owned.ledger.messages for owned in list(self._owned_brokers.values()))
+    def _queued(self) -> list[MessageBatch]:
+        """Return what is queued now: who goes on producing does not make others wait."""
+        with self._lock:
+            found = [flight.item for queue in self._queues.values() for flight in queue.lane.window]
+            for queue in self._queues.values():
+                found += queue.sealed
+                if queue.open is not None and queue.open.count:
+                    found.append(queue.open)
+        return list({id(whole): whole for whole in map(_whole, found)}.values())
 
     def _give_up_queued(self) -> None:
         error = ProducerStoppedException(
             f"the producer was stopped before the message got through (pending_timeout_ms={self._options.pending_timeout_ms})",
             topic=self._topic.name,
         )
-        for queue in self._queues.values():
-            batches = [queue.in_flight, *queue.sealed, self._accumulator.take_open(queue)]
-            for batch in batches:
-                if batch is not None and not batch.done:
-                    self._finish(batch, batch.last_error or error)
-        self._queues = {}
+        left: list[MessageBatch | None] = []
+        with self._lock:
+            for queue in self._queues.values():
+                left += [flight.item for flight in queue.lane.window]
+                left += queue.sealed
+                left.append(self._accumulator.take_open(queue))
+                queue.open = None  # for good: somebody may still wait for room in this queue
+        for batch in left:
+            if batch is not None and not batch.done:
+                reason = batch.last_error or error
+                self._finish(batch, outcome_unknown(batch, reason) or reason)
+        self._routing = Routing(self)
         self._accumulator.queues = []
 
     # -- producing -------------------------------------------------------------------------------------------------
@@ -302,16 +366,12 @@ class Producer(DocumentedProducer):
         self, value: Any, key: Any, timestamp: int | datetime.datetime | None, headers: Headers | None
     ) -> Message:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
-        self._raise_worker_exceptions()
         if self._restart:
             self._restart = False
             self.start()
-        if not self._running:
-            raise ProducerStoppedException(
-                "the producer is not running; call start(), or make another", topic=self._topic.name
-            )
+        self._check_running()
         if self._options.serializer is not None:
-            value, key = self._options.serializer(value, key)
+            value, key = self._serialized(value, key)
         value, key = as_bytes("message", value), as_bytes("partition_key", key)
         pairs = header_pairs(headers) if headers is not None else None
         queue = self._choose_queue(key)
@@ -319,6 +379,20 @@ class Producer(DocumentedProducer):
         if pairs is not None or timestamp is not None:
             self._check_format(queue, pairs is not None, timestamp is not None)
         return self._enqueue(queue, value, key, when, pairs)
+
+    def _check_running(self) -> None:
+        """Raise what ended a sender, or that the producer takes no messages."""
+        self._raise_worker_exceptions()
+        if not self._running or self._stopping:
+            raise ProducerStoppedException(
+                "the producer is not running; call start(), or make another", topic=self._topic.name
+            )
+
+    def _serialized(self, value: Any, key: Any) -> tuple[Any, Any]:
+        made: object = self._options.serializer(value, key) if self._options.serializer is not None else (value, key)
+        if not isinstance(made, tuple) or len(made) != 2:
+            raise TypeError(f"the serializer must return a pair, (value, partition key) as bytes, not {made!r}")
+        return made
 
     def _enqueue(self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any) -> Message:
         """Write a message into the open batch of its partition, waiting for room where that is allowed."""
@@ -330,6 +404,9 @@ class Producer(DocumentedProducer):
                 break
             self._make_room(queue)
         if self._options.sync:
+            if queue.owner is not None:
+                batch: Any = message._batch
+                queue.owner.deliver(batch)
             self._wait_for(message)
         return message
 
@@ -337,7 +414,9 @@ class Producer(DocumentedProducer):
         if self._partitioner is None:
             queue = self._accumulator.next_queue()
         else:
-            partition = self._partitioner(self._partitions, key)
+            partition = self._partitioner(self._routing.partitions, key)
+            if not hasattr(partition, "id"):
+                raise TypeError(f"the partitioner must return one of the partitions it was given, not {partition!r}")
             queue = self._queues.get(partition.id)
         if queue is None:
             raise LeaderNotFoundError(
@@ -360,7 +439,7 @@ class Producer(DocumentedProducer):
             )
 
     def _check_format(self, queue: PartitionQueue, has_headers: bool, has_timestamp: bool) -> None:
-        leader = self._leader_of(queue)
+        leader = self._routing.leader_of(queue)
         if leader is None or leader._api_versions is None:
             return  # found out when the batch is sent
         version = leader.api_version(ProduceRequest)
@@ -371,11 +450,9 @@ class Producer(DocumentedProducer):
 
     def _make_room(self, queue: PartitionQueue) -> None:
         """Find out why a message found no room, and see to it: a full queue, a full batch, or none yet."""
-        self._raise_worker_exceptions()
-        if not self._running:
-            raise ProducerStoppedException(
-                "the producer is not running; call start(), or make another", topic=self._topic.name
-            )
+        self._check_running()
+        if self._queues.get(queue.partition_id) is not queue:
+            raise ProducerStoppedException("the producer was stopped before there was room", topic=self._topic.name)
         owner = queue.owner
         if owner is None:
             raise LeaderNotFoundError(
@@ -396,11 +473,14 @@ class Producer(DocumentedProducer):
 
     def _roll(self, queue: PartitionQueue, owner: OwnedBroker) -> None:
         """Give a partition a new open batch, where the present one is full or missing."""
-        fresh = MessageBatch(self._topic.name, queue.partition_id, owner.ledger, self._handler.now(), self._clock)
+        now, expected = self._handler.now(), queue.expected
+        fresh = MessageBatch(self._topic.name, queue.partition_id, owner.ledger, now, self._clock, expected)
         if self._options.sync:
             fresh.event = self._handler.Event()
         with self._lock:
-            if queue.open is not None and queue.open.count == 0:
+            # Others may have been here, a leader may have moved, the producer may have been stopped: look again.
+            current = queue.owner is owner and self._queues.get(queue.partition_id) is queue and not self._routing.ended
+            if not current or (queue.open is not None and queue.open.count == 0):
                 return
             full = self._accumulator.take_open(queue)
             if full is not None:
@@ -412,14 +492,25 @@ class Producer(DocumentedProducer):
     def _wait_for(self, message: Message) -> None:
         """Wait until a message is acknowledged, and raise what went wrong."""
         batch: Any = message._batch
-        if batch.event is not None:
-            # the sender answers for each batch within delivery_timeout_ms and a request's own deadline
-            while not batch.done:
-                self._raise_worker_exceptions()
-                batch.event.wait(1.0)
+        if batch.event is not None and not batch.done:
+            self._wait_for_batch(batch)
         error = message.error
         if error is not None:
             raise error
+
+    def _wait_for_batch(self, batch: MessageBatch) -> None:
+        options = self._options
+        patience = options.delivery_timeout_s + max(options.ack_timeout_ms, self._cluster.socket_timeout_ms) / 1000
+        deadline = self._handler.now() + patience + JOIN_TIMEOUT_S
+        while batch.event is not None and not batch.done:
+            self._raise_worker_exceptions()
+            if self._handler.now() > deadline:  # the sender answers for each batch before, if nobody has interrupted it
+                raise ResponseTimeoutError(
+                    "the sender has not said what became of the message; stop() the producer, and start() it again",
+                    topic=self._topic.name,
+                    partition=batch.partition_id,
+                )
+            batch.event.wait(1.0)
 
     # -- delivery reports ------------------------------------------------------------------------------------------
 
@@ -457,9 +548,6 @@ class Producer(DocumentedProducer):
                 return
             batch.error = error
             batch.done = True
-            queue = self._queues.get(batch.partition_id)
-            if queue is not None and queue.in_flight is batch:
-                queue.in_flight = None
         batch.wire = None
         if error is not None:
             log.error(
@@ -473,7 +561,6 @@ class Producer(DocumentedProducer):
 
     def _report(self, batch: MessageBatch) -> None:
         """Tell whoever waits for a batch, and take it off the books."""
-        self._accumulator.release(batch)
         if not batch.reports and not self._options.sync:
             self._undelivered.extend((bad, bad.error) for bad in _leaves(batch) if bad.error is not None)
         for message in batch.reports:
@@ -481,23 +568,18 @@ class Producer(DocumentedProducer):
         batch.reports = []
         if batch.event is not None:
             batch.event.set()
+        # At last, for whoever waits in `flush()`, and looks at the reports then.
+        self._accumulator.release(batch)
+        batch.told = True
         self._progress.set()
 
-    def _split(self, batch: MessageBatch, reason: str) -> None:
+    def _split(self, batch: MessageBatch, reason: str, lane: Lane[MessageBatch]) -> None:
         """Send a batch that the broker does not take in two halves, so that only what is to blame fails."""
         log.info("%s/%d: %d messages go in two halves: %s", batch.topic, batch.partition_id, batch.count, reason)
         parts = batch.split()
         with self._lock:
-            queue = self._queues[batch.partition_id]
-            queue.in_flight = None
-            queue.sealed.extendleft(reversed(parts))
-
-    def _wake_owners(self, batches: Iterable[MessageBatch]) -> None:
-        """Wake the senders that own the partitions of these batches now."""
-        for batch in batches:
-            queue = self._queues.get(batch.partition_id)
-            if queue is not None and queue.owner is not None:
-                queue.owner.wake.set()
+            for flight in lane.split(batch.flight, [(part, part.count) for part in parts]):
+                flight.item.flight = flight
 
     def _worker_failed(self, error: BaseException) -> None:
         self._worker_exception = error
@@ -508,70 +590,28 @@ class Producer(DocumentedProducer):
         if self._worker_exception is not None:
             raise self._worker_exception
 
-    # -- leaders ---------------------------------------------------------------------------------------------------
+    # -- leaders, as documented --------------------------------------------------------------------------------------
 
-    def _leader_of(self, queue: PartitionQueue) -> Broker | None:
-        partition = self._topic.partitions.get(queue.partition_id)
-        return partition.leader if partition is not None else None
+    @property
+    def _queues(self) -> dict[int, PartitionQueue]:
+        return self._routing.queues
 
-    def _refresh_metadata(self) -> bool:
-        """Ask where the leaders are now, and hand each queue to the right sender; False where that failed."""
-        self._metadata_stale = False
-        try:
-            self._cluster.refresh(self._seen_generation, [self._topic.name])
-            self._setup_owned_brokers()
-        except KafkaException as error:
-            log.warning("no leaders for %s: %s", self._topic.name, error)
-            self._metadata_stale = True
-        return not self._metadata_stale
+    @property
+    def _owned_brokers(self) -> dict[int, OwnedBroker]:
+        return self._routing.owned_brokers
 
     def _update(self) -> None:
         """Bring metadata and senders up to date."""
-        self._refresh_metadata()
+        self._routing.refresh()
 
     def _setup_owned_brokers(self) -> None:
         """Give each leader a sender, and each partition's queue to its leader's."""
-        self._seen_generation = self._cluster.generation
-        partitions = [partition for _, partition in sorted(self._topic.partitions.items())]
-        with self._lock:
-            fallback = next(iter(self._owned_brokers.values()), None)
-            for partition in partitions:
-                queue = self._queues.setdefault(partition.id, PartitionQueue(partition.id))
-                owner = self._owner_for(partition.leader) or queue.owner or fallback
-                self._hand_over(queue, owner)
-            self._partitions = partitions
-            led = [
-                self._queues[partition.id] for partition in partitions if self._queues[partition.id].owner is not None
-            ]
-            self._accumulator.queues = led
-        for owned in list(self._owned_brokers.values()):
-            owned.wake.set()
-        if not led:
-            raise LeaderNotFoundError(
-                "no partition of the topic has a leader; check that its brokers are up", topic=self._topic.name
-            )
+        self._routing.set_up()
 
-    def _owner_for(self, broker: Broker | None) -> OwnedBroker | None:
-        if broker is None:
-            return None
-        owned = self._owned_brokers.get(broker.id)
-        if owned is None:
-            owned = self._owned_brokers[broker.id] = OwnedBroker(self, broker)
-        owned.broker = broker  # a broker that moved to another address is another object
-        return owned
 
-    def _hand_over(self, queue: PartitionQueue, owner: OwnedBroker | None) -> None:
-        if queue.owner is owner:
-            return
-        if queue.owner is not None:
-            queue.owner.queues.pop(queue.partition_id, None)
-            batch = self._accumulator.take_open(queue)
-            if batch is not None:
-                queue.sealed.append(batch)
-            queue.open = None
-        if owner is not None:
-            owner.queues[queue.partition_id] = queue
-        queue.owner = owner
+def _whole(batch: MessageBatch) -> MessageBatch:
+    """Return the batch that was split into this one, else itself."""
+    return batch if batch.parent is None else _whole(batch.parent)
 
 
 def _leaves(batch: MessageBatch) -> list[MessageBatch]:

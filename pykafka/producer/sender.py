@@ -1,10 +1,11 @@
 """One worker a leader: takes batches that are ready, sends them, and sorts out the answers.
 
-A batch's life: open (in `PartitionQueue.open`, written by `append`), sealed (full, or taken by the sender), in flight or
-awaiting retry (`PartitionQueue.in_flight`: at most one a partition, so that order holds without idempotence), done.
+A batch's life: open (in `PartitionQueue.open`, written by `append`), sealed (full, or taken by the sender), on its way
+(in `PartitionQueue.lane`, sent once or again), done.
 
-The sender's worker connects, compresses, sends and refreshes metadata. Answers are handled in the connection's reader
-worker, which never blocks: it marks batches and wakes the sender.
+The sender's worker connects, compresses, sends and refreshes metadata; where `produce()` waits for the acknowledgement
+anyway, its worker does the same instead. Answers are handled in the connection's reader worker, which never blocks: it
+marks batches and wakes the sender.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import CompressionType
 from pykafka.exceptions import (
+    DeliveryUnknownError,
     KafkaException,
-    MessageSizeTooLarge,
     ProtocolClientError,
     RequestTimedOut,
     ResponseTimeoutError,
+    SocketDisconnectedError,
     UnsupportedCompressionType,
-    UnsupportedVersion,
     error_for,
 )
 from pykafka.producer.accumulator import Ledger, MessageBatch, PartitionQueue
+from pykafka.producer.idempotence import Verdict
 from pykafka.protocol.messages import ProduceRequest, ProduceResponse
 from pykafka.protocol.messagesets import encode_message_set
 from pykafka.utils.compression import compress
@@ -35,12 +37,15 @@ if TYPE_CHECKING:
     from pykafka.channel import PendingResponse
     from pykafka.handlers import ResponseFuture, Worker
     from pykafka.producer import Producer
+    from pykafka.producer.idempotence import Lane
     from pykafka.protocol.message import Message
 
 log = logging.getLogger(__name__)
 
 #: Requests that may await their answers on one connection: Kafka's own max.in.flight.requests.per.connection.
 MAX_IN_FLIGHT = 5
+#: How often a sender looks up that waits for a time to come (s); there are longer lingers than an event can wait.
+LOOK_UP_S = 3600.0
 #: From this size on a batch is compressed off the hub (bytes); below, the detour costs more than it saves.
 OFFLOAD_FROM = 8 * 1024
 #: Produce versions at which the form of messages changed.
@@ -52,7 +57,8 @@ PRODUCE_ZSTD = 7
 class OwnedBroker:
     """The producer's side of one leader: its queues, its books and its sender.
 
-    State: `queues`, and each queue's `sealed` and `in_flight`, change under the producer's lock; `_in_flight` likewise.
+    State: `queues`, and each queue's `sealed` and `lane`, change under the producer's lock. Who holds `_stepping` is the
+    sender for that moment; what it has taken and not yet entered in `_awaiting` is its own to settle.
 
     :param producer: whose messages these are
     :param broker: where they go
@@ -64,14 +70,19 @@ class OwnedBroker:
         self.broker = broker
         self._handler = producer._handler
         self._lock = producer._lock
+        self._routing = producer._routing  # of this run of the producer, whatever it does later
         self.wake = self._handler.Event()
         options = producer._options
-        self.ledger = Ledger(
-            self.wake, options.max_queued_messages, options.max_queued_bytes, options.min_queued_messages
-        )
+        # who waits for each message sends it, too, and wakes nobody
+        enough = 0 if options.sync else options.min_queued_messages
+        self.ledger = Ledger(self.wake, options.max_queued_messages, options.max_queued_bytes, enough)
         self.queues: dict[int, PartitionQueue] = {}
         self.running = False
-        self._in_flight = 0
+        self._numbered = options.idempotent
+        #: Batches of each request whose answer is awaited.
+        self._awaiting: dict[object, list[MessageBatch]] = {}
+        self._blocked = False
+        self._stepping = self._handler.Lock()
         self._worker: Worker | None = None
         if auto_start:
             self.start()
@@ -109,21 +120,74 @@ class OwnedBroker:
     def _run(self) -> None:
         try:
             while self.running:
-                self.wake.wait(self._step())
+                pause = self._step()
+                self.wake.wait(pause if pause is None else min(pause, LOOK_UP_S))
                 self.wake.clear()
         except BaseException as error:
             log.exception("sender of broker %d ended by an error", self.broker.id)
-            self.producer._worker_failed(error)
+            if not self._routing.ended:
+                self.producer._worker_failed(error)
+
+    def deliver(self, batch: MessageBatch) -> None:
+        """Send what is ready and read the answer in the caller's worker, unless others are at it already."""
+        requests = self.broker.channel("produce").requests
+        helps = requests is not None and requests.help_read()
+        if requests is None or not helps:
+            self.send_now()
+            return
+        try:
+            self.send_now()
+            requests.read_until(lambda: batch.done)
+        finally:
+            requests.leave()
+
+    def send_now(self) -> None:
+        """Send what is ready in the caller's worker, or have the sender do so where it is at it already."""
+        if self._stepping.acquire(blocking=False):
+            try:
+                again = self._send_ready()
+            finally:
+                self._stepping.release()
+            if again is None and not self._routing.stale:
+                return
+        self.wake.set()
 
     def _step(self) -> float | None:
         """Send what is ready; return how long to sleep unless woken (s)."""
-        now = self._handler.now()
-        batches, deadline = self._take_ready(now)
-        for request in _cut(batches, self.producer._options.max_request_size):
-            self.producer._send_request(request, self)
-        if self.producer._metadata_stale or self.producer._cluster.metadata_is_old:
-            return 0.0 if self.producer._refresh_metadata() else self.producer._options.retry_backoff_s
+        with self._stepping:
+            deadline = self._send_ready()
+        producer = self.producer
+        if self._routing.stale or producer._cluster.metadata_is_old:
+            return 0.0 if self._routing.refresh() else producer._options.retry_backoff_s
+        if self._routing.behind:
+            self._routing.catch_up()
         return None if deadline is None else max(0.0, deadline - self._handler.now())
+
+    def _send_ready(self) -> float | None:
+        """Send what is ready; return when there will be more, if nothing changes."""
+        try:
+            ready, deadline = self._take_ready(self._handler.now())
+            for request in _cut(ready, self.producer._options.max_request_size):
+                self.producer._send_request(request, self)
+        except BaseException:  # somebody's timeout, Ctrl-C, or an overridden method's error
+            self._settle_interrupted()
+            self.wake.set()
+            raise
+        return deadline
+
+    def _settle_interrupted(self) -> None:
+        """Settle what was taken and has no answer coming: what of it went out is not known."""
+        error = SocketDisconnectedError("the sending of the message was interrupted", broker=self.broker.address)
+        with self._lock:
+            awaited = {id(batch) for batches in list(self._awaiting.values()) for batch in batches}
+            lost = [
+                flight.item
+                for queue in self._routing.queues.values()
+                if queue.sender is self
+                for flight in queue.lane.window
+                if flight.on_wire and id(flight.item) not in awaited
+            ]
+        self._settle([(batch, error) for batch in lost])
 
     def _take_ready(self, now: float) -> tuple[list[MessageBatch], float | None]:
         """Return batches to send now, at most one a partition, and when the next will be ready if nothing changes."""
@@ -131,64 +195,66 @@ class OwnedBroker:
         waiting: list[MessageBatch] = []
         deadline: float | None = None
         with self._lock:
-            self.ledger.armed = False
             # an answer wakes the sender when requests may be sent again
-            blocked = self._in_flight >= MAX_IN_FLIGHT
+            self._blocked = len(self._awaiting) >= MAX_IN_FLIGHT
             for queue in self.queues.values():
+                queue.armed = self.producer._options.sync
                 due = self._due(queue, now)
-                if due is None:
-                    continue
-                if due > now:
-                    deadline = due if deadline is None else min(deadline, due)
-                elif not blocked:
+                if due is not None and due <= now and not self._blocked:
                     batch = self._take(queue)
                     if batch is not None:
                         (waiting if batch.retry_at else ready).append(batch)
-            if blocked or deadline is not None:
-                self.ledger.armed = True
-            elif self._has_open():
-                # a message came between the look at its queue and the flag: look again at once
-                self.ledger.armed = True
-                deadline = now
+                        due = batch.retry_at or self._due(queue, now)
+                if due is not None and not self._blocked:
+                    deadline = due if deadline is None else min(deadline, due)
+                # where there is no deadline, an answer is awaited, or the first message wakes the sender
+                queue.armed = queue.armed or due is not None or queue.lane.on_wire > 0
         for batch in waiting:
             self._check_age(batch)
-            deadline = min(deadline or batch.retry_at, batch.retry_at)
         return ready, deadline
 
-    def _has_open(self) -> bool:
-        return any(
-            queue.open is not None and queue.open.count and queue.in_flight is None for queue in self.queues.values()
-        )
-
     def _due(self, queue: PartitionQueue, now: float) -> float | None:
-        """Return when the next batch of this partition may be sent; None while there is nothing to send."""
-        waiting = queue.in_flight
-        if waiting is not None:
-            return waiting.retry_at if waiting.retry_at > 0 else None
+        """Return when the next batch of this partition may be sent; None while there is nothing, or an answer is awaited."""
+        lane = queue.lane
+        if lane.on_wire and queue.sender is not self:
+            return None  # what a former leader has comes first
+        if lane.recovering:
+            flight = lane.next_to_resend()
+            return flight.item.retry_at if flight is not None else None
+        if not lane.may_launch(self._numbered):
+            return None
         if queue.sealed:
             return now
         batch = queue.open
         if batch is None or not batch.count:
             return None
         options = self.producer._options
-        if self.producer._flushing or self.ledger.messages >= options.min_queued_messages or self.ledger.full:
+        if self.producer._flushing:
+            return now
+        # while a batch is under way, this one had better be filled
+        if not lane.on_wire and (self.ledger.messages >= options.min_queued_messages or self.ledger.full):
             return now
         return batch.created + options.linger_s
 
     def _take(self, queue: PartitionQueue) -> MessageBatch | None:
         """Take the next batch of a partition; with `retry_at` set where this is not its leader any more."""
-        batch = queue.in_flight
+        lane = queue.lane
+        queue.sender = self  # before the launch, so that an interrupted one is known for ours
+        flight = lane.resend()
+        if flight is not None:
+            batch: MessageBatch | None = flight.item
+        elif queue.sealed:
+            batch = queue.sealed.popleft()
+        else:
+            batch = self.producer._accumulator.take_open(queue)
         if batch is None:
-            if queue.sealed:
-                batch = queue.sealed.popleft()
-            else:
-                batch = self.producer._accumulator.take_open(queue)
-                if batch is None:
-                    return None
-            queue.in_flight = batch
+            return None
+        if flight is None:
+            flight = batch.flight = lane.launch(batch, batch.count)
         batch.retry_at = 0.0
-        if self.producer._leader_of(queue) is not self.broker:
-            self.producer._metadata_stale = True
+        if self._routing.leader_of(queue) is not self.broker:
+            self._routing.stale = True
+            lane.unsent(flight)
             batch.retry_at = self._handler.now() + self.producer._options.retry_backoff_s
         return batch
 
@@ -196,93 +262,159 @@ class OwnedBroker:
         """Fail a batch that has waited for a leader beyond the delivery timeout."""
         options = self.producer._options
         if self._handler.now() - batch.created > options.delivery_timeout_s:
-            error = batch.last_error or RequestTimedOut(
-                f"no leader took the message within delivery_timeout_ms={options.delivery_timeout_s * 1000:.0f}; "
-                "check that the partition's replicas are up",
-                topic=batch.topic,
-                partition=batch.partition_id,
+            self._give_up(
+                batch,
+                batch.last_error
+                or RequestTimedOut(
+                    f"no leader took the message within delivery_timeout_ms={options.delivery_timeout_ms}; "
+                    "check that the partition's replicas are up",
+                    topic=batch.topic,
+                    partition=batch.partition_id,
+                ),
             )
-            self._finish(batch, error)
 
     # -- sending ---------------------------------------------------------------------------------------------------
 
     def _send(self, batches: list[MessageBatch]) -> None:
-        producer = self.producer
-        options = producer._options
+        sendable = batches
         try:
             version = self.broker.api_version(ProduceRequest)
+            if self.producer._options.idempotent:
+                self._number(batches)
             sendable = [batch for batch in batches if self._seal(batch, version)]
-            if not sendable:
-                return
-            request = _produce_request(sendable, options.required_acks, options.ack_timeout_ms)
-            with self._lock:
-                self._in_flight += 1
-            try:
-                pending = self.broker.send(
-                    request,
-                    "produce",
-                    timeout_ms=max(options.ack_timeout_ms, producer._cluster._socket_timeout_ms),
-                    version=version,
-                    has_response=options.required_acks != 0,
-                )
-            except BaseException:
-                with self._lock:
-                    self._in_flight -= 1
-                raise
-        except UnsupportedVersion as error:
-            self._settle([(batch, error) for batch in batches])
+            if len(sendable) < len(batches):
+                self.wake.set()  # what is behind those, or in their place, may go
+            self.broker.channel("produce").open()
+            # The above may take its time, after which `stop()` may have given up, and said so.
+            sendable = [batch for batch in sendable if not batch.done]
+            if sendable:
+                self._request(sendable, version)
+        except ProtocolClientError as error:  # of this client, or about the producer id
+            if error.retriable:
+                self._unsent(sendable, error)
+            else:
+                self._settle([(batch, error) for batch in sendable])
+                self.wake.set()
         except KafkaException as error:
-            self._unsent(batches, error)
-        else:
-            pending.add_done_callback(lambda future: self._answered(sendable, pending, future))
+            self._unsent(sendable, error)
+
+    def _request(self, batches: list[MessageBatch], version: int) -> None:
+        """Send batches in one request, and await its answer."""
+        options = self.producer._options
+        request = _produce_request(batches, options.required_acks, options.ack_timeout_ms)
+        number = object()
+        pending: PendingResponse[ProduceResponse] | None = None
+        try:
+            self._awaiting[number] = batches
+            pending = sent = self.broker.send(
+                request,
+                "produce",
+                timeout_ms=max(options.ack_timeout_ms, self.producer._cluster._socket_timeout_ms),
+                version=version,
+                has_response=options.required_acks != 0,
+            )
+            sent.add_done_callback(lambda future: self._answered(number, batches, sent, future))
+        except BaseException:
+            try:
+                if pending is not None and pending.future.done:  # it was settling that was interrupted
+                    self._answered(number, batches, pending, pending.future)
+            finally:
+                self._awaiting.pop(number, None)
+            raise
+
+    def _number(self, batches: list[MessageBatch]) -> None:
+        """Give batches their sequence numbers, where leader and cluster have them."""
+        identity = self.producer._identity
+        self._numbered = identity.known_to(self.broker)
+        for batch in batches:
+            lane = self._routing.queues[batch.partition_id].lane
+            wanted = self._numbered and lane.wants_id and not batch.flight.numbered
+            found = identity.get(lane.spent_id) if wanted else None
+            if wanted and found is None:
+                self._numbered = False
+            if not self._numbered:
+                return
+            with self._lock:
+                if found is not None:
+                    lane.adopt(*found)
+                lane.number(batch.flight)
 
     def _seal(self, batch: MessageBatch, version: int) -> bool:
         """Bring a batch into the form that goes over the wire; False where this broker cannot take it."""
         magic = 2 if version >= PRODUCE_RECORD_BATCHES else 1 if version >= PRODUCE_V1_MESSAGES else 0
-        if batch.wire is not None and batch.wire_magic == magic:
+        flight = batch.flight
+        form = (magic, flight.producer_id, flight.epoch, flight.sequence)
+        if batch.wire is not None and batch.wire_form == form:
             return True
         codec = self.producer._options.compression
         builder = batch.builder
         if magic < 2 and builder.with_headers and batch.count > 1:
-            self.producer._split(batch, "some messages have headers, which this broker does not take")
+            self.producer._split(batch, "some messages have headers, which this broker does not take", self._lane_of(batch))
             return False
         try:
             if codec == CompressionType.ZSTD and version < PRODUCE_ZSTD:
                 raise UnsupportedCompressionType(
                     "this broker is older than Kafka 2.1 and knows no zstd; produce with another compression"
                 )
-            if magic == 2:
-                offload = self._handler.offload if builder.size >= OFFLOAD_FROM else _inline
-                batch.wire = builder.seal(codec, offload(compress, codec, builder.view()) if codec else None)
-            else:
+            if magic < 2:
                 batch.wire = [encode_message_set(builder, magic, codec)]
+            else:
+                if batch.wire is not None and batch.wire_form[0] == 2:
+                    payload = batch.wire[1]  # only its numbers are new
+                elif codec:
+                    offload = self._handler.offload if builder.size >= OFFLOAD_FROM else _inline
+                    payload = offload(compress, codec, builder.view())
+                else:
+                    payload = None
+                batch.wire = builder.seal(codec, payload, flight.producer_id, flight.epoch, flight.sequence)
         except KafkaException as error:
-            self._finish(
+            self._give_up(
                 batch, error.with_context(broker=self.broker.address, topic=batch.topic, partition=batch.partition_id)
             )
             return False
-        batch.wire_magic = magic
+        batch.wire_form = form
+        self._handler.breathe()  # a checksum over a large batch takes its time
         return True
 
     def _unsent(self, batches: list[MessageBatch], error: KafkaException) -> None:
         """Nothing reached the broker: try again later, wherever the leader is then."""
-        log.warning("broker %s: %s; %d batches wait", self.broker.address, error, len(batches))
+        answered = isinstance(error, ProtocolClientError)  # the cluster is busy with itself, but well
+        tell = log.info if answered else self.broker.warn
+        tell("broker %s: %s; %d batches wait", self.broker.address, error, len(batches))
         now = self._handler.now()
         with self._lock:
-            self.producer._metadata_stale = True
+            self._routing.stale |= not answered
             for batch in batches:
-                batch.last_error = error
+                self._lane_of(batch).unsent(batch.flight)
+                batch.last_error = error.again()
                 batch.retry_at = now + self.producer._options.retry_backoff_s
         for batch in batches:
             self._check_age(batch)
+        self.wake.set()  # when to look again was worked out before
 
     # -- answers (in the connection's reader worker: nothing here may block) -----------------------------------------
 
     def _answered(
+        self, number: object, batches: list[MessageBatch], pending: PendingResponse[ProduceResponse], future: ResponseFuture
+    ) -> None:
+        """Settle what a request had; called again where that was interrupted."""
+        try:
+            self._take_answer(batches, pending, future)
+        except Exception:  # an overridden method's
+            self._go_on(number, batches)
+            raise
+        self._go_on(number, batches)
+
+    def _go_on(self, number: object, batches: list[MessageBatch]) -> None:
+        """Send what has waited for an answer."""
+        self._awaiting.pop(number, None)
+        if self._blocked:
+            self.wake.set()
+        self._routing.wake_owners(batches)
+
+    def _take_answer(
         self, batches: list[MessageBatch], pending: PendingResponse[ProduceResponse], future: ResponseFuture
     ) -> None:
-        with self._lock:
-            self._in_flight -= 1
         try:
             if self.producer._options.required_acks == 0:
                 future.get(timeout=0)
@@ -291,9 +423,6 @@ class OwnedBroker:
                 self._read_answer(batches, pending.get(timeout=0))
         except KafkaException as error:
             self._settle([(batch, error) for batch in batches])
-        finally:
-            self.wake.set()
-            self.producer._wake_owners(batches)
 
     def _read_answer(self, batches: list[MessageBatch], response: ProduceResponse) -> None:
         waiting = {batch.partition_id: batch for batch in batches}
@@ -337,39 +466,76 @@ class OwnedBroker:
 
     def _settle(self, outcomes: Sequence[tuple[MessageBatch, KafkaException | None]]) -> None:
         for batch, error in outcomes:
-            if error is None:
-                self.producer._mark_as_delivered(self, [batch])
-            elif isinstance(error, MessageSizeTooLarge) and batch.count > 1:
-                self.producer._split(batch, str(error))
-            elif self._may_retry(batch, error):
-                log.info(
-                    "will send %d messages to %s/%d again: %s", batch.count, batch.topic, batch.partition_id, error
-                )
-                with self._lock:
-                    batch.last_error = error
-                    batch.record_errors = None
-                    batch.retry_at = self._handler.now() + self.producer._options.retry_backoff_s
-            else:
-                self._finish(batch, error)
+            with self._lock:
+                lane = self._lane_of(batch)
+                judged = lane.answered(batch.flight, error) if batch.flight in lane.window else []
+                for flight, verdict in judged:
+                    if verdict is Verdict.RESEND:  # not before that is followed
+                        flight.item.retry_at = self._handler.now() + self.producer._options.retry_backoff_s
+            if not judged and not batch.done and batch.parts is None:  # this was interrupted half-way
+                judged = [(batch.flight, Verdict.DELIVERED if error is None else Verdict.FAILED)]
+            for flight, verdict in judged:
+                self._follow(flight.item, verdict, error)
+                if verdict is Verdict.DELIVERED:
+                    # It has left its lane, and batch and flight refer to each other: what was delivered would stay in
+                    # memory until the garbage collector comes by, which few objects of many bytes do not hasten.
+                    del flight.item
+
+    def _follow(self, batch: MessageBatch, verdict: Verdict, error: KafkaException | None) -> None:
+        """Do with a batch what its answer calls for."""
+        if error is None or verdict is Verdict.DELIVERED:
+            self.producer._mark_as_delivered(self, [batch])
+        elif verdict is Verdict.SPLIT:
+            self.producer._split(batch, str(error), self._lane_of(batch))
+        elif verdict is Verdict.FAILED:
+            self._finish(batch, error)
+        elif verdict is Verdict.RESEND and not self._may_retry(batch, error):
+            self._give_up(batch, error)
+        else:
+            log.info("will send %d messages to %s/%d again: %s", batch.count, batch.topic, batch.partition_id, error)
+            pause = self.producer._options.retry_backoff_s if verdict is Verdict.RESEND else 0.0
+            with self._lock:
+                batch.last_error = error.again()
+                batch.record_errors = None
+                batch.retry_at = self._handler.now() + pause
 
     def _may_retry(self, batch: MessageBatch, error: KafkaException) -> bool:
         options = self.producer._options
-        if isinstance(error, ProtocolClientError):
-            if not error.retriable:
-                return False
-            if error.invalid_metadata:
-                self.producer._metadata_stale = True
-            else:
-                batch.attempts += 1
-        else:  # the connection failed: whether the broker has the messages is not known
-            self.producer._metadata_stale = True
+        # where it is no broker's answer, the connection failed
+        answered = isinstance(error, ProtocolClientError)
+        if error.invalid_metadata or not answered:
+            self._routing.stale = True
+        if not (error.invalid_metadata and answered):
             batch.attempts += 1
         if self._handler.now() - batch.created > options.delivery_timeout_s:
             return False
         return batch.attempts <= options.max_retries
 
-    def _finish(self, batch: MessageBatch, error: KafkaException | None) -> None:
-        self.producer._finish(batch, error)
+    def _give_up(self, batch: MessageBatch, error: KafkaException) -> None:
+        """Fail a batch that is still in its lane, and those whose fate only it could have told."""
+        with self._lock:
+            lane = self._lane_of(batch)
+            left = lane.drop(batch.flight) if batch.flight in lane.window else []
+        for flight in left:
+            self._finish(flight.item, error)
+
+    def _finish(self, batch: MessageBatch, error: KafkaException) -> None:
+        self.producer._finish(batch, outcome_unknown(batch, error) or error)
+
+    def _lane_of(self, batch: MessageBatch) -> Lane[MessageBatch]:
+        return self._routing.queues[batch.partition_id].lane
+
+
+def outcome_unknown(batch: MessageBatch, error: KafkaException) -> DeliveryUnknownError | None:
+    """Return the error of a batch with sequence numbers that the broker may have, in spite of `error`; else None."""
+    flight = batch.flight
+    if flight is None or not flight.numbered or not (flight.uncertain or flight.on_wire):
+        return None
+    unknown = DeliveryUnknownError(
+        f"given up, though the broker may have it: {error}", topic=batch.topic, partition=batch.partition_id
+    )
+    unknown.__cause__ = error
+    return unknown
 
 
 def _inline(fn: Callable[..., Any], *args: Any) -> Any:

@@ -6,6 +6,8 @@ import datetime
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pykafka.utils import INT64_MAX, milliseconds
+
 Headers = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]]
 
 
@@ -30,22 +32,28 @@ def header_pairs(headers: Headers) -> list[tuple[str, bytes | None]]:
 
     :raises TypeError: one of them is no (str, bytes or None)
     """
-    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
-    for name, value in pairs:
-        if not isinstance(name, str) or not (value is None or isinstance(value, bytes)):
-            raise TypeError(f"headers must be (str, bytes or None) pairs; this one is not: {(name, value)!r}")
-    return pairs
+    wrong: object = headers
+    try:
+        pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+        for name, value in pairs:
+            if not isinstance(name, str) or not (value is None or isinstance(value, bytes)):
+                wrong = (name, value)
+                break
+        else:
+            return pairs
+    except (TypeError, ValueError):
+        pass  # what cannot be taken apart is as wrong
+    raise TypeError(f"headers must be a mapping or (str, bytes or None) pairs, not {wrong!r}")
 
 
 def timestamp_ms(timestamp: int | datetime.datetime) -> int:
     """Return a time as milliseconds since 1970; naive datetimes are UTC.
 
-    :raises ValueError: it lies before 1970
+    :raises ValueError: it lies before 1970, or beyond what Kafka can write down
     """
-    if isinstance(timestamp, datetime.datetime):
-        if timestamp.tzinfo is None:
-            timestamp = timestamp.replace(tzinfo=datetime.UTC)
-        return round(timestamp.timestamp() * 1000)
-    if timestamp < 0:
-        raise ValueError(f"timestamp must be milliseconds since 1970, not {timestamp}")
-    return timestamp
+    found = milliseconds(timestamp, "timestamp")
+    if found < 0:
+        raise ValueError(f"timestamp must not lie before 1970: {timestamp}")
+    if found > INT64_MAX:
+        raise ValueError(f"timestamp must fit into 64 bits (ms): {timestamp}")
+    return found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from typing import Any, Protocol, Self
 
-from pykafka.exceptions import CorruptResponseError
+from pykafka.exceptions import CorruptResponseError, UnicodeException
 from pykafka.protocol import messages
 from pykafka.protocol.base import Request, Response
 from pykafka.utils import get_bytes, get_string
@@ -52,9 +53,10 @@ class ConsumerGroupProtocolMetadata:
         """
         if not buff:
             return cls()
-        version, names, user_data = _unpacked("h [S] Y", buff, "a member's metadata")
-        found = cls(version, user_data=user_data)
-        found.topic_names = [get_string(name) for name in names]  # perhaps none
+        with _reading(buff, "a member's metadata"):
+            version, names, user_data = unpack_from("h [S] Y", bytes(buff))
+            found = cls(version, user_data=user_data)
+            found.topic_names = [get_string(name) for name in names]  # perhaps none
         return found
 
 
@@ -93,8 +95,9 @@ class MemberAssignment:
         """
         if not buff:
             return cls([])
-        version, topics = _unpacked("h [S [i]]", buff, "a member's assignment")
-        return cls([(get_string(name), ids) for name, ids in topics], version)
+        with _reading(buff, "a member's assignment"):
+            version, topics = unpack_from("h [S [i]]", bytes(buff))
+            return cls(topics, version)
 
 
 def _short_string(text: str | bytes) -> bytes:
@@ -108,10 +111,11 @@ def _long_bytes(content: bytes | None) -> bytes:
     return len(content).to_bytes(4, "big") + content
 
 
-def _unpacked(fmt: str, buff: bytes | bytearray | memoryview, what: str) -> Any:
+@contextmanager
+def _reading(buff: bytes | bytearray | memoryview, what: str) -> Iterator[None]:
     try:
-        return unpack_from(fmt, bytes(buff), 0)
-    except CorruptResponseError as error:
+        yield
+    except (CorruptResponseError, TypeError, UnicodeException) as error:  # cut short; a name that is null, or no UTF-8
         raise CorruptResponseError(f"{what} cannot be read: {bytes(buff)[:40]!r}; who wrote it?") from error
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pykafka.utils import milliseconds
+
 try:
     import cython
 except ImportError:
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 _SHOWN = 40
 
 Headers = list[tuple[str, bytes | None]]
@@ -111,7 +112,7 @@ class Message:
         self.delivery_report_q = delivery_report_q
         self.headers = headers
         self._offset = offset
-        self._timestamp = _milliseconds(timestamp)
+        self._timestamp = -1 if timestamp is None else milliseconds(timestamp)
 
     @property
     def offset(self) -> int:
@@ -133,17 +134,17 @@ class Message:
 
     @timestamp.setter
     def timestamp(self, value: int | datetime | None) -> None:
-        self._timestamp = _milliseconds(value)
+        self._timestamp = -1 if value is None else milliseconds(value)
 
     @property
     def timestamp_dt(self) -> datetime | None:
         """Give the timestamp as an aware datetime (UTC), or None; OverflowError where datetime cannot express it."""
-        milliseconds = self.timestamp
-        return None if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds)
+        found = self.timestamp
+        return None if found is None else _EPOCH + timedelta(milliseconds=found)
 
     @timestamp_dt.setter
     def timestamp_dt(self, value: datetime | None) -> None:
-        self._timestamp = _milliseconds(value)
+        self._timestamp = -1 if value is None else milliseconds(value)
 
     @property
     def payload(self) -> bytes | None:
@@ -238,15 +239,6 @@ def _blank(cls: type[Message], *_args: Any, **_fields: Any) -> Message:
 if not cython.compiled:
     setattr(Message, "__new__", _blank)  # noqa: B010 - a checker minds the plain assignment; classes call
     # __cinit__ of their own accord
-
-
-def _milliseconds(timestamp: int | datetime | None) -> int:
-    if timestamp is None:
-        return -1
-    if isinstance(timestamp, datetime):
-        aware = timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
-        return (aware - _EPOCH) // _MILLISECOND
-    return timestamp
 
 
 def _shortened(data: bytes | None) -> str:

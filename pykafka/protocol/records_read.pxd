@@ -65,3 +65,4 @@ cdef class BatchReader:
 
     cdef _finish(self)
     cdef _check(self, Py_ssize_t at, Py_ssize_t following)
+    cdef bint _is_sound(self, Py_ssize_t at, Py_ssize_t following) except -1

@@ -117,6 +117,10 @@ class RawBatch:
             self.base_offset,
         )
 
+    def skip(self) -> BatchReader:
+        """Give a reader that passes over the batch: it has no messages, and ends where the batch does."""
+        return BatchReader(b"", self.magic, 0, self.base_offset, self.next_offset)
+
     def control_type(self) -> int:
         """Say what a control batch announces: 0 an aborted transaction, 1 a committed one; -1 for other batches.
 

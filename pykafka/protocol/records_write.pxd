@@ -24,6 +24,7 @@ cdef class RecordBatchBuilder:
     cdef readonly long long last_timestamp
     cdef object _clock
     cdef Py_ssize_t _max_size
+    cdef Py_ssize_t _expected
     cdef object _buffer
     cdef unsigned char* _data
     cdef Py_ssize_t _used

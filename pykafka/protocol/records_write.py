@@ -32,6 +32,8 @@ if not cython.compiled:
 _HEADER = 61
 #: A batch's size is a signed 32-bit number of bytes; some are left for what compression may add.
 MAX_BATCH = 2**31 - 2**16
+#: Memory for a batch to begin with, where nothing better is known (bytes).
+LEAST_BATCH = 4096
 
 _TRANSACTIONAL = 16
 _NO_HEADERS = b"\x00"
@@ -106,6 +108,11 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers | None 
     return size
 
 
+def likely_size(before: int) -> int:
+    """Return what a batch behind one of so many bytes will likely take: as much, or a little more."""
+    return max(LEAST_BATCH, before + before // 8)
+
+
 class RecordBatchBuilder:
     """Gather messages into one record batch (format 2).
 
@@ -113,6 +120,8 @@ class RecordBatchBuilder:
 
     :param clock: gives the time for messages without one (ms since 1970); None reads the system's clock
     :param max_size: what the batch may take uncompressed (bytes)
+    :param expected: what it will likely take (bytes), as the one before it did: memory that need not grow is neither copied
+        nor touched twice
     """
 
     __slots__ = (
@@ -120,6 +129,7 @@ class RecordBatchBuilder:
         "_capacity",
         "_clock",
         "_data",
+        "_expected",
         "_max_size",
         "_used",
         "count",
@@ -132,7 +142,9 @@ class RecordBatchBuilder:
 
     _buffer: Any
 
-    def __init__(self, clock: Callable[[], int] | None = None, max_size: int = MAX_BATCH) -> None:
+    def __init__(
+        self, clock: Callable[[], int] | None = None, max_size: int = MAX_BATCH, expected: int = LEAST_BATCH
+    ) -> None:
         self.count = 0
         self.size = _HEADER
         self.with_headers = 0
@@ -141,6 +153,7 @@ class RecordBatchBuilder:
         self.last_timestamp = -1
         self._clock = clock
         self._max_size = max_size
+        self._expected = expected
         self._used = 0
         self._capacity = 0
         if cython.compiled:
@@ -263,7 +276,7 @@ class RecordBatchBuilder:
         if cython.compiled:
             needed += self._used
             if needed > self._capacity:
-                needed = max(needed, 2 * self._capacity, 4096)
+                needed = max(needed, 2 * self._capacity, self._expected)
                 larger = PyBytes_FromStringAndSize(cython.NULL, needed)
                 memcpy(PyBytes_AS_STRING(larger), self._data, self._used)
                 self._data = cython.cast("unsigned char*", PyBytes_AS_STRING(larger))

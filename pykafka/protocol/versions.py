@@ -133,6 +133,7 @@ class Probe:
     :param software_version: of this client
     :param broker: its address, for errors
     :param api_versions_only: ask nothing else, as before SASL, when a broker takes nothing else
+    :param tls: whether the connection is one of TLS, for errors
     """
 
     def __init__(
@@ -141,8 +142,10 @@ class Probe:
         software_version: str = "3.0.0",
         broker: str | None = None,
         api_versions_only: bool = False,
+        tls: bool = False,
     ) -> None:
         self._client_id = client_id
+        self._may_want = "a client certificate (certfile and keyfile of SslConfig)" if tls else "TLS (give ssl_config=)"
         self._software_version = software_version
         self._broker = broker
         self._only = api_versions_only
@@ -193,8 +196,8 @@ class Probe:
             self._send(ProbeState.OLDEST, [self._encoded(request, 0, _ASKS_METADATA)])
         else:
             raise SocketDisconnectedError(
-                "the broker closed the connection when asked for its versions: it may be going down, "
-                "want TLS or SASL, or be no Kafka broker",
+                "the broker closed the connection when asked for its versions: it may be going down, want "
+                f"{self._may_want} or SASL, or be no Kafka broker",
                 broker=self._broker,
                 api="ApiVersions",
             )
@@ -206,7 +209,8 @@ class Probe:
         :raises ResponseTimeoutError: always
         """
         raise ResponseTimeoutError(
-            "there was no answer to the question for its versions: the broker may be overloaded, or be no Kafka broker",
+            "there was no answer to the question for its versions: the broker may be overloaded, want "
+            f"{self._may_want}, or be no Kafka broker",
             broker=self._broker,
             api="ApiVersions",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, RdKafkaException, error_for
@@ -12,8 +13,12 @@ from pykafka.security import SslConfig
 
 if TYPE_CHECKING:
     from pykafka.cluster import Cluster
+    from pykafka.handlers import Handler
 
 log = logging.getLogger(__name__)
+
+#: How long librdkafka may take to end (s).
+END_S = 10.0
 
 
 def confluent_kafka() -> Any:
@@ -33,6 +38,7 @@ def confluent_kafka() -> Any:
 def common_settings(cluster: Cluster) -> dict[str, Any]:
     """Return librdkafka's settings for the brokers of a cluster: addresses, their age, TLS.
 
+    :raises NoBrokersAvailableError: no broker answered
     :raises ValueError: it cannot be told about this kind of TLS
     """
     brokers = list(cluster.brokers.values())
@@ -44,7 +50,9 @@ def common_settings(cluster: Cluster) -> dict[str, Any]:
         "log_level": 0,
         "error_cb": _ignore,
     }
-    ranges = brokers[0].api_ranges()
+    # Of any of them: one that is down at present keeps nobody from the others.
+    addresses = [(broker.host, broker.port) for broker in brokers]
+    ranges = cluster._request_random_broker(addresses, lambda broker: broker.api_ranges())
     if ApiVersionsRequest.api_key not in ranges:
         # Of brokers that do not say their version it thinks 0.10, and gets no answers.
         is_0_9 = ListGroupsRequest.api_key in ranges
@@ -62,6 +70,11 @@ def _tls_settings(config: Any) -> dict[str, Any]:
     if not isinstance(config, SslConfig):
         raise ValueError(
             f"librdkafka cannot use a {type(config).__name__}: give KafkaClient a pykafka.SslConfig with paths of files"
+        )
+    if config.versions is not None:
+        raise ValueError(
+            f"librdkafka cannot be told which versions of TLS to speak, and SslConfig has versions={config.versions!r}: "
+            "leave them out, or use_rdkafka=True"
         )
     password = config.password() if callable(config.password) else config.password
     settings = {
@@ -81,6 +94,28 @@ def keep_for_ever(client: Any) -> None:
     Its threads are the parent's: freeing it in the child would wait for them without end.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
+
+
+def end(handler: Handler, call: Callable[[], object], what: str) -> None:
+    """End a client of librdkafka, for which it waits for librdkafka's threads; not for ever.
+
+    :param handler: of the caller
+    :param call: ends it; it is called on an OS thread of its own, and may have the only reference to the client
+    :param what: the client, for the log
+    """
+    try:
+        worker = handler.native.spawn(call, name="pykafka.RdKafka.end")
+    except RuntimeError:  # the interpreter is ending, and begins no thread any more
+        call()
+        return
+    if not handler.offload(worker.join, END_S):
+        log.error(
+            "librdkafka did not end %s within %g s, and its threads are left behind. In a forked child, whatever the parent's "
+            "librdkafka had locked at that moment (looking a host up, or in OpenSSL) stays locked for ever: make what uses "
+            "librdkafka after the fork",
+            what,
+            END_S,
+        )
 
 
 def error_from(error: Any, **context: Any) -> KafkaException:

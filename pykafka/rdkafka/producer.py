@@ -12,7 +12,7 @@ from pykafka.exceptions import KafkaException, ProducerQueueFullError, ProducerS
 from pykafka.producer import Producer
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.protocol.message import Message
-from pykafka.rdkafka.helpers import common_settings, confluent_kafka, error_from, keep_for_ever
+from pykafka.rdkafka.helpers import common_settings, confluent_kafka, end, error_from, keep_for_ever
 
 if TYPE_CHECKING:
     from pykafka.cluster import Cluster
@@ -69,6 +69,7 @@ class RdKafkaProducer(Producer):
 
     :param cluster: as of `Producer`, and so the others
     :param min_queued_messages: how many messages make a batch full
+    :param enable_idempotence: whether librdkafka numbers batches; None: it does not, as its own default is
     :raises ImportError: the extra `rdkafka` is not installed
     :raises ValueError: librdkafka cannot be told about the client's `ssl_config`
     """
@@ -95,6 +96,8 @@ class RdKafkaProducer(Producer):
         block_on_queue_full: bool = True,
         pending_timeout_ms: int = 5 * 1000,
         delivery_timeout_ms: int = 120 * 1000,
+        max_queued_bytes: int = 256 * 1024 * 1024,
+        enable_idempotence: bool | None = None,
     ) -> None:
         self._confluent_kafka = confluent_kafka()
         self._rdk_producer: Any = None
@@ -121,6 +124,8 @@ class RdKafkaProducer(Producer):
             block_on_queue_full=block_on_queue_full,
             pending_timeout_ms=pending_timeout_ms,
             delivery_timeout_ms=delivery_timeout_ms,
+            max_queued_bytes=max_queued_bytes,
+            enable_idempotence=enable_idempotence,
         )
         self._plain = False  # every message goes through `_enqueue`
         if auto_start:
@@ -135,8 +140,10 @@ class RdKafkaProducer(Producer):
             "retries": options.max_retries,
             "retry.backoff.ms": max(options.retry_backoff_ms, 1),
             # so that what is sent again does not come behind what was sent later
-            "max.in.flight.requests.per.connection": 1 if options.max_retries else 5,
+            "max.in.flight.requests.per.connection": 1 if options.max_retries and not options.enable_idempotence else 5,
+            "enable.idempotence": bool(options.enable_idempotence),
             "queue.buffering.max.messages": options.max_queued_messages,
+            "queue.buffering.max.kbytes": max(options.max_queued_bytes // 1024, 1),
             "batch.num.messages": min(options.min_queued_messages, 1_000_000),
             "linger.ms": options.linger_ms,
             "message.max.bytes": max(options.max_request_size, 1000),
@@ -149,9 +156,12 @@ class RdKafkaProducer(Producer):
         """Make librdkafka's producer and start the worker that takes its reports.
 
         :raises RdKafkaException: librdkafka refuses the settings
+        :raises UnsupportedVersion: `enable_idempotence` is True, and a leader is older than Kafka 0.11
         """
         if self._running:
             return
+        if self._options.enable_idempotence:
+            self._check_leaders()
         self._worker_exception = None
         self._undelivered = []
         self._outstanding = 0
@@ -166,8 +176,8 @@ class RdKafkaProducer(Producer):
     def _setup_owned_brokers(self) -> None:
         """Take over which partitions there are; librdkafka knows their leaders by itself."""
         partitions = [partition for _, partition in sorted(self._topic.partitions.items())]
-        self._queues = {partition.id: PartitionQueue(partition.id) for partition in partitions}
-        self._partitions = partitions
+        self._routing.queues = {partition.id: PartitionQueue(partition.id) for partition in partitions}
+        self._routing.partitions = partitions
         self._accumulator.queues = list(self._queues.values())
 
     def stop(self) -> None:
@@ -178,7 +188,10 @@ class RdKafkaProducer(Producer):
             worker, self._rdk_worker = self._rdk_worker, None
             if worker is not None:
                 worker.join(POLL_S + PURGE_S)
+            last = [self._rdk_producer]
             self._rdk_producer = None
+            if last[0] is not None:
+                end(self._handler, last.clear, f"its producer for {self._topic.name}")
 
     def _after_fork(self) -> None:
         super()._after_fork()
@@ -189,8 +202,8 @@ class RdKafkaProducer(Producer):
         self._reported = deque()
         self._outstanding = 0
 
-    def _wait_all(self, timeout_ms: int | None = None) -> None:
-        """Wait until nothing is queued, or nothing has got through for the pending timeout."""
+    def _wait_all(self, timeout_ms: int | None = None) -> int:
+        """Wait until nothing is queued, or nothing has got through for so long; return how many messages are left."""
         patience = (self._options.pending_timeout_ms if timeout_ms is None else timeout_ms) / 1000
         pending = self._outstanding
         deadline = self._handler.now() + patience
@@ -202,9 +215,7 @@ class RdKafkaProducer(Producer):
             if now_pending < pending:
                 deadline = self._handler.now() + patience
             pending = now_pending
-
-    def _pending(self) -> int:
-        return self._outstanding
+        return pending
 
     def _give_up_queued(self) -> None:
         """Fail what has not got through: librdkafka reports it as purged."""

@@ -7,9 +7,10 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
-from pykafka.exceptions import ConsumerStoppedException, RdKafkaException
+from pykafka.consumer.options import QUEUED_MAX_BYTES
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, RdKafkaException
 from pykafka.protocol.message import Message
-from pykafka.rdkafka.helpers import common_settings, confluent_kafka, error_from, keep_for_ever
+from pykafka.rdkafka.helpers import common_settings, confluent_kafka, end, error_from, keep_for_ever
 from pykafka.simpleconsumer import SimpleConsumer
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         consumer_id: str | bytes = b"",
         deserializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
         reset_offset_on_fetch: bool = True,
+        *,
+        isolation_level: str = "read_uncommitted",
+        queued_max_bytes: int = QUEUED_MAX_BYTES,
     ) -> None:
         self._confluent_kafka = confluent_kafka()
         self._rdk_consumer: Any = None
@@ -94,6 +98,8 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             consumer_id=consumer_id,
             deserializer=deserializer,
             reset_offset_on_fetch=reset_offset_on_fetch,
+            isolation_level=isolation_level,
+            queued_max_bytes=queued_max_bytes,
         )
 
     def _settings(self) -> dict[str, Any]:
@@ -105,7 +111,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "latest" if options.auto_offset_reset == OffsetType.LATEST else "earliest",
-            "isolation.level": "read_uncommitted",
+            "isolation.level": options.isolation_level,
             "fetch.min.bytes": options.fetch_min_bytes,
             "fetch.wait.max.ms": options.fetch_wait_max_ms,
             "fetch.error.backoff.ms": options.fetch_error_backoff_ms,
@@ -113,6 +119,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             "fetch.max.bytes": whole,
             "receive.message.max.bytes": whole + 1024 * 1024,
             "queued.min.messages": min(options.queued_max_messages, 10_000_000),
+            "queued.max.messages.kbytes": min(max(options.queued_max_bytes // 1024, 1), 2_097_151),
         }
 
     # -- fetching --------------------------------------------------------------------------------------------------
@@ -142,10 +149,11 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
     def cleanup(self) -> None:
         """End librdkafka's consumer; commits nothing."""
         with self._rdk_lock:
-            consumer, self._rdk_consumer = self._rdk_consumer, None
+            last = [self._rdk_consumer]
+            self._rdk_consumer = None
             self._ready.clear()
-            if consumer is not None:
-                self._handler.offload(consumer.close)
+            if last[0] is not None:
+                end(self._handler, lambda: last.pop().close(), f"its consumer of {self._topic.name}")
 
     def _after_fork(self) -> None:
         super()._after_fork()
@@ -187,6 +195,21 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             if unblock_event is not None and unblock_event.is_set():
                 return None
 
+    def _take_batch(self, max_messages: int) -> list[Message]:
+        with self._rdk_lock:
+            count = 0 if self._buffers.closed else min(max_messages, len(self._ready))
+            return [self._hand_out() for _ in range(count)]
+
+    def consume_arrow(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: librdkafka gives messages one by one.
+
+        :raises KafkaException: always
+        """
+        raise KafkaException(
+            "consume_arrow() needs this client's own fetch workers; make the consumer without use_rdkafka=True",
+            topic=self._topic.name,
+        )
+
     def _stopped(self) -> ConsumerStoppedException:
         return ConsumerStoppedException(
             "the consumer is not running; call start(), or make another", topic=self._topic.name
@@ -210,11 +233,15 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
                         self._ready.append(self._message_of(record))
             if not self._ready or self._buffers.closed:
                 return None
-            message = self._ready.popleft()
-            owned = self._partitions_by_id[message.partition_id]
-            owned.last_offset_consumed = message.offset
-            owned.position = message.offset + 1
-            return message
+            return self._hand_out()
+
+    def _hand_out(self) -> Message:
+        """Return the next message that is there; the caller holds the lock."""
+        message = self._ready.popleft()
+        owned = self._partitions_by_id[message.partition_id]
+        owned.last_offset_consumed = message.offset
+        owned.position = message.offset + 1
+        return message
 
     def _message_of(self, record: Any) -> Message:
         kind, milliseconds = record.timestamp()

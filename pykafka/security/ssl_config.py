@@ -8,6 +8,9 @@ from typing import Any, Protocol
 
 from pykafka.exceptions import TlsError
 
+#: What `SslConfig.versions` may be.
+_VERSIONS = (("TLSv1.2", "TLSv1.2"), ("TLSv1.2", "TLSv1.3"), ("TLSv1.3", "TLSv1.3"))
+
 
 class WrapsSocket(Protocol):
     """What is accepted in place of an SslConfig, with threads: something that can put TLS around a socket."""
@@ -23,6 +26,8 @@ class SslConfig:
     :param keyfile: file with its private key (PEM); None where that is in `certfile`
     :param password: of the private key, or a function that returns it
     :param check_hostname: False accepts a trusted certificate of any host, and with it any holder of one in between
+    :param versions: oldest and newest version of TLS to speak, of "TLSv1.2" and "TLSv1.3"; None: what OpenSSL allows
+    :raises ValueError: the versions are no such pair, or there is a `keyfile` without `certfile`
     """
 
     def __init__(
@@ -33,12 +38,20 @@ class SslConfig:
         password: str | bytes | Callable[[], str | bytes] | None = None,
         *,
         check_hostname: bool = True,
+        versions: tuple[str, str] | None = None,
     ) -> None:
+        if keyfile and certfile is None:
+            raise ValueError(f"keyfile {keyfile!r} needs certfile=: the certificate that the key belongs to")
+        if versions is not None and versions not in _VERSIONS:
+            raise ValueError(
+                f"versions must be the oldest and the newest of 'TLSv1.2' and 'TLSv1.3', as {_VERSIONS[1]}, not {versions!r}"
+            )
         self.cafile = cafile
         self.certfile = certfile
         self.keyfile = keyfile
         self.password = password
         self.check_hostname = check_hostname
+        self.versions = versions
         self._context: ssl.SSLContext | None = None
 
     def __repr__(self) -> str:
@@ -62,6 +75,10 @@ class SslConfig:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = self.check_hostname
         context.options |= ssl.OP_NO_RENEGOTIATION
+        if self.versions is not None:
+            oldest, newest = self.versions
+            context.minimum_version = ssl.TLSVersion[oldest.replace(".", "_")]
+            context.maximum_version = ssl.TLSVersion[newest.replace(".", "_")]
         cafile = self.cafile
         if cafile is None:
             context.load_default_certs()
@@ -96,3 +113,13 @@ def _load(parameter: str, path: str, load: Callable[[], None]) -> None:
 
 #: What `ssl_config` may be.
 SslConfigLike = SslConfig | ssl.SSLContext | WrapsSocket
+
+
+def valid_ssl_config(param: SslConfigLike | None) -> SslConfigLike | None:
+    """Return what can put TLS around a connection, or None.
+
+    :raises TypeError: it cannot
+    """
+    if param is not None and not hasattr(param, "wrap_socket"):
+        raise TypeError(f"ssl_config must be an SslConfig or an ssl.SSLContext, not {type(param).__name__}: {param!r}")
+    return param

@@ -13,6 +13,8 @@ PLAINTEXT_REASONS = {
     "WRONG_VERSION_NUMBER",
 }
 
+NO_TLS_PORT = "the port may not be a TLS port: use the broker's TLS port, or leave ssl_config out"
+
 
 def explain_tls_error(error: Exception, host: str) -> str:
     """Return a sentence that says what went wrong in a handshake and what to do.
@@ -26,17 +28,29 @@ def explain_tls_error(error: Exception, host: str) -> str:
         reason = getattr(error, "reason", None) or str(error)  # only OpenSSL's own errors have one
         if reason in PLAINTEXT_REASONS:
             return f"what answers does not speak TLS ({reason}); use the broker's TLS port, or leave ssl_config out"
-        if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason or "BAD_CERTIFICATE" in reason:
-            return (
-                f"the broker refused the handshake ({reason}); it may ask for a client certificate: give SslConfig "
-                "a certfile and keyfile that the broker trusts"
-            )
+        refused = explain_refusal(error)
+        if refused is not None:
+            return refused
         return f"the TLS handshake failed ({reason}); compare the broker's TLS versions and ciphers with ours"
     if isinstance(error, TimeoutError):
-        return "the TLS handshake was not answered in time; the port may not be a TLS port"
+        return f"the TLS handshake was not answered in time; {NO_TLS_PORT}"
     if isinstance(error, (ConnectionError, EOFError)):
-        return f"the connection was closed during the TLS handshake ({error}); the port may not be a TLS port"
+        return f"the connection was closed during the TLS handshake ({error}); {NO_TLS_PORT}"
     return str(error)
+
+
+def explain_refusal(error: Exception) -> str | None:
+    """Return what it means where the broker has refused this client; None where it has not.
+
+    :param error: of the handshake, or of the first read: by TLS 1.3 the client has done its part before the broker refuses
+    """
+    reason = (getattr(error, "reason", None) or str(error)) if isinstance(error, ssl.SSLError) else ""
+    if not any(word in reason for word in ("CERTIFICATE_REQUIRED", "HANDSHAKE_FAILURE", "BAD_CERTIFICATE")):
+        return None
+    return (
+        f"the broker refused the handshake ({reason}); it may ask for a client certificate: give SslConfig "
+        "a certfile and keyfile that the broker trusts"
+    )
 
 
 def _explain_certificate(error: ssl.SSLCertVerificationError, host: str) -> str:

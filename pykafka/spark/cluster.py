@@ -5,17 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from pykafka.client import KafkaClient
+from pykafka.cluster import Cluster
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, error_for
+from pykafka.listoffsets import FoundOffset
 from pykafka.protocol.messages import MetadataRequest
 from pykafka.spark import session
 from pykafka.spark.errors import OptionError
 from pykafka.spark.loss import warn
-from pykafka.spark.offsets import EARLIEST, LATEST, Bounds, Offsets, TopicPartition
+from pykafka.spark.offsets import (
+    EARLIEST,
+    LATEST,
+    MAX_OFFSET,
+    Bounds,
+    ByTime,
+    Offsets,
+    Position,
+    TopicPartition,
+    check_named,
+)
 from pykafka.spark.options import ReadOptions, Subscription
 
 T = TypeVar("T")
-INTERNAL_PREFIX = "__"
+#: What brokers before 0.10 keep for themselves, and do not mark so.
+INTERNAL_TOPIC = "__consumer_offsets"
+#: How long a partition may be unknown to the cluster before it counts as deleted (s): news of a topic takes a moment.
+UNKNOWN_FOR_S = 5.0
+ASK_AGAIN_S = 0.2
 
 
 class OffsetReader:
@@ -32,19 +47,28 @@ class OffsetReader:
 
         :raises NoBrokersAvailableError: no broker answered
         """
-        return self._retrying(lambda client: _subscribed(client, self._options.subscription))
+        return self._retrying(lambda cluster: _subscribed(cluster, self._options.subscription))
+
+    def present(self, expected: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Return the partitions that the subscription covers now, where some may be gone only if they stay so for a while.
+
+        :param expected: those that were there
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        deadline = session.handler.now() + UNKNOWN_FOR_S
+        while True:
+            found = self.partitions()
+            if found.issuperset(expected) or session.handler.now() > deadline:
+                return found
+            session.handler.sleep(ASK_AGAIN_S)
 
     def first_partitions(self) -> set[TopicPartition]:
         """Return the partitions to begin a read with.
 
         :raises OptionError: there are none, or a topic or partition that the options name does not exist
         """
-        found = self.partitions()
-        subscription = self._options.subscription
-        topics = {tp.topic for tp in found}
-        missing = [topic for topic in subscription.topics if topic not in topics]
-        missing += sorted(str(tp) for tp in subscription.partitions - found)
-        if missing:
+        found, subscription = self.partitions(), self._options.subscription
+        if missing := self.missing(found):
             raise OptionError(
                 f"{subscription}: {', '.join(missing)} does not exist on {self._options.client.hosts}; create it, or "
                 "correct the name"
@@ -54,6 +78,12 @@ class OffsetReader:
                 f"{subscription} matches no topic on {self._options.client.hosts}; create one, or correct the pattern"
             )
         return found
+
+    def missing(self, found: Collection[TopicPartition]) -> list[str]:
+        """Name the topics and partitions that the options name and that are not there."""
+        subscription, topics = self._options.subscription, {tp.topic for tp in found}
+        absent = [topic for topic in subscription.topics if topic not in topics]
+        return absent + sorted(str(tp) for tp in subscription.partitions.difference(found))
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """Return the offset of the oldest record of each partition.
@@ -71,22 +101,79 @@ class OffsetReader:
         earliest, latest = self.earliest(partitions), self.latest(partitions)
         return {tp: Bounds(earliest[tp], latest[tp]) for tp in partitions}
 
+    def behind_transactions(self, offsets: Offsets, latest: Offsets) -> Offsets:
+        """Tell of offsets beyond the end that is read to where a transaction is open before them.
+
+        :param offsets: of partitions that are in `latest`
+        :param latest: what `latest` gave
+        :returns: where the transaction begins, of each partition whose offset is not beyond its last record
+        """
+        beyond = [tp for tp, offset in offsets.items() if offset > latest[tp]]
+        if not beyond or not self._options.read_committed:
+            return {}
+        # In this order: what is written after the first answer is then no sign of a transaction.
+        written = self._offsets(beyond, LATEST, committed=False)
+        stable = self.latest(beyond)
+        return {tp: stable[tp] for tp in beyond if stable[tp] < offsets[tp] <= written[tp]}
+
+    def located(self, position: Position, partitions: Collection[TopicPartition]) -> int | Offsets:
+        """Return a position with offsets in the place of times; LATEST where there is no record, if that may be.
+
+        :raises OptionError: there is no such record; a time by partition leaves one out; the brokers have no times
+        """
+        if not isinstance(position, ByTime):
+            return position
+        times, option = position.timestamps, position.option
+        if isinstance(times, dict):
+            check_named(times, partitions, option)
+        else:
+            times = dict.fromkeys(partitions, session.handler.time_ms() - times if position.ago else times)
+        found = self._listed({tp: max(0, times[tp]) for tp in partitions})
+        if any(answer.by_segment for answer in found.values()):
+            raise OptionError(
+                f"option {option!r} is a time, and the brokers of {self._options.client.hosts} are older than 0.10.1, "
+                "which know no record by its time: give offsets"
+            )
+        missing = [tp for tp, answer in found.items() if answer.offset < 0]
+        if missing and not position.latest_where_none:
+            raise OptionError(
+                f"option {option!r}: {missing[0]} has no record of {times[missing[0]]} ms or later. Correct the time, or "
+                "set startingOffsetsByTimestampStrategy to latest to start at the end of such partitions"
+            )
+        return {tp: LATEST if answer.offset < 0 else answer.offset for tp, answer in found.items()}
+
+    def since(self, partitions: Collection[TopicPartition], timestamp: int) -> Offsets:
+        """Return the first offset of a time (ms since 1970) or later by partition: MAX_OFFSET where there is none.
+
+        Brokers before 0.10.1 know no record by its time: 0 then.
+        """
+        found = self._listed(dict.fromkeys(partitions, max(0, timestamp)))
+        return {
+            tp: 0 if answer.by_segment else MAX_OFFSET if answer.offset < 0 else answer.offset
+            for tp, answer in found.items()
+        }
+
     def close(self) -> None:
         """Close the connections of this process to the cluster."""
         session.forget(self._options.client)
 
-    def _offsets(self, partitions: Collection[TopicPartition], timestamp: int) -> Offsets:
-        if not partitions:
-            return {}
-        wanted: dict[tuple[str, int], int] = {tuple(tp): timestamp for tp in partitions}  # type: ignore[misc]
-        found = self._retrying(lambda client: client.cluster.list_offsets(wanted))
-        return {tp: found[tp].offset for tp in partitions}
+    def _offsets(self, partitions: Collection[TopicPartition], timestamp: int, committed: bool = True) -> Offsets:
+        found = self._listed(dict.fromkeys(partitions, timestamp), committed)
+        return {tp: answer.offset for tp, answer in found.items()}
 
-    def _retrying(self, ask: Callable[[KafkaClient], T]) -> T:
+    def _listed(self, timestamps: Offsets, committed: bool = True) -> dict[TopicPartition, FoundOffset]:
+        # `committed`: up to the first transaction that is open, where the read ends there.
+        if not timestamps:
+            return {}
+        wanted = {(tp.topic, tp.partition): timestamp for tp, timestamp in timestamps.items()}
+        level = int(committed and self._options.read_committed)
+        found = self._retrying(lambda cluster: cluster.list_offsets(wanted, isolation_level=level))
+        return {tp: found[tp.topic, tp.partition] for tp in timestamps}
+
+    def _retrying(self, ask: Callable[[Cluster], T]) -> T:
         for retries_left in range(self._options.offset_retries, -1, -1):
             try:
-                client = session.client_for(self._options.client)
-                return ask(client)
+                return ask(session.cluster_for(self._options.client))
             except OptionError:
                 raise
             except KafkaException as error:
@@ -98,15 +185,20 @@ class OffsetReader:
         raise AssertionError("the loop above returns or raises")
 
 
-def _subscribed(client: KafkaClient, subscription: Subscription) -> set[TopicPartition]:
-    names = subscription.topics or tuple(sorted({tp.topic for tp in subscription.partitions})) or None
+def _subscribed(cluster: Cluster, subscription: Subscription) -> set[TopicPartition]:
+    names = subscription.topics or tuple(sorted({tp.topic for tp in subscription.partitions}))
     # Not cluster.update(): that remembers what it once saw, and topics that are gone are to be noticed here.
-    wanted = None if names is None else [MetadataRequest.Topic(name=name) for name in names]
-    response = client.cluster.call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+    # Brokers that create what they are asked for by name (below version 4) are asked for all topics all the same.
+    wanted = [MetadataRequest.Topic(name=name) for name in names] or None
+    response = cluster.call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
     found = set()
     for topic in response.topics:
         name = topic.name
-        if name is None or topic.error_code == UnknownTopicOrPartition.ERROR_CODE or not _covers(subscription, name):
+        if (
+            name is None
+            or topic.error_code == UnknownTopicOrPartition.ERROR_CODE
+            or not _covers(subscription, names, name, topic.is_internal or name == INTERNAL_TOPIC)
+        ):
             continue
         if topic.error_code:
             raise error_for(topic.error_code, topic=name, api="Metadata")
@@ -114,8 +206,8 @@ def _subscribed(client: KafkaClient, subscription: Subscription) -> set[TopicPar
     return found & subscription.partitions if subscription.partitions else found
 
 
-def _covers(subscription: Subscription, topic: str) -> bool:
+def _covers(subscription: Subscription, names: Collection[str], topic: str, is_internal: bool) -> bool:
     if subscription.pattern is None:
-        return True
+        return topic in names
     # Kafka's consumers do not let a pattern match what the brokers keep for themselves.
-    return not topic.startswith(INTERNAL_PREFIX) and subscription.pattern.fullmatch(topic) is not None
+    return not is_internal and subscription.pattern.fullmatch(topic) is not None

@@ -13,6 +13,10 @@ class DataLossError(KafkaException):
     """Records between the offsets that Spark asked for are no longer in Kafka, and failOnDataLoss is true."""
 
 
+class OpenTransactionError(KafkaException):
+    """Records are to be read as committed that lie behind the begin of a transaction that is open."""
+
+
 class PollTimeoutError(KafkaException, TimeoutError):
     """A task got no records of its range within kafkaConsumer.pollTimeoutMs."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from pykafka.spark.errors import DataLossError
+from pykafka.spark.errors import DataLossError, OpenTransactionError
 
 log = logging.getLogger("pykafka.spark")
+_GOING_ON = "Going on with what is there, as failOnDataLoss is false"
 
 
 class LossReporter:
@@ -30,7 +31,26 @@ class LossReporter:
                 "deleted or made anew. To go on with what is there and a warning, set the option failOnDataLoss to "
                 "false"
             )
-        warn(f"{sentence}. Going on with what is there, as failOnDataLoss is false")
+        warn(f"{sentence}. {_GOING_ON}")
+
+    def uncommitted(self, sentence: str, transaction: int) -> None:
+        """Raise or log that records lie behind the begin of a transaction that is open.
+
+        :param sentence: about the records
+        :param transaction: offset of its first record
+        :raises OpenTransactionError: if records may not be missing
+        """
+        sentence = (
+            f"{sentence}, and a transaction is open from offset {transaction} on, before which a read with "
+            "kafka.isolation.level = read_committed ends"
+        )
+        if self._fail:
+            raise OpenTransactionError(
+                f"{sentence}. Read again when its producer has committed or aborted it (brokers abort it after that "
+                f"producer's transaction.timeout.ms), read no further than {transaction}, or read uncommitted records; "
+                "with the option failOnDataLoss set to false this is a warning, and what comes before it is read"
+            )
+        warn(f"{sentence}. {_GOING_ON}")
 
 
 def warn(sentence: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pykafka.spark.errors import OptionError
@@ -37,8 +38,26 @@ class TopicPartition(NamedTuple):
 
 Offsets = dict[TopicPartition, int]
 JsonOffsets = dict[str, dict[str, int]]
-#: EARLIEST or LATEST for all partitions, or an offset (or either) for each.
-Position = int | Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class ByTime:
+    """The first record of each partition that is not older than a time.
+
+    :param timestamps: ms since 1970, for all partitions or for each
+    :param ago: the time is so many ms before the plan is made
+    :param latest_where_none: where there is no such record, it is the end of the partition; False: an error
+    :param option: the one that says so, for errors
+    """
+
+    timestamps: int | Offsets
+    ago: bool = False
+    latest_where_none: bool = False
+    option: str = field(default="startingOffsets", compare=False)
+
+
+#: EARLIEST or LATEST for all partitions, an offset (or either) for each, or a time.
+Position = int | Offsets | ByTime
 
 
 class Bounds(NamedTuple):
@@ -102,21 +121,29 @@ def parse_offsets(text: str, option: str) -> Offsets:
     :param option: its name, for the error
     :raises OptionError: the text is something else
     """
-    offsets: Offsets = {}
-    for topic, partitions in _object(text, option, EXAMPLE).items():
+    return _by_partition(text, option, EXAMPLE, EARLIEST, "neither an offset nor -1 nor -2")
+
+
+def parse_timestamps(text: str, option: str) -> Offsets:
+    """Read times (ms since 1970) by partition that a user wrote as JSON; errors as in `parse_offsets`."""
+    example = '{"topicA":{"0":1700000000000,"1":1700000000000}}'
+    return _by_partition(text, option, example, 0, "not a time in ms since 1970")
+
+
+def _by_partition(text: str, option: str, example: str, lowest: int, problem: str) -> Offsets:
+    found: Offsets = {}
+    for topic, partitions in _object(text, option, example).items():
         if not isinstance(partitions, dict):
-            raise _malformed(option, text, EXAMPLE, f"topic {topic!r} has no object of partitions")
-        for partition, offset in partitions.items():
+            raise _malformed(option, text, example, f"topic {topic!r} has no object of partitions")
+        for partition, value in partitions.items():
             if not partition.isdecimal():
-                raise _malformed(option, text, EXAMPLE, f"partition {partition!r} of {topic!r} is not a number")
-            if isinstance(offset, bool) or not isinstance(offset, int) or not EARLIEST <= offset <= MAX_OFFSET:
-                raise _malformed(
-                    option, text, EXAMPLE, f"{offset!r} of {topic}-{partition} is neither an offset nor -1 nor -2"
-                )
-            offsets[TopicPartition(topic, int(partition))] = offset
-    if not offsets:
-        raise _malformed(option, text, EXAMPLE, "it names no partition")
-    return offsets
+                raise _malformed(option, text, example, f"partition {partition!r} of {topic!r} is not a number")
+            if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= MAX_OFFSET:
+                raise _malformed(option, text, example, f"{value!r} of {topic}-{partition} is {problem}")
+            found[TopicPartition(topic, int(partition))] = value
+    if not found:
+        raise _malformed(option, text, example, "it names no partition")
+    return found
 
 
 def parse_partitions(text: str, option: str) -> frozenset[TopicPartition]:
@@ -154,31 +181,101 @@ def _malformed(option: str, text: str, example: str, why: str) -> OptionError:
     return OptionError(f"option {option!r} is {text!r}: {why}; write it like {example}")
 
 
-def resolve(position: Position, bounds: Mapping[TopicPartition, Bounds], option: str) -> Offsets:
+def resolve(position: int | Offsets, bounds: Mapping[TopicPartition, Bounds], option: str) -> Offsets:
     """Return the offset of each partition that a position stands for.
 
-    :param position: as the option says
+    :param position: as the option says; a time has been looked up before
     :param bounds: the partitions read, and what the brokers have of them
     :param option: its name, for the error
     :raises OptionError: a position by partition leaves one out, or names one that is not read
     """
     if isinstance(position, int):
         position = dict.fromkeys(bounds, position)
-    elif set(position) != set(bounds):
-        missing, extra = _names(set(bounds) - set(position)), _names(set(position) - set(bounds))
-        raise OptionError(
-            f"option {option!r} must name exactly the partitions that are read (-1 for latest, -2 for earliest): "
-            + " and ".join(
-                filter(None, [missing and f"it lacks {missing}", extra and f"{extra} is not read or does not exist"])
-            )
-        )
+    else:
+        check_named(position, bounds, option, " (-1 for latest, -2 for earliest)")
     special: dict[int, Callable[[Bounds], int]] = {EARLIEST: lambda b: b.earliest, LATEST: lambda b: b.latest}
     return {tp: special[at](bounds[tp]) if (at := position[tp]) in special else at for tp in bounds}
 
 
-def is_pinned(position: Position) -> bool:
-    """Tell whether a position stands for the same records however late it is resolved."""
-    return position == EARLIEST if isinstance(position, int) else LATEST not in position.values()
+def check_named(
+    position: Collection[TopicPartition], partitions: Collection[TopicPartition], option: str, hint: str = ""
+) -> None:
+    """Hold what an option says by partition against the partitions that are read.
+
+    :param hint: what the sentence says besides
+    :raises OptionError: it leaves one out, or names one that is not read
+    """
+    if set(position) == set(partitions):
+        return
+    missing, extra = _names(set(partitions) - set(position)), _names(set(position) - set(partitions))
+    raise OptionError(
+        f"option {option!r} must name exactly the partitions that are read{hint}: "
+        + " and ".join(
+            filter(None, [missing and f"it lacks {missing}", extra and f"{extra} is not read or does not exist"])
+        )
+    )
+
+
+def check_order(start: Position, end: Position) -> None:
+    """Refuse a start behind the end, as far as the options alone tell.
+
+    :raises OptionError: a partition, or all of them, would end before they start
+    """
+    if isinstance(start, ByTime) and isinstance(end, ByTime) and start.ago == end.ago:
+        pairs = _paired(start.timestamps, end.timestamps)
+        wrong = [(tp, first, last) for tp, first, last in pairs if (first < last if start.ago else first > last)]
+        unit = "ms before now" if start.ago else "ms"
+    elif isinstance(start, dict) and isinstance(end, dict):
+        wrong = [(tp, first, last) for tp, first, last in _paired(start, end) if first > last >= 0]
+        unit = "(offset)"
+    else:
+        return
+    if wrong:
+        tp, first, last = wrong[0]
+        raise OptionError(
+            f"{tp or 'the read'} is to start at {first} {unit} and to end at {last}, which is before it: correct the "
+            "starting or the ending options"
+        )
+
+
+def _paired(start: int | Offsets, end: int | Offsets) -> list[tuple[TopicPartition | None, int, int]]:
+    # Both of each partition that is named on either side; None stands for all of them.
+    named = dict.fromkeys(tp for each in (start, end) if isinstance(each, dict) for tp in each)
+    pairs = ((tp, _of(start, tp), _of(end, tp)) for tp in named or [None])
+    return [(tp, first, last) for tp, first, last in pairs if first is not None and last is not None]
+
+
+def _of(position: int | Offsets, tp: TopicPartition | None) -> int | None:
+    return position if isinstance(position, int) else None if tp is None else position.get(tp)
+
+
+def refuse_backwards(start: Offsets, end: Offsets) -> None:
+    """Refuse a read that would end before it starts, as Spark's connector does.
+
+    :param start: of each partition, found out from the options
+    :param end: of the same partitions
+    :raises OptionError: a partition would end before it starts
+    """
+    for tp, offset in start.items():
+        if offset > end[tp]:
+            raise OptionError(
+                f"{tp} is to be read from offset {offset} to {end[tp]}, which is before it: correct the starting or the "
+                "ending options; a partition without records since a starting time starts at its end"
+            )
+
+
+def is_pinned(position: Position, located: int | Offsets) -> bool:
+    """Tell whether a position stands for the same records however late it is resolved.
+
+    The first record of a given time is found at the same offset ever after, as later ones are appended behind it; the
+    place of a time before now, or of one that has no record yet, moves on.
+
+    :param position: as the option says
+    :param located: the same with offsets in the place of times
+    """
+    if isinstance(position, ByTime) and position.ago:
+        return False
+    return located == EARLIEST if isinstance(located, int) else LATEST not in located.values()
 
 
 def clamp_start(
@@ -254,10 +351,12 @@ def limit_rows(
     earliest: Mapping[TopicPartition, int],
     limit: int,
 ) -> Offsets:
-    """Return ends so that about `limit` offsets lie between start and end, in proportion to what each partition has.
+    """Return ends so that `limit` offsets lie between start and end, in proportion to what each partition has.
 
-    Shares are rounded down, but a share below one offset is one, so that a small partition is not starved by large ones
-    (the rounding of Spark's Kafka connector; a batch may exceed the limit by one a partition at most).
+    Shares are rounded down, but a share below one offset is one, so that a small partition is not starved by large ones:
+    the rounding of Spark's Kafka connector, by which a batch may exceed the limit by one a partition at most. What it
+    would leave of the limit goes to those that lost most by it: a stream of a million records in batches of 100,000 has
+    ten batches, and not an eleventh of a few records.
 
     :param start: where the micro-batch starts
     :param end: the ends that it may reach
@@ -269,11 +368,15 @@ def limit_rows(
     total = sum(sizes.values())
     if total <= limit:
         return dict(end)
-    found = {}
+    found, lost = {}, {}
     for tp, size in sizes.items():
-        share = limit * (size / total)
-        rows = math.ceil(share) if share < 1 else math.floor(share)
-        found[tp] = min(end[tp], begin[tp] + rows) if size else end[tp]
+        rows, rest = divmod(limit * size, total)
+        if size and not rows:
+            rows, rest = 1, 0
+        found[tp], lost[tp] = begin[tp] + rows if size else end[tp], rest
+    left = limit - sum(found[tp] - begin[tp] for tp, size in sizes.items() if size)
+    for tp in sorted(lost, key=lambda tp: -lost[tp])[: max(left, 0)]:
+        found[tp] = min(end[tp], found[tp] + 1)
     return found
 
 
@@ -303,6 +406,51 @@ def plan_ranges(
         elif end[tp] > begin:
             ranges.append(OffsetRange(tp, begin, end[tp]))
     return ranges
+
+
+def split_ranges(
+    ranges: Iterable[OffsetRange], min_partitions: int | None = None, max_records: int | None = None
+) -> list[OffsetRange]:
+    """Return ranges cut so that there are enough of them and none is too large, as Spark's Kafka connector cuts them.
+
+    First each range is cut into equal parts of at most `max_records` offsets. If there are then fewer than
+    `min_partitions`, the large ones are cut further, each into as many as its share of all offsets; those whose share
+    is one part or less stay whole and are left out of the shares. Rounding may give a few ranges more or fewer.
+
+    :param ranges: none of them empty
+    :param min_partitions: how many there should be at least
+    :param max_records: offsets that one may have
+    """
+    found = list(ranges)
+    if max_records is not None:
+        found = [part for one in found for part in _parts(one, -(-_size(one) // max_records))]
+    if min_partitions is None or min_partitions <= len(found):
+        return found
+    total = sum(map(_size, found))
+    large = {one for one in found if _share(one, total, min_partitions) > 1}
+    wanted = max(min_partitions - (len(found) - len(large)), 1)
+    total = sum(map(_size, large))
+    return [part for one in found for part in (_parts(one, _share(one, total, wanted)) if one in large else [one])]
+
+
+def _size(one: OffsetRange) -> int:
+    return one.end - one.start
+
+
+def _share(one: OffsetRange, total: int, parts: int) -> int:
+    return max(math.floor(_size(one) / total * parts + 0.5), 1)
+
+
+def _parts(one: OffsetRange, count: int) -> list[OffsetRange]:
+    # The remainders go to the last ones.
+    found = []
+    begin = one.start
+    for left in range(count, 0, -1):
+        end = begin + (one.end - begin) // left
+        if end > begin:
+            found.append(OffsetRange(one.tp, begin, end))
+        begin = end
+    return found
 
 
 def _names(partitions: Iterable[TopicPartition]) -> str:

@@ -11,11 +11,28 @@ import difflib
 import enum
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pykafka.addresses import parse_hosts
 from pykafka.spark.errors import OptionError
-from pykafka.spark.offsets import EARLIEST, LATEST, Position, TopicPartition, parse_offsets, parse_partitions
+from pykafka.spark.javaoptions import WITHOUT_EFFECT, why_refused
+from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, TopicPartition, check_order, parse_partitions
+from pykafka.spark.tlsoptions import TlsOptions, tls_options, tls_versions
+from pykafka.spark.values import (
+    boolean,
+    milliseconds,
+    number,
+    one_of,
+    pattern,
+    position,
+    text_of,
+    timestamp,
+    timestamps,
+    topic,
+    topics,
+    verbatim,
+)
 
 
 class Mode(enum.Flag):
@@ -36,6 +53,7 @@ class Mode(enum.Flag):
 
 
 _MODE_NAMES = {
+    Mode.READ: "a read",
     Mode.BATCH_READ: "a batch read",
     Mode.STREAM_READ: "a streaming read",
     Mode.BATCH_WRITE: "a batch write",
@@ -61,146 +79,79 @@ class Option:
     ignored: Mode = Mode.NOWHERE
 
 
-def _text(text: str, name: str) -> str:
-    if not text.strip():
-        raise OptionError(f"option {name!r} is empty")
-    return text.strip()
-
-
-def _boolean(text: str, name: str) -> bool:
-    value = text.strip().lower()
-    if value not in ("true", "false"):
-        raise OptionError(f"option {name!r} must be true or false, not {text!r}")
-    return value == "true"
-
-
-def _number(lowest: int, highest: int = 2**63 - 1) -> Callable[[str, str], int]:
-    def parse(text: str, name: str) -> int:
-        try:
-            value = int(text.strip())
-        except ValueError:
-            raise OptionError(f"option {name!r} must be a whole number, not {text!r}") from None
-        if not lowest <= value <= highest:
-            raise OptionError(f"option {name!r} must be at least {lowest} and at most {highest}, not {value}")
-        return value
-
-    return parse
-
-
-_TIME_UNITS_MS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
-
-
-def _milliseconds(text: str, name: str) -> int:
-    match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
-    if match is None or match[2] not in _TIME_UNITS_MS or int(match[1]) == 0:
-        raise OptionError(f"option {name!r} must be a positive time in ms, or like 120s or 2min, not {text!r}")
-    return int(match[1]) * _TIME_UNITS_MS[match[2]]
-
-
-def _topic(text: str, name: str) -> str:
-    topic = text.strip()
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) or topic in (".", ".."):
-        raise OptionError(
-            f"option {name!r} has {topic!r}, which cannot be a topic: names are 1 to 249 letters, digits, dots, "
-            "dashes and "
-            "underscores"
-        )
-    return topic
-
-
-def _topics(text: str, name: str) -> tuple[str, ...]:
-    topics = dict.fromkeys(_topic(part, name) for part in text.split(",") if part.strip())
-    if not topics:
-        raise OptionError(f"option {name!r} names no topic; write them like 'topicA,topicB'")
-    return tuple(topics)
-
-
-def _pattern(text: str, name: str) -> re.Pattern[str]:
-    try:
-        return re.compile(_text(text, name))
-    except re.error as error:
-        raise OptionError(f"option {name!r} is {text!r}, which is not a regular expression: {error}") from error
-
-
-def _position(text: str, name: str) -> Position:
-    word = text.strip().lower()
-    if word in ("earliest", "latest"):
-        return EARLIEST if word == "earliest" else LATEST
-    if not word.startswith("{"):
-        raise OptionError(
-            f"option {name!r} must be 'earliest', 'latest' or JSON like {{\"topicA\":{{\"0\":23}}}}, not {text!r}"
-        )
-    return parse_offsets(text, name)
-
-
-def _one_of(*values: str) -> Callable[[str, str], str]:
-    def parse(text: str, name: str) -> str:
-        value = text.strip().lower()
-        if value not in values:
-            raise OptionError(f"option {name!r} must be {' or '.join(values)}, not {text!r}")
-        return value
-
-    return parse
-
+#: SASL is refused by a sentence of its own.
+_PROTOCOL = one_of("plaintext", "ssl", unnamed=("sasl_plaintext", "sasl_ssl"))
 
 #: Every option. A new one is a line here and a field of `ReadOptions` or `WriteOptions`.
 OPTIONS = (
-    Option("kafka.bootstrap.servers", _text, Mode.ANY),
-    Option("kafka.request.timeout.ms", _number(1), Mode.ANY, 30_000),
-    Option("subscribe", _topics, Mode.READ),
-    Option("subscribePattern", _pattern, Mode.READ),
+    Option("kafka.bootstrap.servers", text_of, Mode.ANY),
+    Option("kafka.client.id", text_of, Mode.ANY, "pykafka"),
+    Option("kafka.request.timeout.ms", number(1), Mode.ANY, 30_000),
+    Option("kafka.security.protocol", _PROTOCOL, Mode.ANY, "plaintext"),
+    Option("kafka.ssl.truststore.type", text_of, Mode.ANY),
+    Option("kafka.ssl.truststore.location", text_of, Mode.ANY),
+    Option("kafka.ssl.truststore.certificates", verbatim, Mode.ANY),
+    Option("kafka.ssl.truststore.password", verbatim, Mode.ANY),
+    Option("kafka.ssl.keystore.type", text_of, Mode.ANY),
+    Option("kafka.ssl.keystore.location", text_of, Mode.ANY),
+    Option("kafka.ssl.keystore.certificate.chain", verbatim, Mode.ANY),
+    Option("kafka.ssl.keystore.key", verbatim, Mode.ANY),
+    Option("kafka.ssl.keystore.password", verbatim, Mode.ANY),
+    Option("kafka.ssl.key.password", verbatim, Mode.ANY),
+    Option("kafka.ssl.endpoint.identification.algorithm", one_of("https", ""), Mode.ANY),
+    Option("kafka.ssl.protocol", tls_versions, Mode.ANY),
+    Option("kafka.ssl.enabled.protocols", tls_versions, Mode.ANY),
+    Option("subscribe", topics, Mode.READ),
+    Option("subscribePattern", pattern, Mode.READ),
     Option("assign", parse_partitions, Mode.READ),
-    Option("startingOffsets", _position, Mode.READ),
-    Option("endingOffsets", _position, Mode.BATCH_READ, LATEST),
-    Option("maxOffsetsPerTrigger", _number(1), Mode.STREAM_READ, ignored=Mode.BATCH_READ),
-    Option("failOnDataLoss", _boolean, Mode.READ, True),
-    Option("includeHeaders", _boolean, Mode.READ, False, ignored=Mode.WRITE),
-    Option("kafkaConsumer.pollTimeoutMs", _milliseconds, Mode.READ, 120_000),
-    Option("fetchOffset.numRetries", _number(0), Mode.READ, 3),
-    Option("fetchOffset.retryIntervalMs", _number(0), Mode.READ, 1000),
-    Option("kafka.max.partition.fetch.bytes", _number(1, 2**30), Mode.READ, 4 * 1024 * 1024),
-    Option("kafka.fetch.max.wait.ms", _number(0), Mode.READ, 500),
-    Option("topic", _topic, Mode.WRITE),
-    Option("kafka.acks", _one_of("all", "-1"), Mode.WRITE, "all"),
-    Option("kafka.compression.type", _one_of("none", "gzip", "snappy", "lz4", "zstd"), Mode.WRITE, "none"),
-    Option("kafka.max.request.size", _number(1024, 2**30), Mode.WRITE, 1024 * 1024),
-    Option("kafka.delivery.timeout.ms", _number(1), Mode.WRITE, 120_000),
+    Option("startingOffsets", position, Mode.READ),
+    Option("startingOffsetsByTimestamp", timestamps, Mode.READ),
+    Option("startingTimestamp", timestamp, Mode.READ),
+    Option("startingOffsetsByTimestampStrategy", one_of("error", "latest"), Mode.READ, "error"),
+    Option("endingOffsets", position, Mode.BATCH_READ, LATEST),
+    Option("endingOffsetsByTimestamp", timestamps, Mode.BATCH_READ),
+    Option("endingTimestamp", timestamp, Mode.BATCH_READ),
+    Option("maxOffsetsPerTrigger", number(1), Mode.STREAM_READ, ignored=Mode.BATCH_READ),
+    Option("minOffsetsPerTrigger", number(1), Mode.STREAM_READ, ignored=Mode.BATCH_READ),
+    Option("maxTriggerDelay", milliseconds, Mode.STREAM_READ, 900_000, ignored=Mode.BATCH_READ),
+    Option("commitProgressTo", text_of, Mode.STREAM_READ),
+    Option("minPartitions", number(1, 1_000_000), Mode.READ),
+    Option("maxRecordsPerPartition", number(1), Mode.READ),
+    Option("failOnDataLoss", boolean, Mode.READ, True),
+    Option("includeHeaders", boolean, Mode.READ, False, ignored=Mode.WRITE),
+    Option("pushDownFilters", boolean, Mode.BATCH_READ, False),
+    Option("kafkaConsumer.pollTimeoutMs", milliseconds, Mode.READ, 120_000),
+    Option("fetchOffset.numRetries", number(0), Mode.READ, 3),
+    Option("fetchOffset.retryIntervalMs", number(0), Mode.READ, 1000),
+    Option("groupIdPrefix", text_of, Mode.READ),
+    Option("kafka.group.id", text_of, Mode.READ, ignored=Mode.WRITE),
+    Option(
+        "kafka.isolation.level",
+        one_of("read_uncommitted", "read_committed"),
+        Mode.READ,
+        "read_uncommitted",
+        ignored=Mode.WRITE,
+    ),
+    Option("kafka.max.partition.fetch.bytes", number(1, 2**31 - 1), Mode.READ, 4 * 1024 * 1024, ignored=Mode.WRITE),
+    Option("kafka.fetch.max.bytes", number(1, 2**31 - 1), Mode.READ, 50 * 1024 * 1024, ignored=Mode.WRITE),
+    Option("kafka.fetch.max.wait.ms", number(0, 2**31 - 1), Mode.READ, 500, ignored=Mode.WRITE),
+    Option("topic", topic, Mode.WRITE),
+    Option("kafka.acks", one_of("all", "-1"), Mode.WRITE, "all", ignored=Mode.READ),
+    Option(
+        "kafka.compression.type",
+        one_of("none", "gzip", "snappy", "lz4", "zstd"),
+        Mode.WRITE,
+        "none",
+        ignored=Mode.READ,
+    ),
+    Option("kafka.max.request.size", number(1024, 2**30), Mode.WRITE, 1024 * 1024, ignored=Mode.READ),
+    Option("kafka.delivery.timeout.ms", number(1), Mode.WRITE, 120_000, ignored=Mode.READ),
 )
 
 _BY_KEY = {option.name.lower(): option for option in OPTIONS}
 
 #: What Spark itself puts among the options of a sink.
-_SPARKS_OWN = {Mode.STREAM_WRITE: {"checkpointlocation", "queryname"}}
-
-#: Options that Spark's connector refuses, and why, by their names in lower case.
-_REFUSED = {
-    "kafka.auto.offset.reset": "where a read starts is said by 'startingOffsets'",
-    "kafka.enable.auto.commit": "offsets are kept in Spark's checkpoint and never committed to Kafka",
-    "kafka.key.deserializer": "keys are read as binary; cast the column",
-    "kafka.value.deserializer": "values are read as binary; cast the column",
-    "kafka.key.serializer": "keys are written as string or binary; cast the column",
-    "kafka.value.serializer": "values are written as string or binary; cast the column",
-    "kafka.interceptor.classes": "interceptors are Java classes; transform the DataFrame instead",
-    "kafka.partitioner.class": "partitioners are Java classes; give the rows a 'partition' column instead",
-    "kafka.sasl.jaas.config": "it configures Java classes",
-    "path": 'topics are no files; call load() and save() without a path and name topics by "subscribe" or "topic"',
-}
-
-#: Options of Spark's connector that are not here.
-_NOT_HERE = (
-    "startingTimestamp",
-    "startingOffsetsByTimestamp",
-    "startingOffsetsByTimestampStrategy",
-    "endingTimestamp",
-    "endingOffsetsByTimestamp",
-    "minOffsetsPerTrigger",
-    "maxTriggerDelay",
-    "minPartitions",
-    "maxRecordsPerPartition",
-    "groupIdPrefix",
-    "kafka.group.id",
-    "kafka.isolation.level",
-)
+_SPARKS_OWN = {Mode.STREAM_WRITE: frozenset({"checkpointlocation", "queryname"})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +160,14 @@ class ClientOptions:
 
     :param hosts: "host:port,host:port"
     :param timeout_ms: for connects and answers
+    :param client_id: for the brokers' logs and quotas
+    :param tls: how to speak TLS; None: plaintext
     """
 
     hosts: str
     timeout_ms: int
+    client_id: str = "pykafka"
+    tls: TlsOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +198,13 @@ class ReadOptions:
     :param starting: where to start
     :param ending: where to end (batch)
     :param max_offsets_per_trigger: records a micro-batch, about; None for all there are
+    :param min_offsets_per_trigger: records to wait for before a micro-batch; None for any
+    :param max_trigger_delay_ms: how long to wait for them
+    :param commit_progress_to: the consumer group that shows how far a stream has come; None for none
+    :param min_partitions: tasks to make at least, about; None for one a partition of Kafka
+    :param max_records_per_partition: offsets that a task may have; None for any number
+    :param read_committed: leave out what aborted transactions wrote, and end before those that are open
+    :param push_down_filters: let Spark hand over filters (batch)
     :param fail_on_data_loss: fail where records are gone, instead of logging a warning
     :param include_headers: whether there is a column of headers
     :param poll_timeout_ms: how long a task waits for the next records of its range
@@ -257,6 +219,13 @@ class ReadOptions:
     starting: Position
     ending: Position
     max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay_ms: int
+    commit_progress_to: str | None
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    read_committed: bool
+    push_down_filters: bool
     fail_on_data_loss: bool
     include_headers: bool
     poll_timeout_ms: int
@@ -292,25 +261,42 @@ def read_options(raw: Mapping[str, str], mode: Mode) -> ReadOptions:
     :raises OptionError: with a sentence that names the option
     """
     values = parse(raw, mode)
-    starting = values["startingOffsets"]
-    if starting is None:
-        starting = EARLIEST if mode is Mode.BATCH_READ else LATEST
+    starting, ending = _starting(values, mode), _ending(values)
     if mode is Mode.BATCH_READ:
-        _check_batch_positions(starting, values["endingOffsets"])
+        _check_batch_positions(starting, ending)
+    _check_limits(values)
     return ReadOptions(
         client=_client(values),
         subscription=_subscription(values),
         starting=starting,
-        ending=values["endingOffsets"],
+        ending=ending,
         max_offsets_per_trigger=values["maxOffsetsPerTrigger"],
+        min_offsets_per_trigger=values["minOffsetsPerTrigger"],
+        max_trigger_delay_ms=values["maxTriggerDelay"],
+        commit_progress_to=values["commitProgressTo"],
+        min_partitions=values["minPartitions"],
+        max_records_per_partition=values["maxRecordsPerPartition"],
+        read_committed=values["kafka.isolation.level"] == "read_committed",
+        push_down_filters=values["pushDownFilters"],
         fail_on_data_loss=values["failOnDataLoss"],
         include_headers=values["includeHeaders"],
         poll_timeout_ms=values["kafkaConsumer.pollTimeoutMs"],
         offset_retries=values["fetchOffset.numRetries"],
         offset_retry_interval_ms=values["fetchOffset.retryIntervalMs"],
-        fetch_bytes=values["kafka.max.partition.fetch.bytes"],
+        fetch_bytes=min(values["kafka.max.partition.fetch.bytes"], values["kafka.fetch.max.bytes"]),
         fetch_wait_ms=values["kafka.fetch.max.wait.ms"],
     )
+
+
+def check_read(raw: Mapping[str, str]) -> None:
+    """Check what holds for every read, before it is known whether it is a batch or a stream.
+
+    :param raw: names, in any case, and texts
+    :raises OptionError: with a sentence that names the option
+    """
+    values = parse(raw, Mode.READ)
+    _client(values)
+    _subscription(values)
 
 
 def write_options(raw: Mapping[str, str], mode: Mode) -> WriteOptions:
@@ -334,7 +320,7 @@ def includes_headers(raw: Mapping[str, str]) -> bool:
     """Return includeHeaders alone: Spark asks for the schema before it says what the query does."""
     lowered = {key.lower(): value for key, value in raw.items()}
     text = lowered.get("includeheaders")
-    return text is not None and _boolean(text, "includeHeaders")
+    return text is not None and boolean(text, "includeHeaders")
 
 
 def parse(raw: Mapping[str, str], mode: Mode) -> dict[str, Any]:
@@ -347,12 +333,12 @@ def parse(raw: Mapping[str, str], mode: Mode) -> dict[str, Any]:
     values = {option.name: option.default for option in OPTIONS}
     for key, text in raw.items():
         option = _BY_KEY.get(key.lower())
-        if option is None or not mode & (option.valid | option.ignored):
-            if key.lower() in _SPARKS_OWN.get(mode, ()):
-                continue
-            raise _unknown(key, mode) if option is None else _misplaced(option, mode)
-        if mode & option.valid:
+        if option is not None and mode & option.valid:
             values[option.name] = option.parse(text, option.name)
+        elif option is None and key.lower() not in WITHOUT_EFFECT | _SPARKS_OWN.get(mode, frozenset()):
+            raise _unknown(key, mode)
+        elif option is not None and not mode & option.ignored:
+            raise _misplaced(option, mode)
     return values
 
 
@@ -362,21 +348,19 @@ def _misplaced(option: Option, mode: Mode) -> OptionError:
 
 
 def _unknown(key: str, mode: Mode) -> OptionError:
-    lowered = key.lower()
-    if lowered in _REFUSED:
-        return OptionError(f"option {key!r} is refused: {_REFUSED[lowered]}")
-    name = next((name for name in _NOT_HERE if name.lower() == lowered), None)
-    if name is not None:
-        return OptionError(
-            f"option {name!r} of Spark's Kafka connector is not supported by format('pykafka'); remove it"
-        )
-    valid = {option.name.lower(): option.name for option in OPTIONS if mode & option.valid}
-    close = difflib.get_close_matches(lowered, valid, n=1)
-    hint = (
-        f"did you mean {valid[close[0]]!r}?"
-        if close
-        else f"those of {mode.describe()} are {', '.join(sorted(valid.values()))}"
-    )
+    why = why_refused(key)
+    if why is not None:
+        return OptionError(f"option {key!r} is refused: {why}")
+    # Without the prefix, which may be what is missing, and would make all that have it alike.
+    valid = {option.name.lower().removeprefix("kafka."): option.name for option in OPTIONS if mode & option.valid}
+    close = difflib.get_close_matches(key.lower().removeprefix("kafka."), valid, n=1)
+    if close:
+        hint = f"did you mean {valid[close[0]]!r}?"
+    elif key.lower().startswith("kafka."):
+        hint = "nor is it one of Kafka's Java client: correct its name, or remove it"
+    else:
+        own = sorted(name for name in valid.values() if not name.startswith("kafka."))
+        hint = f"those of {mode.describe()} are {', '.join(own)}, and kafka.* of Kafka's Java client"
     return OptionError(f"option {key!r} is not known to format('pykafka'); {hint}")
 
 
@@ -390,7 +374,16 @@ def _client(values: Mapping[str, Any]) -> ClientOptions:
     for part in hosts.split(","):
         if not re.fullmatch(r"(\[[^\]]+\]|[^:\s]+):\d{1,5}", part):
             raise OptionError(f"option 'kafka.bootstrap.servers' has {part!r}, which is not of the form host:port")
-    return ClientOptions(hosts, values["kafka.request.timeout.ms"])
+    try:
+        parse_hosts(hosts)
+    except ValueError as error:
+        raise OptionError(f"option 'kafka.bootstrap.servers': {error}") from error
+    if values["kafka.security.protocol"].startswith("sasl"):
+        raise OptionError(
+            f"option 'kafka.security.protocol' is {values['kafka.security.protocol'].upper()!r}: "
+            f"{why_refused('kafka.sasl.mechanism')}"
+        )
+    return ClientOptions(hosts, values["kafka.request.timeout.ms"], values["kafka.client.id"], tls_options(values))
 
 
 def _subscription(values: Mapping[str, Any]) -> Subscription:
@@ -401,16 +394,45 @@ def _subscription(values: Mapping[str, Any]) -> Subscription:
     return Subscription(values["subscribe"] or (), values["subscribePattern"], values["assign"] or frozenset())
 
 
+def _starting(values: Mapping[str, Any], mode: Mode) -> Position:
+    # What comes first here wins, as in Spark's connector.
+    by_time: ByTime | None = values["startingTimestamp"] or values["startingOffsetsByTimestamp"]
+    if by_time is not None:
+        latest: bool = values["startingOffsetsByTimestampStrategy"] == "latest"
+        return replace(by_time, latest_where_none=latest)
+    starting: Position | None = values["startingOffsets"]
+    if starting is None:
+        return EARLIEST if mode is Mode.BATCH_READ else LATEST
+    return starting
+
+
+def _ending(values: Mapping[str, Any]) -> Position:
+    by_time: ByTime | None = values["endingTimestamp"] or values["endingOffsetsByTimestamp"]
+    if by_time is not None:
+        return replace(by_time, latest_where_none=True)
+    ending: Position = values["endingOffsets"]
+    return ending
+
+
+def _check_limits(values: Mapping[str, Any]) -> None:
+    lowest, highest = values["minOffsetsPerTrigger"], values["maxOffsetsPerTrigger"]
+    if lowest is not None and highest is not None and lowest > highest:
+        raise OptionError(
+            f"option 'minOffsetsPerTrigger' is {lowest}, which is more than 'maxOffsetsPerTrigger' allows ({highest}): "
+            "lower the one or raise the other"
+        )
+
+
 def _check_batch_positions(starting: Position, ending: Position) -> None:
-    for position, name, forbidden in ((starting, "startingOffsets", LATEST), (ending, "endingOffsets", EARLIEST)):
+    for where, name, forbidden in ((starting, "startingOffsets", LATEST), (ending, "endingOffsets", EARLIEST)):
         word = "latest" if forbidden == LATEST else "earliest"
-        if position == forbidden:
+        if where == forbidden:
             raise OptionError(f"option {name!r} cannot be {word!r} in a batch read: there would be nothing to read")
-        if isinstance(position, dict):
-            wrong = [tp for tp, offset in position.items() if offset == forbidden]
+        if isinstance(where, dict):
+            wrong = [tp for tp, offset in where.items() if offset == forbidden]
             if wrong:
                 raise OptionError(
                     f"option {name!r} has {forbidden} ({word}) for {wrong[0]}, which cannot be in a batch read: give "
-                    "an "
-                    "offset"
+                    "an offset"
                 )
+    check_order(starting, ending)

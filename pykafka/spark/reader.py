@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from pykafka.consumer.aborted import AbortedTransactions
 from pykafka.consumer.arrow import ArrowDecoder
 from pykafka.exceptions import (
     KafkaException,
@@ -20,7 +21,8 @@ from pykafka.exceptions import (
 from pykafka.protocol.messages import FetchRequest
 from pykafka.protocol.records import RawBatch, scan
 from pykafka.spark import session
-from pykafka.spark.errors import PollTimeoutError
+from pykafka.spark.cluster import UNKNOWN_FOR_S
+from pykafka.spark.errors import DataLossError, PollTimeoutError
 from pykafka.spark.loss import LossReporter, warn
 from pykafka.spark.offsets import EARLIEST, LATEST, OffsetRange
 from pykafka.spark.options import ReadOptions
@@ -30,16 +32,18 @@ if TYPE_CHECKING:
 
     from pykafka.broker import Broker
     from pykafka.channel import PendingResponse
-    from pykafka.client import KafkaClient
+    from pykafka.cluster import Cluster
     from pykafka.protocol.messages import FetchResponse
 
 CHANNEL = "spark-fetch"
 RETRY_BACKOFF_S = 0.1
-#: How long a partition may be unknown to the cluster before it counts as deleted (s): news of a topic takes a moment.
-UNKNOWN_FOR_S = 5.0
 #: Arrow batches are cut here: Spark holds a few at a time, and the offsets of their values are 32-bit numbers.
 MAX_ROWS = 65_536
 MAX_BYTES = 8 * 1024 * 1024
+
+# What an offset of each topic took when this process last read it, and the largest batch then (bytes): a short range, as
+# those of small micro-batches, is fetched without what lies behind it.
+_sizes: dict[str, tuple[float, int]] = {}
 
 
 def read_range(wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
@@ -52,28 +56,27 @@ def read_range(wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ..
     :raises PollTimeoutError: nothing came within kafkaConsumer.pollTimeoutMs
     :raises CorruptResponseError: what came cannot be read
     """
-    return RangeReader(session.client_for(options.client), wanted, options, columns).batches()
+    return RangeReader(session.cluster_for(options.client), wanted, options, columns).batches()
 
 
 class RangeReader:
     """Fetch one range; used by one task alone.
 
-    :param client: the cluster
+    :param cluster: to read from
     :param wanted: partition and offsets
     :param options: of the read
     :param columns: names, in the order of the schema
     """
 
-    def __init__(
-        self, client: KafkaClient, wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...]
-    ) -> None:
-        self._cluster = client.cluster
-        self._handler = client.cluster.handler
+    def __init__(self, cluster: Cluster, wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...]) -> None:
+        self._cluster = cluster
+        self._handler = cluster.handler
         self._tp, self._position, self._end = wanted
         self._options = options
         self._decoder = ArrowDecoder(self._tp.topic, self._tp.partition, columns)
         self._report = LossReporter(options.fail_on_data_loss)
         self._fetch_bytes = options.fetch_bytes
+        self._least_bytes = 0
         self._deadline = 0.0
         self._unknown_since: float | None = None
         self._last_error: KafkaException | None = None
@@ -105,17 +108,25 @@ class RangeReader:
 
     def _send(self) -> PendingResponse[FetchResponse]:
         broker: Broker = self._cluster.leader(*self._tp)
+        size = self._bytes_to_fetch()
         partition = FetchRequest.Topic.Partition(
-            partition=self._tp.partition, fetch_offset=self._position, partition_max_bytes=self._fetch_bytes
+            partition=self._tp.partition, fetch_offset=self._position, partition_max_bytes=size
         )
         request = FetchRequest(
             max_wait_ms=self._options.fetch_wait_ms,
             min_bytes=1,
-            max_bytes=self._fetch_bytes,
+            max_bytes=size,
+            isolation_level=int(self._options.read_committed),
             topics=[FetchRequest.Topic(topic=self._tp.topic, partitions=[partition])],
         )
         self._broker = broker
         return broker.send(request, CHANNEL, timeout_ms=self._options.fetch_wait_ms + self._options.client.timeout_ms)
+
+    def _bytes_to_fetch(self) -> int:
+        per_offset, batch = _sizes.get(self._tp.topic, (self._fetch_bytes, 0))
+        # The range may begin and end within a batch.
+        expected = int(per_offset * (self._end - self._position)) + 2 * batch
+        return min(self._fetch_bytes, max(self._least_bytes, expected))
 
     def _take(self, pending: PendingResponse[FetchResponse]) -> list[RawBatch]:
         response = pending.get()
@@ -124,12 +135,19 @@ class RangeReader:
         if code:
             raise error_for(code, **self._context())
         found, needed = scan(part.records) if part.records is not None else ([], 0)
+        aborted = AbortedTransactions(part.aborted_transactions) if self._options.read_committed else None
+        dropped = {raw.base_offset for raw in found if aborted is not None and aborted.drops(raw)}
         found = [raw for raw in found if raw.next_offset > self._position]
         if found:
+            sizes = [raw.end - raw.start for raw in found]
+            _sizes[self._tp.topic] = (sum(sizes) / (found[-1].next_offset - found[0].base_offset), max(sizes))
             self._position = found[-1].next_offset
+            found = [raw for raw in found if raw.base_offset not in dropped]
+            if not found:
+                self._got_on()
         elif needed:
-            self._fetch_bytes = max(needed, 2 * self._fetch_bytes)
-        elif self._handler.now() > self._deadline:
+            self._least_bytes = self._fetch_bytes = max(needed, 2 * self._fetch_bytes)
+        elif self._handler.now() > self._deadline and not self._skip_unwritten():
             raise self._timed_out(f"the partition ends at offset {part.high_watermark} now")
         return found
 
@@ -152,7 +170,7 @@ class RangeReader:
 
     def _recover(self, error: KafkaException) -> None:
         """Make the next attempt possible, or raise what makes it senseless."""
-        if isinstance(error, PollTimeoutError):
+        if isinstance(error, PollTimeoutError | DataLossError):
             raise error
         if isinstance(error, OffsetOutOfRangeError) and self._skip_lost():
             return
@@ -182,6 +200,18 @@ class RangeReader:
         except KafkaException as problem:
             # Brokers are away: the next attempt says so again, until the deadline.
             self._last_error = problem
+
+    def _skip_unwritten(self) -> bool:
+        # False where there are records, which have not come: a transaction may be open before them.
+        key = (self._tp.topic, self._tp.partition)
+        latest = self._cluster.list_offsets({key: LATEST})[key].offset
+        if latest > self._position:
+            return False
+        self._report(
+            f"{self._tp} was to be read from offset {self._position} to {self._end - 1}, but it ends before {latest} now"
+        )
+        self._position = self._end
+        return True
 
     def _skip_lost(self) -> bool:
         # False where the offset is in range after all: it was a follower that answered, or the log has grown since.

@@ -27,12 +27,14 @@ cdef class BytesColumn:
 @cython.final
 cdef class TopicBatches:
     cdef readonly str topic
-    cdef int _partitions
+    cdef public Py_ssize_t cut_bytes
+    cdef readonly int partitions
     cdef Py_ssize_t _max_bytes
     cdef object _emit
     cdef int _sticky
     cdef Py_ssize_t _sticky_until
     cdef list _builders
+    cdef list _expected
 
     @cython.locals(row=Py_ssize_t, key=bytes, value=bytes, size=Py_ssize_t, partition=int, builder=RecordBatchBuilder)
     cpdef append(self, rows, long long timestamp, BytesColumn keys, BytesColumn values, headers, partitions)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pykafka.protocol.records_write import RecordBatchBuilder
+from pykafka.protocol.records_write import LEAST_BATCH, MAX_BATCH, RecordBatchBuilder, likely_size
 from pykafka.spark.errors import SinkError
 
 try:
@@ -100,6 +100,8 @@ class BytesColumn:
 class TopicBatches:
     """The open record batches of one topic, one a partition at most.
 
+    Set `cut_bytes` where the topic takes smaller batches than `max_bytes`; a row alone may be larger than that.
+
     :param topic: name
     :param partitions: how many it has
     :param max_bytes: of a batch
@@ -107,7 +109,17 @@ class TopicBatches:
     :param sticky: the partition that rows without a key begin with
     """
 
-    __slots__ = ("_builders", "_emit", "_max_bytes", "_partitions", "_sticky", "_sticky_until", "topic")
+    __slots__ = (
+        "_builders",
+        "_emit",
+        "_expected",
+        "_max_bytes",
+        "_sticky",
+        "_sticky_until",
+        "cut_bytes",
+        "partitions",
+        "topic",
+    )
 
     def __init__(
         self,
@@ -118,12 +130,13 @@ class TopicBatches:
         sticky: int = 0,
     ) -> None:
         self.topic = topic
-        self._partitions = partitions
-        self._max_bytes = max_bytes
+        self.partitions = partitions
+        self._max_bytes = self.cut_bytes = max_bytes
         self._emit = emit
         self._sticky = sticky % partitions
         self._sticky_until = STICKY_BYTES
         self._builders: list[RecordBatchBuilder | None] = [None] * partitions
+        self._expected = [LEAST_BATCH] * partitions
 
     def append(
         self,
@@ -155,12 +168,12 @@ class TopicBatches:
             if wanted is not None:
                 partition = self._checked(wanted)
             elif key is not None:
-                partition = (murmur2(key, len(key)) & 0x7FFFFFFF) % self._partitions
+                partition = (murmur2(key, len(key)) & 0x7FFFFFFF) % self.partitions
             else:
                 partition = self._without_key(size)
             builder = self._builders[partition]
-            if builder is not None and builder.size + size > self._max_bytes:
-                self._emit(self.topic, partition, builder)
+            if builder is not None and builder.size + size > self.cut_bytes:
+                self._close(partition, builder)
                 builder = None
             if builder is None:
                 builder = self._open(partition, size)
@@ -173,11 +186,15 @@ class TopicBatches:
             if builder is None:
                 continue
             if builder.size >= min_bytes:
-                self._builders[partition] = None
-                self._emit(self.topic, partition, builder)
+                self._close(partition, builder)
             else:
                 left += builder.size
         return left
+
+    def _close(self, partition: int, builder: RecordBatchBuilder) -> None:
+        self._builders[partition] = None
+        self._expected[partition] = likely_size(builder.size)
+        self._emit(self.topic, partition, builder)
 
     def _open(self, partition: int, size: int) -> RecordBatchBuilder:
         if size + 61 > self._max_bytes:
@@ -188,13 +205,13 @@ class TopicBatches:
                 topic=self.topic,
                 partition=partition,
             )
-        builder = self._builders[partition] = RecordBatchBuilder()
+        builder = self._builders[partition] = RecordBatchBuilder(None, MAX_BATCH, self._expected[partition])
         return builder
 
     def _checked(self, partition: int) -> int:
-        if not 0 <= partition < self._partitions:
+        if not 0 <= partition < self.partitions:
             raise SinkError(
-                f"the column 'partition' has {partition}, but the topic has partitions 0 to {self._partitions - 1}; "
+                f"the column 'partition' has {partition}, but the topic has partitions 0 to {self.partitions - 1}; "
                 "correct it, or make it null to have the partition chosen by the key",
                 topic=self.topic,
             )
@@ -204,7 +221,7 @@ class TopicBatches:
         self._sticky_until -= size
         if self._sticky_until < 0:
             self._sticky_until = STICKY_BYTES
-            self._sticky = (self._sticky + 1) % self._partitions
+            self._sticky = (self._sticky + 1) % self.partitions
         return self._sticky
 
 

@@ -1,50 +1,120 @@
-"""Clients that live as long as their process: Spark uses a Python worker again for task after task."""
+"""Clusters that live as long as their process: Spark uses a Python worker again for task after task.
+
+Each is a `Cluster` and not a `KafkaClient`, with which consumers and producers would be imported: a worker's first task,
+and a query's start, wait for every import.
+"""
 
 from __future__ import annotations
 
+import gc
 import os
+import tempfile
+from pathlib import Path
 
-from pykafka.client import KafkaClient
+from pykafka.cluster import Cluster
+from pykafka.exceptions import NoBrokersAvailableError, TlsError
 from pykafka.handlers import ThreadingHandler
+from pykafka.security import SslConfig
+from pykafka.spark.errors import OptionError
 from pykafka.spark.options import ClientOptions
+from pykafka.spark.tlsoptions import TlsOptions
 
-# A worker is forked from a daemon that never uses a client; should anybody fork later, the child must not share them.
-_clients: dict[tuple[int, ClientOptions], KafkaClient] = {}
+# A worker is forked from a daemon that never connects; should anybody fork later, the child must not share them.
+_clusters: dict[tuple[int, ClientOptions], Cluster] = {}
+_settled: set[int] = set()
 handler = ThreadingHandler()
 _lock = handler.Lock()
 
 
-def client_for(options: ClientOptions) -> KafkaClient:
-    """Return this process's client for these options, connecting it where there is none.
+def cluster_for(options: ClientOptions) -> Cluster:
+    """Return this process's connection to a cluster for these options, connecting it where there is none.
 
     :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
+    :raises OptionError: a certificate or key cannot be read here
     """
     key = (os.getpid(), options)
     with _lock:
-        client = _clients.get(key)
-        if client is None:
-            client = KafkaClient(
-                hosts=options.hosts,
-                socket_timeout_ms=options.timeout_ms,
-                exclude_internal_topics=False,
-                handler=handler,
-            )
-            _clients[key] = client
-    return client
+        cluster = _clusters.get(key)
+        if cluster is None:
+            cluster = _clusters[key] = _connected(options)
+    return cluster
+
+
+def _connected(options: ClientOptions) -> Cluster:
+    try:
+        return Cluster(
+            options.hosts,
+            handler,
+            socket_timeout_ms=options.timeout_ms,
+            exclude_internal_topics=False,
+            ssl_config=None if options.tls is None else _ssl_config(options.tls),
+            client_id=options.client_id,
+        )
+    except NoBrokersAvailableError as error:
+        tls = (
+            "an SslConfig is 'kafka.security.protocol' = SSL"
+            if options.tls is None
+            else "ssl_config is 'kafka.security.protocol' = SSL, its cafile is 'kafka.ssl.truststore.*', its certfile and "
+            "keyfile are 'kafka.ssl.keystore.*'"
+        )
+        raise NoBrokersAvailableError(
+            f"{error}. As options: hosts= is 'kafka.bootstrap.servers', {tls}", ledger=error.ledger
+        ) from error
 
 
 def forget(options: ClientOptions) -> None:
-    """Close this process's client for these options, if there is one: after a failure, the next task connects anew."""
+    """Close this process's connections for these options, if there are any: after a failure, the next task connects anew."""
     with _lock:
-        client = _clients.pop((os.getpid(), options), None)
-    if client is not None:
-        client.close()
+        cluster = _clusters.pop((os.getpid(), options), None)
+    if cluster is not None:
+        cluster.close()
+
+
+def settle() -> None:
+    """Keep what this process has imported out of garbage collections, once: Spark's worker runs one after every task.
+
+    With what Spark and Arrow bring that takes some 15 ms, more than a small task.
+    """
+    pid = os.getpid()
+    if pid not in _settled:
+        _settled.add(pid)
+        gc.collect()
+        gc.freeze()
 
 
 def close_all() -> None:
-    """Close all clients of this process."""
+    """Close all connections of this process."""
     with _lock:
-        mine = [key for key in _clients if key[0] == os.getpid()]
-        clients = [_clients.pop(key) for key in mine]
-    for client in clients:
-        client.close()
+        mine = [key for key in _clusters if key[0] == os.getpid()]
+        clusters = [_clusters.pop(key) for key in mine]
+    for cluster in clusters:
+        cluster.close()
+
+
+def _ssl_config(tls: TlsOptions) -> SslConfig:
+    # OpenSSL reads keys from files alone: those given as text lie in one that only we can read, for that moment.
+    with tempfile.TemporaryDirectory(prefix="pykafka-") as directory:
+        cafile = tls.ca_file if tls.ca_pem is None else _written(directory, "ca.pem", tls.ca_pem)
+        identity = tls.identity_file if tls.identity_pem is None else _written(directory, "me.pem", tls.identity_pem)
+        config = SslConfig(
+            cafile,
+            identity,
+            password=tls.password,
+            check_hostname=tls.check_hostname,
+            versions=(tls.versions[0], tls.versions[-1]),
+        )
+        try:
+            _ = config.context  # made now, while the files are there
+        except TlsError as error:
+            raise OptionError(
+                f"the options 'kafka.ssl.truststore.*', 'kafka.ssl.keystore.*' and 'kafka.ssl.key.password' cannot be "
+                f"used on this machine: {error}. Files must be there on the driver and on every executor"
+            ) from error
+    return config
+
+
+def _written(directory: str, name: str, text: str) -> str:
+    path = Path(directory, name)
+    path.touch(mode=0o600)
+    path.write_text(text)
+    return str(path)

@@ -8,16 +8,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pykafka.spark.columns import HEADERS_TYPE
 from pykafka.spark.errors import SinkError
 from pykafka.spark.loss import log, warn
 from pykafka.spark.options import WriteOptions
+from pykafka.spark.shipped import Shipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
     from pyspark.sql.types import StructType
+else:
+    # PySpark 4.0 has no class for writers of streams that take Arrow batches: it looks for the batch writers' one.
+    DataSourceStreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceArrowWriter)
 
 #: The columns that mean something, and the types they may have.
 SINK_COLUMNS = {
@@ -73,7 +79,7 @@ def check_schema(schema: StructType, options: WriteOptions) -> frozenset[str]:
     return frozenset(found)
 
 
-class _Writer:
+class _Writer(Shipped):
     # What both writers share; a copy of it runs on each executor.
 
     def __init__(self, options: WriteOptions, columns: frozenset[str]) -> None:
@@ -85,8 +91,10 @@ class _Writer:
 
         :raises SinkError: a row cannot be written, or was not acknowledged in time
         """
+        from pykafka.spark.session import settle
         from pykafka.spark.writer import write_rows
 
+        settle()
         return KafkaCommitMessage(write_rows(iterator, self._options, self._columns))
 
 

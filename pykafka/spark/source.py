@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pyspark import __version__
@@ -12,13 +13,28 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSource
 
 from pykafka.spark.columns import chosen, ddl
 from pykafka.spark.errors import OptionError
-from pykafka.spark.offsets import Offsets, TopicPartition, clamp_end, clamp_start, plan_ranges, resolve
-from pykafka.spark.options import Mode, ReadOptions, includes_headers, read_options, write_options
+from pykafka.spark.offsets import (
+    Bounds,
+    OffsetRange,
+    Offsets,
+    TopicPartition,
+    clamp_end,
+    clamp_start,
+    plan_ranges,
+    refuse_backwards,
+    resolve,
+    split_ranges,
+)
+from pykafka.spark.options import Mode, ReadOptions, check_read, includes_headers, read_options, write_options
+from pykafka.spark.shipped import Shipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter
     from pyspark.sql.types import StructType
+
+    from pykafka.spark.cluster import OffsetReader
+    from pykafka.spark.loss import LossReporter
 
 # What talks to Kafka is imported where it is used: Spark imports this module to look a format's name up.
 
@@ -61,7 +77,11 @@ class KafkaDataSource(DataSource):
         return "pykafka"
 
     def schema(self) -> str:
-        """Return the columns of a read to which the user gave no schema."""
+        """Return the columns of a read to which the user gave no schema.
+
+        :raises OptionError: about an option that cannot be, whatever kind of read it is: load() tells then
+        """
+        check_read(self.options)
         return ddl(includes_headers(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -69,19 +89,27 @@ class KafkaDataSource(DataSource):
 
         :raises OptionError: with a sentence about the option or column that cannot be
         """
-        return KafkaBatchReader(read_options(self.options, Mode.BATCH_READ), chosen(schema))
+        options, columns = read_options(self.options, Mode.BATCH_READ), chosen(schema)
+        if not options.push_down_filters:
+            return KafkaBatchReader(options, columns)
+        try:
+            from pykafka.spark.filters import FilteringBatchReader
+        except ImportError as error:
+            raise OptionError(
+                f"option 'pushDownFilters' needs PySpark 4.1 or later, and this is {__version__}: remove it"
+            ) from error
+        return FilteringBatchReader(options, columns)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream; errors as in `reader`."""
-        try:
-            from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as _  # noqa: F401 - tells the version
-        except ImportError as error:
-            raise OptionError(
-                f"streaming reads need PySpark 4.2 or later, and this is {__version__}: upgrade it"
-            ) from error
+        options, columns = read_options(self.options, Mode.STREAM_READ), chosen(schema)
+        if find_spec("pyspark.sql.streaming.datasource") is None:
+            from pykafka.spark.stream41 import SelfLimitingStreamReader
+
+            return SelfLimitingStreamReader(options, columns)
         from pykafka.spark.stream import KafkaStreamReader
 
-        return KafkaStreamReader(read_options(self.options, Mode.STREAM_READ), chosen(schema))
+        return KafkaStreamReader(options, columns)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer of a batch.
@@ -103,7 +131,7 @@ class KafkaDataSource(DataSource):
         return KafkaStreamWriter(options, check_schema(schema, options))
 
 
-class KafkaBatchReader(DataSourceReader):
+class KafkaBatchReader(Shipped, DataSourceReader):
     """Read what topics hold at the time of planning.
 
     :param options: of the read
@@ -126,30 +154,59 @@ class KafkaBatchReader(DataSourceReader):
 
         options, offsets = self._options, OffsetReader(self._options)
         report = LossReporter(options.fail_on_data_loss)
-        bounds = offsets.bounds(offsets.first_partitions())
-        start = clamp_start(resolve(options.starting, bounds, "startingOffsets"), bounds, report)
-        end = clamp_end(resolve(options.ending, bounds, "endingOffsets"), bounds, report)
-        return [
-            KafkaInputPartition(tp.topic, tp.partition, first, last)
-            for tp, first, last in plan_ranges(start, _not_before(start, end), {}, report)
-        ]
+        partitions = offsets.first_partitions()
+        starting = offsets.located(options.starting, partitions)
+        ending = offsets.located(options.ending, partitions)
+        bounds = offsets.bounds(partitions)
+        start = resolve(starting, bounds, "startingOffsets")
+        end = resolve(ending, bounds, "endingOffsets")
+        start, end = self._committed(start, end, bounds, offsets, report)
+        refuse_backwards({tp: min(offset, bounds[tp].latest) for tp, offset in start.items()}, end)
+        start, end = clamp_start(start, bounds, report), clamp_end(end, bounds, report)
+        end = {tp: max(offset, start[tp]) for tp, offset in end.items()}
+        ranges = self._narrowed(plan_ranges(start, end, {}, report), offsets)
+        return as_partitions(ranges, options)
+
+    def _committed(
+        self,
+        start: Offsets,
+        end: Offsets,
+        bounds: dict[TopicPartition, Bounds],
+        offsets: OffsetReader,
+        report: LossReporter,
+    ) -> tuple[Offsets, Offsets]:
+        # Both without what lies behind transactions that are open, which is reported by itself: nothing of it is lost.
+        latest = {tp: at.latest for tp, at in bounds.items()}
+        found = []
+        for what, where in (("from", start), ("up to", end)):
+            held = offsets.behind_transactions(where, latest)
+            for tp, transaction in held.items():
+                report.uncommitted(f"{tp} was to be read {what} offset {where[tp]}", transaction)
+            found.append({tp: latest[tp] if tp in held else offset for tp, offset in where.items()})
+        return found[0], found[1]
+
+    def _narrowed(self, ranges: list[OffsetRange], offsets: OffsetReader) -> list[OffsetRange]:
+        # What the filters leave of the ranges: all, as there are none.
+        return ranges
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a range as columns, on an executor; errors as in `pykafka.spark.reader.read_range`."""
         return read_partition(partition, self._options, self._columns)
 
 
-def _not_before(start: Offsets, end: Offsets) -> Offsets:
-    # As in Spark's connector, a range that would end before it starts is empty.
-    return {tp: max(offset, start[tp]) for tp, offset in end.items()}
+def as_partitions(ranges: list[OffsetRange], options: ReadOptions) -> list[InputPartition]:
+    """Return what Spark makes tasks of: the ranges, cut as minPartitions and maxRecordsPerPartition say."""
+    cut = split_ranges(ranges, options.min_partitions, options.max_records_per_partition)
+    return [KafkaInputPartition(tp.topic, tp.partition, first, last) for tp, first, last in cut]
 
 
 def read_partition(partition: Any, options: ReadOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Yield the records of a task's range; none where Spark made a task of no partition at all."""
     if not isinstance(partition, KafkaInputPartition):
         return iter(())
-    from pykafka.spark.offsets import OffsetRange
     from pykafka.spark.reader import read_range
+    from pykafka.spark.session import settle
 
+    settle()
     tp = TopicPartition(partition.topic, partition.partition)
     return read_range(OffsetRange(tp, partition.start, partition.end), options, columns)

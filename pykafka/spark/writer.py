@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pykafka.exceptions import UnknownTopicOrPartition
-from pykafka.spark import session
+from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
+from pykafka.spark import batchlimits, session
 from pykafka.spark.errors import SinkError
 from pykafka.spark.options import WriteOptions
 from pykafka.spark.rows import BytesColumn, Headers, TopicBatches
 from pykafka.spark.sender import BatchSender
+from pykafka.utils import is_legal_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pykafka.client import KafkaClient
+    from pykafka.cluster import Cluster
 
 #: Batches of this size are sent at once; smaller ones wait for the rows of the next Arrow batch...
 GOOD_BATCH_BYTES = 256 * 1024
@@ -32,28 +33,35 @@ def write_rows(iterator: Iterator[pa.RecordBatch], options: WriteOptions, column
     :raises SinkError: a row cannot be written, or was not acknowledged in time
     """
     writer = None
-    for batch in iterator:
-        if batch.num_rows:
-            if writer is None:  # many a task of a micro-batch has no rows, and needs no producer then
-                writer = RowWriter(session.client_for(options.client), options, columns)
-            writer.add(batch)
-    return writer.finish() if writer is not None else {}
+    try:
+        for batch in iterator:
+            if batch.num_rows:
+                if writer is None:  # many a task of a micro-batch has no rows, and needs no producer then
+                    writer = RowWriter(session.cluster_for(options.client), options, columns)
+                writer.add(batch)
+        return writer.finish() if writer is not None else {}
+    except Exception as error:
+        # What sends tells by itself what has become of the rows before.
+        if writer is not None and not (isinstance(error, SinkError) and isinstance(error.__cause__, KafkaException)):
+            error.add_note(f"pykafka: {writer.settle()}")
+        raise
 
 
 class RowWriter:
     """Turn Arrow batches into record batches and send them; used by one task alone.
 
-    :param client: the cluster
+    :param cluster: to write to
     :param options: of the write
     :param columns: those to write
     """
 
-    def __init__(self, client: KafkaClient, options: WriteOptions, columns: frozenset[str]) -> None:
-        self._client = client
+    def __init__(self, cluster: Cluster, options: WriteOptions, columns: frozenset[str]) -> None:
+        self._cluster = cluster
         self._options = options
         self._columns = columns
-        self._sender = BatchSender(client, options)
+        self._sender = BatchSender(cluster, options)
         self._topics: dict[str, TopicBatches] = {}
+        self._looked_again: set[str] = set()
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take the rows of an Arrow batch.
@@ -64,9 +72,10 @@ class RowWriter:
         keys = _bytes_column(batch.column("key")) if "key" in self._columns else None
         headers = _headers(batch.column("headers")) if "headers" in self._columns else None
         partitions = batch.column("partition").to_pylist() if "partition" in self._columns else None
+        highest = _highest(batch.column("partition")) if partitions is not None else -1
         timestamp = session.handler.time_ms()
         for topic, rows in self._rows_by_topic(batch):
-            self._batches(topic).append(rows, timestamp, keys, values, headers, partitions)
+            self._batches(topic, highest).append(rows, timestamp, keys, values, headers, partitions)
         left = sum(batches.flush(GOOD_BATCH_BYTES) for batches in self._topics.values())
         if left > MAX_OPEN_BYTES:
             self._flush()
@@ -77,8 +86,12 @@ class RowWriter:
         :raises SinkError: rows were not acknowledged in time
         """
         self._flush()
-        self._sender.drain()
+        self._sender.finish()
         return dict(self._sender.acknowledged)
+
+    def settle(self) -> str:
+        """Say what has become of the rows taken so far, where the task fails."""
+        return self._sender.settle()
 
     def _flush(self) -> None:
         for batches in self._topics.values():
@@ -103,17 +116,38 @@ class RowWriter:
             rows[number].append(row)
         yield from zip(names, rows, strict=True)
 
-    def _batches(self, topic: str) -> TopicBatches:
+    def _batches(self, topic: str, highest: int) -> TopicBatches:
+        # `highest` of the partitions that rows name: where the topic had not so many yet, it may have grown since.
         batches = self._topics.get(topic)
         if batches is None:
+            batches = self._opened(topic, self._partition_count(topic))
+        if highest >= batches.partitions and topic not in self._looked_again:
+            self._looked_again.add(topic)
+            self._cluster.update([topic])
             count = self._partition_count(topic)
-            first = session.handler.random.randrange(count)
-            batches = TopicBatches(topic, count, self._options.max_request_bytes, self._sender.submit, first)
-            self._topics[topic] = batches
+            if count > batches.partitions:
+                batches.flush()
+                batches = self._opened(topic, count)
+        limit = batchlimits.limit_of(self._options.client, topic)
+        if limit is not None:
+            batches.cut_bytes = min(limit, self._options.max_request_bytes)
+        return batches
+
+    def _opened(self, topic: str, count: int) -> TopicBatches:
+        first = session.handler.random.randrange(count)
+        batches = TopicBatches(topic, count, self._options.max_request_bytes, self._sender.submit, first)
+        self._topics[topic] = batches
         return batches
 
     def _partition_count(self, topic: str) -> int:
-        cluster = self._client.cluster
+        if not is_legal_name(topic):
+            raise SinkError(
+                f"a row has {topic!r} in the column 'topic', which cannot be a topic: names are 1 to 249 letters, digits, "
+                "dots, dashes and underscores"
+            )
+        cluster = self._cluster
+        # This process may have been at work for days, and all that write one key must agree on its partition.
+        cluster.refresh_if_old()
         metadata = cluster.topic_metadata(topic)
         if metadata is None:
             try:
@@ -136,6 +170,13 @@ def _bytes_column(column: pa.Array) -> BytesColumn:
     ):  # string as it stands; large ones where spark.sql.execution.arrow.useLargeVarTypes is set
         column = column.cast(pa.binary())
     return BytesColumn(column.buffers(), column.offset)
+
+
+def _highest(column: pa.Array) -> int:
+    import pyarrow.compute as pc
+
+    found = pc.max(column).as_py()
+    return -1 if found is None else int(found)
 
 
 def _headers(column: pa.Array) -> list[Headers | None] | None:

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
+from operator import index
+
 from pykafka.exceptions import UnicodeException
 
-__all__ = ["Serializable", "deserialize_utf8", "get_bytes", "get_string", "serialize_utf8"]
+__all__ = [
+    "INT64_MAX",
+    "Serializable",
+    "deserialize_utf8",
+    "get_bytes",
+    "get_string",
+    "is_legal_name",
+    "milliseconds",
+    "serialize_utf8",
+]
+
+#: The highest offset, and the latest time (ms), that Kafka can write down.
+INT64_MAX = 2**63 - 1
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class Serializable:
@@ -29,17 +49,45 @@ class Serializable:
         return buff
 
 
-def get_string(value: str | bytes) -> str:
+def is_legal_name(name: str) -> bool:
+    """Return whether Kafka takes this as the name of a topic or of a static member."""
+    return _LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
+
+
+def milliseconds(moment: int | datetime, name: str = "a time") -> int:
+    """Return a time as whole milliseconds since 1970.
+
+    :param moment: a datetime (a naive one is UTC), or that number already
+    :param name: what the error calls it
+    :raises TypeError: it is neither
+    """
+    if isinstance(moment, datetime):
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // _MILLISECOND
+    try:
+        return index(moment)
+    except TypeError:
+        raise TypeError(f"{name} must be a datetime, or an int, not {type(moment).__name__}: {moment!r}") from None
+
+
+def get_string(value: str | bytes, name: str = "") -> str:
     """Return text for text or UTF-8 bytes.
 
+    :param value: what was given
+    :param name: what the errors call it
     :raises UnicodeException: the bytes are no UTF-8
+    :raises TypeError: it is neither
     """
     if isinstance(value, str):
         return value
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UnicodeException(f"{value!r} is no UTF-8: give text, or UTF-8 bytes") from error
+        what = f"{name}: {value!r}" if name else repr(value)
+        raise UnicodeException(f"{what} is no UTF-8: give text, or UTF-8 bytes") from error
+    except AttributeError:
+        what = f"{name} must be" if name else "give"
+        raise TypeError(f"{what} text, or UTF-8 bytes, not {type(value).__name__}: {value!r}") from None
 
 
 def get_bytes(value: str | bytes) -> bytes:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn
+from math import inf
+from typing import Any, NoReturn, TypeVar
+
+F = TypeVar("F", bound=Callable[..., object] | None)
 
 PartsByError = Mapping[int, Iterable[Any]]
 
@@ -59,17 +62,47 @@ def raise_error(error: Callable[[str], Exception], info: str = "") -> NoReturn:
     raise error(info)
 
 
-def valid_int(param: Any, allow_zero: bool = False, allow_negative: bool = False) -> int:
+def valid_int(param: Any, allow_zero: bool = False, allow_negative: bool = False, *, name: str = "") -> int:
     """Return an int within bounds.
 
     :param param: what was given
     :param allow_zero: whether 0 will do
     :param allow_negative: whether numbers below 0 will do
+    :param name: what the errors call it
     :raises TypeError: it is no int
     :raises ValueError: it is out of bounds
     """
     if isinstance(param, bool) or not isinstance(param, int):
-        raise TypeError(f"an int is wanted, not {type(param).__name__}: {param!r}")
+        raise TypeError(
+            f"{name + ' must be an int' if name else 'an int is wanted'}, not {type(param).__name__}: {param!r}"
+        )
     if (param == 0 and not allow_zero) or (param < 0 and not allow_negative):
-        raise ValueError(f"{param} is out of bounds: it must be {'0 or more' if allow_zero else 'above 0'}")
+        raise ValueError(f"{name or 'it'} must be {'0 or more' if allow_zero else 'above 0'}, not {param}")
+    return param
+
+
+def valid_ms(param: Any, name: str) -> Any:
+    """Return a time to wait (ms): a number above 0, perhaps with a fraction.
+
+    :param param: what was given
+    :param name: what the errors call it
+    :raises TypeError: it is no number
+    :raises ValueError: it is out of bounds
+    """
+    if isinstance(param, bool) or not isinstance(param, (int, float)):
+        raise TypeError(f"{name} must be a number of milliseconds, not {type(param).__name__}: {param!r}")
+    if not 0 < param < inf:
+        raise ValueError(f"{name} must be above 0 ms, not {param}")
+    return param
+
+
+def valid_callable(param: F, name: str) -> F:
+    """Return what can be called, or None.
+
+    :param param: what was given
+    :param name: what the error calls it
+    :raises TypeError: it cannot be called
+    """
+    if param is not None and not callable(param):
+        raise TypeError(f"{name} must be a function, or None, not {type(param).__name__}: {param!r}")
     return param

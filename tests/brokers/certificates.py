@@ -57,25 +57,16 @@ def make_certificates(directory: Path, names: Sequence[str] = ("DNS:localhost", 
         truststore=directory / "trust.p12",
     )
     ca_key = directory / "ca.key"
-    _key(ca_key)
-    _openssl(
-        *("req", "-x509", "-new", "-sha256", "-days", "7", "-subj", "/CN=pykafka test authority"),
-        *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
-        *("-key", str(ca_key), "-out", str(certificates.cafile)),
-    )
+    make_authority(ca_key, certificates.cafile, "pykafka test authority")
     server = f"subjectAltName={','.join(names)}\nextendedKeyUsage=serverAuth,clientAuth\n"
-    _signed(directory, "server", certificates.keyfile, certificates.certfile, server, certificates.cafile, ca_key)
+    make_signed(directory, "server", certificates.keyfile, certificates.certfile, server, certificates.cafile, ca_key)
     client = "extendedKeyUsage=clientAuth\n"
     made = (certificates.client_keyfile, certificates.client_certfile)
-    _signed(directory, "client", *made, client, certificates.cafile, ca_key)
-    locked = f"pass:{PASSWORD}"
-    _openssl(
-        *("pkcs8", "-topk8", "-in", str(certificates.client_keyfile), "-passout", locked),
-        *("-out", str(certificates.locked_keyfile)),
-    )
+    make_signed(directory, "client", *made, client, certificates.cafile, ca_key)
+    lock_key(certificates.client_keyfile, certificates.locked_keyfile)
     _openssl(
         *("pkcs12", "-export", "-in", str(certificates.certfile), "-inkey", str(certificates.keyfile)),
-        *("-certfile", str(certificates.cafile), "-passout", locked, "-out", str(certificates.keystore)),
+        *("-certfile", str(certificates.cafile), "-passout", f"pass:{PASSWORD}", "-out", str(certificates.keystore)),
     )
     _truststore(certificates)
     return certificates
@@ -85,7 +76,25 @@ def _key(path: Path) -> None:
     _openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(path))
 
 
-def _signed(directory: Path, name: str, key: Path, certificate: Path, extensions: str, ca: Path, ca_key: Path) -> None:
+def make_authority(key: Path, certificate: Path, name: str) -> None:
+    """Make an authority: its key, and its certificate."""
+    _key(key)
+    _openssl(
+        *("req", "-x509", "-new", "-sha256", "-days", "7", "-subj", f"/CN={name}"),
+        *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
+        *("-key", str(key), "-out", str(certificate)),
+    )
+
+
+def lock_key(key: Path, locked: Path) -> None:
+    """Encrypt a key with `PASSWORD`."""
+    _openssl("pkcs8", "-topk8", "-in", str(key), "-passout", f"pass:{PASSWORD}", "-out", str(locked))
+
+
+def make_signed(
+    directory: Path, name: str, key: Path, certificate: Path, extensions: str, ca: Path, ca_key: Path
+) -> None:
+    """Make a key, and a certificate for it that an authority has signed."""
     _key(key)
     request, asked = directory / f"{name}.csr", directory / f"{name}.ext"
     asked.write_text(f"basicConstraints=CA:FALSE\nkeyUsage=digitalSignature\n{extensions}")

@@ -13,7 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from kazoo.client import KazooClient
+
 from tests.brokers import settings
+from tests.brokers.archives import class_archive, recording
 from tests.brokers.certificates import Certificates, make_certificates
 from tests.brokers.jars import BrokerSetupError, classpath
 from tests.brokers.process import JavaProcess, wait_until
@@ -24,6 +27,8 @@ START_TIMEOUT_S = 90.0
 # Below the ports that the kernel gives to outgoing connections (net.ipv4.ip_local_port_range), so that a broker that
 # is down does not lose its port to one of those.
 _PORTS = range(20000, 32000)
+#: ZooKeeper of the brokers at a port: before 0.10.1 they take topics from there alone.
+ZOOKEEPERS: dict[int, str] = {}
 
 
 class KafkaCluster:
@@ -38,6 +43,7 @@ class KafkaCluster:
     :param tls: True: a second listener speaks TLS (from 0.9 on), at `tls_hosts`, with `certificates`
     :param heap_mb: of each broker
     :param directory: where it keeps data and logs; None: a temporary one, removed by `close()`
+    :param quick: start in little CPU time, at the cost of throughput: False is for who measures that
     :raises BrokerSetupError: Java, the jars or a port are missing, or a broker does not come up
     """
 
@@ -49,6 +55,7 @@ class KafkaCluster:
         tls: bool = False,
         heap_mb: int = 512,
         directory: Path | None = None,
+        quick: bool = True,
     ) -> None:
         self.release: Release = release(version)
         self.config = dict(config or {})
@@ -64,6 +71,9 @@ class KafkaCluster:
         self._processes: dict[int, JavaProcess] = {}
         self._zookeeper: JavaProcess | None = None
         self._jars = Path()
+        # With the first compiler alone; the second one costs more than it saves a broker that does little.
+        self._jvm_options = ["-XX:TieredStopAtLevel=1"] if quick else []
+        self._quick = quick
 
     @property
     def version(self) -> str:
@@ -92,6 +102,8 @@ class KafkaCluster:
     def open(self) -> None:
         """Start everything and wait until all brokers answer."""
         self._jars = classpath(self.release.coordinates)
+        if self._quick:
+            self._jvm_options += class_archive(self._jars, self._record)
         if not self._keep:
             self.directory = Path(tempfile.mkdtemp(prefix="pykafka-kafka-"))
         try:
@@ -115,6 +127,8 @@ class KafkaCluster:
 
     def start(self, broker: int) -> None:
         """Start a broker that was stopped or killed, at its old port, and wait until it answers."""
+        if not self.release.kraft:
+            self._wait_until_forgotten(broker)
         self._processes[broker].start()
         self._wait_for([broker])
 
@@ -157,6 +171,13 @@ class KafkaCluster:
             raise BrokerSetupError(f"java {' '.join(arguments)} ended with {status}:\n{process.tail()}")
         return log.read_text(errors="replace")
 
+    def _record(self, archive: Path) -> None:
+        """Have a broker of this release write an archive of its classes."""
+        cluster = KafkaCluster(self.version, quick=False)
+        cluster._jvm_options.append(recording(archive))
+        with cluster:
+            cluster.stop(1)  # in order, since who is killed writes nothing
+
     def _prepare(self) -> None:
         count = len(self.broker_ids)
         free = free_ports(3 * count + 1)
@@ -167,6 +188,7 @@ class KafkaCluster:
         controllers = dict(zip(self.broker_ids, free[2 * count :], strict=False))
         if not self.release.kraft:
             self._start_zookeeper(free[-1])
+        ZOOKEEPERS.update(dict.fromkeys((*self.ports.values(), *self.tls_ports.values()), self.zookeeper_hosts))
         for number in self.broker_ids:
             tls_port = self.tls_ports.get(number)
             if self.release.kraft:
@@ -191,12 +213,13 @@ class KafkaCluster:
 
     def _format(self) -> None:
         # In one JVM a node, all at once: each takes about a second.
+        # One in 64 begins with a hyphen: hence --cluster-id=, which takes such a one.
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         formatters = []
         for number in self.broker_ids:
             path = str(self.directory / f"broker-{number}.properties")
-            arguments = ("kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", path)
-            formatters.append(self._process(f"format-{number}", 128, *arguments, "-XX:TieredStopAtLevel=1"))
+            arguments = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config", path)
+            formatters.append(self._process(f"format-{number}", 128, *arguments))
             formatters[-1].start()
         try:
             for formatter in formatters:
@@ -219,10 +242,20 @@ class KafkaCluster:
         ]
 
     def _process(self, name: str, heap_mb: int, main: str, *arguments: str) -> JavaProcess:
-        options = [*self._options(name), f"-Xmx{heap_mb}m", *(one for one in arguments if one.startswith("-XX"))]
-        rest = [one for one in arguments if not one.startswith("-XX")]
-        command = [*options, "-cp", f"{self._jars}/*", main, *rest]
+        options = [*self._options(name), *self._jvm_options, f"-Xmx{heap_mb}m"]
+        command = [*options, "-cp", f"{self._jars}/*", main, *arguments]
         return JavaProcess(command, self.directory / f"{name}.out", None if self._keep else self.directory)
+
+    def _wait_until_forgotten(self, broker: int) -> None:
+        # A broker that finds itself registered, by the session of the one that was killed, ends.
+        zookeeper = KazooClient(self.zookeeper_hosts)
+        zookeeper.start(START_TIMEOUT_S)
+        try:
+            what = f"the end of the session of broker {broker}"
+            wait_until(lambda: not zookeeper.exists(f"/brokers/ids/{broker}"), START_TIMEOUT_S, what)
+        finally:
+            zookeeper.stop()
+            zookeeper.close()
 
     def _wait_for(self, brokers: list[int]) -> None:
         processes = [self._processes[number] for number in brokers]

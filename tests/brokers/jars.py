@@ -71,7 +71,7 @@ def _fetched(coordinates: tuple[str, ...], transitive: bool) -> Path:
     if target.is_dir():
         return target
     target.parent.mkdir(exist_ok=True)
-    with _locked(target.with_suffix(target.suffix + ".lock")):
+    with locked(target.with_suffix(target.suffix + ".lock")):
         if target.is_dir():
             return target
         # Filled elsewhere and moved in whole: what the cache has is complete.
@@ -88,7 +88,11 @@ def _fetched(coordinates: tuple[str, ...], transitive: bool) -> Path:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file's lock, against other processes.
+
+    :param path: of the file, made if missing
+    """
     # Opened close-on-exec, as Python does: a broker started meanwhile must not inherit the lock.
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -127,6 +131,17 @@ def _maven(coordinates: Sequence[str], transitive: bool, target: Path, scratch: 
     program = shutil.which("mvn")
     if program is None:
         return None
+    if not transitive:
+        # Without a look at what they depend on, which for some cannot be had.
+        (one,) = coordinates
+        return [
+            program,
+            "--batch-mode",
+            "--quiet",
+            "dependency:copy",
+            f"-Dartifact={one}",
+            f"-DoutputDirectory={target}",
+        ]
     excluded = "".join(
         f"<exclusion><groupId>{group}</groupId><artifactId>{artifact}</artifactId></exclusion>"
         for group, artifact in _EXCLUDED
@@ -152,7 +167,6 @@ def _maven(coordinates: Sequence[str], transitive: bool, target: Path, scratch: 
         "dependency:copy-dependencies",
         f"-DoutputDirectory={target}",
         "-DincludeScope=runtime",
-        f"-DexcludeTransitive={'false' if transitive else 'true'}",
     ]
 
 

@@ -35,8 +35,13 @@ def common(brokers: int) -> dict[str, object]:
         # By default 128 MiB of the heap.
         "log.cleaner.dedupe.buffer.size": 4 * 1024 * 1024,
         "log.cleaner.threads": 1,
-        "log.retention.hours": 24,
+        "log.cleaner.backoff.ms": 1000,
+        # A hundred years: tests give messages times of 1970, and half a minute after its start, then every five, a broker
+        # deletes what is too old.
+        "log.retention.hours": 100 * 365 * 24,
         "controlled.shutdown.enable": "true",
+        # By default not before 1.0.
+        "delete.topic.enable": "true",
     }
 
 

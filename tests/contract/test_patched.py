@@ -26,7 +26,7 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "n
 
 
 @pytest.mark.parametrize("order", list(ORDERS))
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_the_contract_holds_in_a_patched_process(order: str) -> None:
     environment = {**os.environ, "PYKAFKA_TEST_PATCHED": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

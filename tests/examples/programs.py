@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import codecs
+import fcntl
 import os
+import pty
+import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parents[2]
 #: By this variable, which all its descendants inherit, the processes of a program are known.
@@ -29,18 +36,22 @@ class Program:
     def __init__(self, module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         self.tag = uuid.uuid4().hex
         self.lines: list[str] = []
-        self.process = subprocess.Popen(
-            [sys.executable, "-u", "-m", module, *arguments],
+        command = [sys.executable, "-u", "-X", "faulthandler", "-m", module, *arguments]
+        self.process = self._start(command, {**os.environ, **(environment or {}), TAG: self.tag})
+        self._said = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _start(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            command,
             cwd=ROOT,
-            env={**os.environ, **(environment or {}), TAG: self.tag},
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        self._said = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -73,10 +84,27 @@ class Program:
         self.process.send_signal(number)
 
     def wait(self, timeout: float = 60.0) -> int:
-        """Wait until it ends; gives its exit status."""
-        status = self.process.wait(timeout)
+        """Wait until it ends; gives its exit status. One that hangs says where, and in which step its JVM is."""
+        try:
+            status = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it did not end within {timeout} s:\n{self._stacks()}") from None
         self._reader.join(5)
         return status
+
+    def _stacks(self) -> str:
+        """Return its last words, the stacks of its JVM's threads that are about Spark or Python, and then its own."""
+        said = self.lines[-50:]
+        for line in self.descendants():
+            if "java" in line:
+                os.kill(int(line.split()[0]), signal.SIGQUIT)
+        time.sleep(2)
+        stacks = "\n".join(self.lines).split("\n\n")
+        told = [stack for stack in stacks if stack.startswith('"') and ("spark" in stack or "py4j" in stack)]
+        self.process.send_signal(signal.SIGABRT)  # faulthandler prints every thread's stack then
+        begin = len(self.lines)
+        self._reader.join(5)
+        return "\n".join([*said, *told, *self.lines[begin:]])
 
     def descendants(self) -> list[str]:
         """List the processes that it or its children started and that are still there."""
@@ -99,14 +127,71 @@ class Program:
         for line in self.descendants():
             os.kill(int(line.split()[0]), signal.SIGKILL)
         self._reader.join(5)
+        self._close()
+
+    def _close(self) -> None:
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+
+class TerminalProgram(Program):
+    """A program on a terminal of its own, in whose foreground it runs; what redraws a line counts as another one."""
+
+    COLUMNS, ROWS = 200, 50
+
+    def _start(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
+        #: All that came to the terminal.
+        self.raw = ""
+        self._terminal, inner = pty.openpty()
+        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", self.ROWS, self.COLUMNS, 0, 0))
+        try:
+            return subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env={**environment, "TERM": "xterm-256color"},
+                stdin=inner,
+                stdout=inner,
+                stderr=inner,
+                text=True,
+                start_new_session=True,
+                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - nothing but a system call
+            )
+        finally:
+            os.close(inner)
+
+    def _read(self) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        while True:
+            try:
+                found = os.read(self._terminal, 65536)
+            except OSError:  # how Linux says that nobody is left at the other side
+                return
+            with self._said:
+                self.raw += decoder.decode(found)
+                self.lines[:] = [line for line in re.split(r"[\r\n]+", self.raw) if line]
+                self._said.notify_all()
+
+    def press(self, key: str) -> None:
+        """Type a key: the terminal makes a signal of Ctrl-C, for all that runs in the foreground."""
+        os.write(self._terminal, key.encode())
+
+    def _close(self) -> None:
+        os.close(self._terminal)
 
 
 @contextmanager
 def program(module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Program]:
     """Run a program for the length of the block; whatever it leaves behind is a failure, and killed."""
-    running = Program(module, *arguments, environment=environment)
+    with watched(Program(module, *arguments, environment=environment)) as running:
+        yield running
+
+
+P = TypeVar("P", bound=Program)
+
+
+@contextmanager
+def watched(running: P) -> Iterator[P]:
+    """Give a program for the length of the block, and see to its end as `program` does."""
     try:
         yield running
         if running.process.poll() is not None:

@@ -41,7 +41,7 @@ def test_whole_job_on_embedded_broker(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.kafka
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_job_on_kafka_that_it_starts(tmp_path: Path) -> None:
     """BROKER=kafka: a broker is started and ended with the job."""
     status, output = run(FLIGHTS, "--broker", "kafka", "--limit", "4000", "--directory", str(tmp_path), timeout=230)
@@ -51,7 +51,7 @@ def test_job_on_kafka_that_it_starts(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_job_on_brokers_of_the_user(tmp_path: Path, kafka: KafkaCluster) -> None:
     """BROKER=host:port: topics of its own, and no others touched."""
     with KafkaClient(kafka.hosts) as client:
@@ -67,7 +67,7 @@ def test_job_on_brokers_of_the_user(tmp_path: Path, kafka: KafkaCluster) -> None
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("number", "line", "seconds"),
     [
@@ -95,7 +95,7 @@ def test_signal_ends_all(tmp_path: Path, number: signal.Signals, line: str, seco
 
 @pytest.mark.kafka
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("seconds", [0.5, 3.0])
 def test_signal_while_kafka_starts(tmp_path: Path, seconds: float) -> None:
     """A real broker that is on its way up ends, too."""
@@ -111,7 +111,7 @@ def test_signal_while_kafka_starts(tmp_path: Path, seconds: float) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_broker_that_dies(tmp_path: Path) -> None:
     """A broker that knows no CreateTopics is good enough; when it is gone, a sentence says so, and status 1."""
     with program("pykafka.embedded") as broker:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,15 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "spark" not in block]
 
 
+@pytest.fixture
+def _sigterm() -> Iterator[None]:
+    """Put back what the block about SIGTERM sets."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("_sigterm")
 def test_code(capsys: pytest.CaptureFixture[str]) -> None:
     """The blocks run one after another, on an embedded cluster in the place of a real one."""
     with EmbeddedCluster() as cluster:
@@ -22,7 +33,7 @@ def test_code(capsys: pytest.CaptureFixture[str]) -> None:
             exec(compile(block.replace("127.0.0.1:9092", cluster.hosts), "README.md", "exec"), names)
         names["client"].close()  # type: ignore[attr-defined]
         names["cluster"].close()  # type: ignore[attr-defined]
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5
     assert capsys.readouterr().out.count("hello") == 1000
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,9 +16,8 @@ from pykafka import balancedconsumer as module
 from pykafka.common import OffsetType
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, PartitionOwnedError, ZooKeeperError
 from pykafka.protocol.messages import CreatePartitionsRequest
-from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
-from tests.topics import create_topic
+from tests.integration.groups import Group
 from tests.zookeeper import ZooKeeper
 
 pytestmark = pytest.mark.kafka
@@ -56,70 +54,19 @@ def zookeeper(place: Place) -> Iterator[Any]:
     kazoo.close()
 
 
-class Group:
-    """Members of one group, made as the test calls for them."""
+Balanced = Group[BalancedConsumer]
 
-    def __init__(self, client: KafkaClient, place: Place, partitions: int = 3) -> None:
-        self.client, self.place = client, place
-        self.name = f"g-{uuid.uuid4().hex[:8]}"
-        self.topic: Topic = create_topic(client, partitions)
-        self.members: list[BalancedConsumer] = []
 
-    def join(self, **kwargs: Any) -> BalancedConsumer:
-        settings = {"consumer_timeout_ms": 10_000, "auto_commit_enable": True, "rebalance_backoff_ms": 300, **kwargs}
-        if "zookeeper" not in settings:
-            settings.setdefault("zookeeper_hosts", self.place.zookeeper)
-        member = self.topic.get_balanced_consumer(self.name, **settings)
-        self.members.append(member)
-        return member
-
-    def produce(self, count: int, start: int = 0) -> set[bytes | None]:
-        values: set[bytes | None] = {b"%d" % number for number in range(start, start + count)}
-        with self.topic.get_producer(linger_ms=1) as producer:
-            for value in sorted(values, key=str):
-                assert value is not None
-                producer.produce(value)
-        return values
-
-    def until(self, happened: Callable[[], object], seconds: float = 20) -> None:
-        deadline = time.monotonic() + seconds
-        while not happened():
-            assert time.monotonic() < deadline, f"shares: {self.shares()}"
-            self.client.cluster.handler.sleep(0.02)
-
-    def shares(self) -> list[list[int]]:
-        return [sorted(member.partitions) for member in self.members]
-
-    def sizes(self, *sizes: int) -> None:
-        """Wait until the members' shares are this large, and divide the topic."""
-
-        def divided() -> bool:
-            found = [id_ for share in self.shares() for id_ in share]
-            whole = sorted(found) == sorted(self.topic.partitions)
-            return whole and sorted(map(len, self.shares())) == sorted(sizes)
-
-        self.until(divided)
-
-    def drain(self, count: int) -> Counter[bytes | None]:
-        """Consume so many messages with all members in turn."""
-        found: Counter[bytes | None] = Counter()
-
-        def done() -> bool:
-            for member in self.members:
-                while found.total() < count and (message := member.consume(block=False)) is not None:
-                    found[message.value] += 1
-            return found.total() >= count
-
-        self.until(done)
-        return found
+def balanced(client: KafkaClient, place: Place, partitions: int = 3) -> Balanced:
+    return Group(BalancedConsumer, client, partitions, zookeeper_hosts=place.zookeeper)
 
 
 @pytest.fixture
-def group(client: KafkaClient, place: Place) -> Group:
-    return Group(client, place)
+def group(client: KafkaClient, place: Place) -> Balanced:
+    return balanced(client, place)
 
 
-def test_members_share_and_hand_over_where_they_were(group: Group) -> None:
+def test_members_share_and_hand_over_where_they_were(group: Balanced) -> None:
     first = group.produce(300)
     one = group.join()
     group.sizes(3)
@@ -128,24 +75,38 @@ def test_members_share_and_hand_over_where_they_were(group: Group) -> None:
     group.sizes(1, 2)
     assert set(one.partitions).isdisjoint(two.partitions)
     found += group.drain(200)
-    assert found == Counter(first)
+    assert found == first
     two.stop()
     assert two.partitions == {}
     group.members.remove(two)
     group.sizes(3)
     second = group.produce(90, start=1000)
-    assert group.drain(90) == Counter(second)
+    assert group.drain(90) == second
     assert sum(one.held_offsets.values()) == 390 - 3
     one.stop()
     # what was committed is the group's, also for those who come later
     third = group.produce(30, start=2000)
     group.members = []
     group.join()
-    assert group.drain(30) == Counter(third)
+    assert group.drain(30) == third
+
+
+def test_a_share_is_taken_in_batches_and_as_columns(group: Balanced) -> None:
+    wanted = group.produce(300)
+    one = group.join()
+    found = [message.value for message in one.consume_batch(100)]
+    while len(found) < 300:
+        batch = one.consume_arrow(70, ["value"])
+        assert batch is not None
+        found += batch["value"].to_pylist()
+    assert set(found) == set(wanted)
+    assert len(found) == 300
+    assert sum(one.held_offsets.values()) == 300 - 3
+    assert one.consume_batch(block=False) == []
 
 
 def test_members_without_a_partition_idle(client: KafkaClient, place: Place) -> None:
-    group = Group(client, place, partitions=2)
+    group = balanced(client, place, partitions=2)
     group.join()
     group.join()
     group.sizes(1, 1)
@@ -168,7 +129,7 @@ def test_members_without_a_partition_idle(client: KafkaClient, place: Place) -> 
     assert all(member._consumer is kept for member, share, kept in before if share and share == set(member.partitions))
 
 
-def test_an_unchanged_share_keeps_the_internal_consumer(group: Group) -> None:
+def test_an_unchanged_share_keeps_the_internal_consumer(group: Balanced) -> None:
     one = group.join()
     group.sizes(3)
     kept = one._consumer
@@ -177,11 +138,11 @@ def test_an_unchanged_share_keeps_the_internal_consumer(group: Group) -> None:
     assert one._consumer is kept
 
 
-def test_a_member_that_dies_is_replaced(group: Group) -> None:
+def test_a_member_that_dies_is_replaced(group: Balanced) -> None:
     values = group.produce(60)
     one, two = group.join(), group.join()
     group.sizes(1, 2)
-    assert group.drain(60) == Counter(values)
+    assert group.drain(60) == values
     two.commit_offsets()
     two._zookeeper.stop()  # as when its process ends: the session goes, and its nodes with it
     group.until(lambda: len(one.partitions) == 3)
@@ -189,11 +150,11 @@ def test_a_member_that_dies_is_replaced(group: Group) -> None:
     two.stop()
     group.members.remove(two)
     more = group.produce(30, start=100)
-    assert group.drain(30) == Counter(more)
+    assert group.drain(30) == more
 
 
 def test_a_member_whose_session_ends_says_so_and_joins_anew(
-    group: Group, place: Place, caplog: pytest.LogCaptureFixture
+    group: Balanced, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, two = group.join(), group.join()
     group.sizes(1, 2)
@@ -206,11 +167,11 @@ def test_a_member_whose_session_ends_says_so_and_joins_anew(
     group.sizes(1, 2)
     assert "the ZooKeeper session ended" in caplog.text
     values = group.produce(30)
-    assert group.drain(30) == Counter(values)
+    assert group.drain(30) == values
     assert one._worker_exceptions == two._worker_exceptions == type(one._worker_exceptions)()
 
 
-def test_nodes_are_where_old_consumers_look(group: Group, zookeeper: Any) -> None:
+def test_nodes_are_where_old_consumers_look(group: Balanced, zookeeper: Any) -> None:
     one = group.join()
     ids = f"/consumers/{group.name}/ids"
     assert zookeeper.get_children(ids) == [one._consumer_id]
@@ -231,7 +192,7 @@ def test_nodes_are_where_old_consumers_look(group: Group, zookeeper: Any) -> Non
     assert zookeeper.get_children(ids) == zookeeper.get_children(owners) == zookeeper.get_children(odd) == []
 
 
-def test_a_partition_that_another_keeps_is_told_after_all_retries(group: Group, zookeeper: Any) -> None:
+def test_a_partition_that_another_keeps_is_told_after_all_retries(group: Balanced, zookeeper: Any) -> None:
     path = f"/consumers/{group.name}/owners/{group.topic.name}/7-1"  # of another leader: the partition counts
     zookeeper.create(path, b"somebody", ephemeral=True, makepath=True)
     with pytest.raises(PartitionOwnedError, match="somebody") as caught:
@@ -244,7 +205,7 @@ def test_a_partition_that_another_keeps_is_told_after_all_retries(group: Group, 
     group.sizes(3)
 
 
-def test_what_keeps_a_member_from_its_share_is_raised_once_and_tried_again(group: Group, zookeeper: Any) -> None:
+def test_what_keeps_a_member_from_its_share_is_raised_once_and_tried_again(group: Balanced, zookeeper: Any) -> None:
     one = group.join(rebalance_max_retries=1, rebalance_backoff_ms=100)
     group.sizes(3)
     path = one._path_from_partition(group.topic.partitions[1])
@@ -261,10 +222,10 @@ def test_what_keeps_a_member_from_its_share_is_raised_once_and_tried_again(group
     assert one._consumer is not None
     one._consumer._worker_exceptions.clear()
     values = group.produce(30)
-    assert group.drain(30) == Counter(values)
+    assert group.drain(30) == values
 
 
-def test_a_consume_that_waits_holds_no_rebalance_up(group: Group) -> None:
+def test_a_consume_that_waits_holds_no_rebalance_up(group: Balanced) -> None:
     one = group.join(consumer_timeout_ms=-1)
     handler = group.client.cluster.handler
     ended: list[BaseException] = []
@@ -286,7 +247,7 @@ def test_a_consume_that_waits_holds_no_rebalance_up(group: Group) -> None:
     assert len(ended) == 1
 
 
-def test_the_callback_is_told_of_shares_and_says_where_to_go(group: Group) -> None:
+def test_the_callback_is_told_of_shares_and_says_where_to_go(group: Balanced) -> None:
     group.produce(300)
     group.join().commit_offsets()
     group.members.pop().stop()
@@ -309,7 +270,7 @@ def test_the_callback_is_told_of_shares_and_says_where_to_go(group: Group) -> No
 
 
 @pytest.mark.parametrize("error", [AttributeError("no such thing"), KafkaException("no")])
-def test_what_the_callback_raises_is_raised_by_consume(group: Group, error: Exception) -> None:
+def test_what_the_callback_raises_is_raised_by_consume(group: Balanced, error: Exception) -> None:
     values = group.produce(30)
 
     def callback(*_: Any) -> None:
@@ -318,11 +279,11 @@ def test_what_the_callback_raises_is_raised_by_consume(group: Group, error: Exce
     one = group.join(post_rebalance_callback=callback)
     with pytest.raises(type(error), match=str(error)):
         one.consume()
-    assert group.drain(30) == Counter(values)
+    assert group.drain(30) == values
 
 
 @pytest.mark.parametrize("call", [1, 2])
-def test_the_callback_may_stop_the_consumer(group: Group, zookeeper: Any, call: int) -> None:
+def test_the_callback_may_stop_the_consumer(group: Balanced, zookeeper: Any, call: int) -> None:
     calls: list[Any] = []
 
     def callback(consumer: Any, *_: Any) -> None:
@@ -341,7 +302,7 @@ def test_the_callback_may_stop_the_consumer(group: Group, zookeeper: Any, call: 
     assert one.partitions == {}
 
 
-def test_positions_stay_the_applications_without_auto_commit(group: Group) -> None:
+def test_positions_stay_the_applications_without_auto_commit(group: Balanced) -> None:
     group.produce(30)
     one = group.join(auto_commit_enable=False)
     group.sizes(3)
@@ -358,7 +319,7 @@ def test_positions_stay_the_applications_without_auto_commit(group: Group) -> No
         one.commit_offsets([(partition, 0) for partition in two.partitions.values()])
 
 
-def test_a_connection_that_was_given_stays_open_and_an_own_one_does_not(group: Group, place: Place) -> None:
+def test_a_connection_that_was_given_stays_open_and_an_own_one_does_not(group: Balanced, place: Place) -> None:
     given = KazooClient(place.zookeeper, handler=group.client.cluster.handler.kazoo())
     with pytest.raises(ZooKeeperError, match=r"start\(\)"):
         group.join(zookeeper=given)
@@ -383,7 +344,7 @@ def test_a_connection_that_was_given_stays_open_and_an_own_one_does_not(group: G
     assert halted == [True]
 
 
-def add_partitions(group: Group, zookeeper: Any) -> None:
+def add_partitions(group: Balanced, zookeeper: Any) -> None:
     """Give the topic three partitions more: as Kafka's own scripts did it before brokers could be asked."""
     broker = group.client.cluster.controller_broker
     if broker is not None and CreatePartitionsRequest.api_key in broker.api_ranges():
@@ -397,7 +358,7 @@ def add_partitions(group: Group, zookeeper: Any) -> None:
 
 
 def test_partitions_that_are_added_are_shared(
-    group: Group, zookeeper: Any, monkeypatch: pytest.MonkeyPatch
+    group: Balanced, zookeeper: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "METADATA_CHECK_S", 0.3)
     group.join()
@@ -408,13 +369,13 @@ def test_partitions_that_are_added_are_shared(
     group.sizes(3, 3)
 
 
-def test_reset_offset_on_start_is_for_the_first_share_alone(group: Group) -> None:
+def test_reset_offset_on_start_is_for_the_first_share_alone(group: Balanced) -> None:
     values = group.produce(30)
     group.join()
     group.drain(30)
     group.members.pop().stop()
     one = group.join(reset_offset_on_start=True)
-    assert group.drain(30) == Counter(values)
+    assert group.drain(30) == values
     group.join()
     group.sizes(1, 2)
     assert one.consume(block=False) is None
@@ -422,7 +383,7 @@ def test_reset_offset_on_start_is_for_the_first_share_alone(group: Group) -> Non
     assert one.consume(block=False) is None
 
 
-def test_a_stopped_member_says_so_and_can_be_started_again(group: Group) -> None:
+def test_a_stopped_member_says_so_and_can_be_started_again(group: Balanced) -> None:
     values = group.produce(30)
     one = group.join(auto_start=False)
     with pytest.raises(ConsumerStoppedException):
@@ -430,18 +391,18 @@ def test_a_stopped_member_says_so_and_can_be_started_again(group: Group) -> None
     with pytest.raises(KafkaException, match="no partitions at present"):
         one.commit_offsets()
     with one:
-        assert group.drain(30) == Counter(values)
+        assert group.drain(30) == values
     with pytest.raises(ConsumerStoppedException):
         one.consume(block=False)
     one.stop()
     more = group.produce(3, start=100)
     one.start()
-    assert {next(iter(one)).value for _ in more} == more
+    assert Counter(next(iter(one)).value for _ in more) == more
     one.reset_offsets([(partition, OffsetType.EARLIEST) for partition in one.partitions.values()])
-    assert group.drain(33) == Counter(values | more)
+    assert group.drain(33) == values + more
 
 
-def test_what_a_deserializer_raises_comes_through(group: Group) -> None:
+def test_what_a_deserializer_raises_comes_through(group: Balanced) -> None:
     group.produce(1)
 
     def broken(value: Any, key: Any) -> Any:

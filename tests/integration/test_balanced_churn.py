@@ -1,4 +1,4 @@
-"""Many rebalances (a thousand in the matrix): members come, go and lose sessions, and no message is lost."""
+"""Many rebalances (a thousand of each kind in the matrix): members come, go and are put out, and no message is lost."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import random
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -14,14 +15,14 @@ import pytest
 from kazoo.client import KazooClient
 
 from pykafka import BalancedConsumer, KafkaClient
-from pykafka.exceptions import ConsumerStoppedException
+from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted
 from tests.brokers import KafkaCluster
 from tests.topics import create_topic
 from tests.zookeeper import ZooKeeper
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(600)]
 
-#: In all, for four cases.
+#: Of each kind of consumer, in all, for four cases.
 REBALANCES = int(os.environ.get("REBALANCES", "200"))
 PARTITIONS = 8
 MEMBERS = 5
@@ -33,13 +34,13 @@ def zookeeper() -> Iterator[ZooKeeper]:
         yield zookeeper
 
 
-class Churn:
+class Churn(ABC):
     """Members that come and go, and what they consume."""
 
-    def __init__(self, client: KafkaClient, hosts: str, losses: float) -> None:
+    def __init__(self, client: KafkaClient, losses: float) -> None:
         self.losses = losses
+        self.cluster = client.cluster
         self.handler = client.cluster.handler
-        self.hosts = hosts
         self.topic = create_topic(client, PARTITIONS)
         self.group = f"g-{uuid.uuid4().hex[:8]}"
         self.members: dict[BalancedConsumer, Any] = {}
@@ -47,10 +48,16 @@ class Churn:
         self.rebalances = 0
         self.random = random.Random(4)
 
+    @abstractmethod
+    def make(self, **settings: Any) -> BalancedConsumer:
+        """Make a member."""
+
+    @abstractmethod
+    def put_out(self, member: BalancedConsumer) -> None:
+        """End a member's membership behind its back."""
+
     def join(self) -> None:
-        member = self.topic.get_balanced_consumer(
-            self.group,
-            zookeeper_hosts=self.hosts,
+        member = self.make(
             auto_commit_enable=True,
             rebalance_backoff_ms=200,
             rebalance_max_retries=50,
@@ -62,33 +69,31 @@ class Churn:
         self.rebalances += 1
 
     def consume(self, member: BalancedConsumer) -> None:
-        try:
-            for message in member:
-                self.consumed[message.value] += 1
-        except ConsumerStoppedException:
-            return
+        while True:
+            try:
+                for message in member:
+                    self.consumed[message.value] += 1
+            except OffsetsNotCommitted:  # said once by who was put out; what it names is consumed again
+                assert self.losses
+            except ConsumerStoppedException:
+                return
 
     def leave(self) -> None:
         member = self.random.choice(list(self.members))
         worker = self.members.pop(member)
-        member.stop()
+        try:
+            member.stop()
+        except OffsetsNotCommitted:  # put out a moment ago
+            assert self.losses
         assert worker.join(20)
         assert worker.error is None
-
-    def lose_session(self) -> None:
-        """End a member's session behind its back."""
-        member = self.random.choice(list(self.members))
-        other = KazooClient(self.hosts, client_id=member._zookeeper.client_id)
-        other.start()
-        other.stop()
-        other.close()
 
     def step(self) -> None:
         count = len(self.members)
         if count < 2 or (count < MEMBERS and self.random.random() < 0.5):
             self.join()
         elif self.random.random() < self.losses:
-            self.lose_session()
+            self.put_out(self.random.choice(list(self.members)))
         else:
             self.leave()
         self.handler.sleep(self.random.choice((0, 0.02, 0.2)))
@@ -98,17 +103,47 @@ class Churn:
         return sorted(owned) == list(range(PARTITIONS))
 
 
+class ZooKeeperChurn(Churn):
+    """Members that agree through ZooKeeper."""
+
+    def __init__(self, client: KafkaClient, losses: float, hosts: str) -> None:
+        super().__init__(client, losses)
+        self.hosts = hosts
+
+    def make(self, **settings: Any) -> BalancedConsumer:
+        return self.topic.get_balanced_consumer(self.group, zookeeper_hosts=self.hosts, **settings)
+
+    def put_out(self, member: BalancedConsumer) -> None:
+        other = KazooClient(self.hosts, client_id=member._zookeeper.client_id)
+        other.start()
+        other.stop()
+        other.close()
+
+
+class ManagedChurn(Churn):
+    """Members of a group that the brokers keep."""
+
+    def make(self, **settings: Any) -> BalancedConsumer:
+        return self.topic.get_balanced_consumer(self.group, managed=True, heartbeat_interval_ms=100, **settings)
+
+    def put_out(self, member: BalancedConsumer) -> None:
+        # as the coordinator does it with a member that it has not heard of for too long
+        self.cluster.get_group_coordinator(self.group).leave_group("other", self.group, member._consumer_id)
+
+
 @pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
 @pytest.mark.parametrize("losses", [0.1, 0.0], ids=["lossy", "orderly"])
+@pytest.mark.parametrize("managed", [False, True], ids=["zookeeper", "managed"])
 def test_nothing_is_lost_and_nothing_unowned_at_rest(
     kafka: KafkaCluster,
     zookeeper: ZooKeeper,
+    managed: bool,
     use_greenlets: bool,
     losses: float,
     record_property: Any,
 ) -> None:
     with KafkaClient(hosts=kafka.hosts, use_greenlets=use_greenlets) as client:
-        churn = Churn(client, zookeeper.hosts, losses)
+        churn: Churn = ManagedChurn(client, losses) if managed else ZooKeeperChurn(client, losses, zookeeper.hosts)
         produced = 0
         with churn.topic.get_producer(linger_ms=5) as producer:
             while churn.rebalances < REBALANCES // 4:
@@ -126,6 +161,6 @@ def test_nothing_is_lost_and_nothing_unowned_at_rest(
     duplicates = churn.consumed.total() - produced
     for name, value in (("rebalances", churn.rebalances), ("messages", produced), ("duplicates", duplicates)):
         record_property(name, value)
-    # only who loses its session behind its back can have consumed what it could not commit any more
+    # only who is put out behind its back can have consumed what it could not commit any more
     assert losses or not duplicates
     print(f"{churn.rebalances} rebalances, {produced} messages, {duplicates} of them twice")

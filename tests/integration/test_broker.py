@@ -76,12 +76,13 @@ def test_a_partition_that_is_not_there_is_named(embedded: EmbeddedCluster, green
             client.cluster.leader("small", 7)
 
 
+@pytest.mark.needs("partitions")
 def test_a_producer_notices_new_partitions_when_its_metadata_is_old(kafka: KafkaCluster, greenlets: bool) -> None:
     with KafkaClient(kafka.hosts, use_greenlets=greenlets) as client:
         topic = create_topic(client, 1)
         with topic.get_producer(linger_ms=0, delivery_reports=True) as producer:
             producer.produce(b"x")
-            assert producer.get_delivery_report(timeout=10)[1] is None
+            assert producer.get_delivery_report(timeout=60)[1] is None
             wanted = CreatePartitionsRequest.Topic(name=topic.name, count=3, assignments=None)
             controller = client.cluster.controller_broker
             assert controller is not None
@@ -91,13 +92,13 @@ def test_a_producer_notices_new_partitions_when_its_metadata_is_old(kafka: Kafka
             deadline = time.monotonic() + 20
             while len(topic.partitions) < 3 and time.monotonic() < deadline:
                 producer.produce(b"x")
-                assert producer.get_delivery_report(timeout=10)[1] is None
+                assert producer.get_delivery_report(timeout=60)[1] is None
                 client.cluster._updated_at -= METADATA_MAX_AGE_S
             places = set()
             for _ in range(30):
                 producer.produce(b"y")
             for _ in range(30):
-                message, error = producer.get_delivery_report(timeout=10)
+                message, error = producer.get_delivery_report(timeout=60)
                 assert error is None
                 places.add(message.partition_id)
         assert places == {0, 1, 2}

@@ -51,6 +51,7 @@ def round_trip(hosts: str, topic: str, **settings: object) -> None:
         consumer.close()
 
 
+@pytest.mark.needs("latest")
 def test_one_broker(kafka: KafkaCluster) -> None:
     round_trip(kafka.hosts, "brokers-one")
     assert kafka.version == "4.3.1"
@@ -69,6 +70,7 @@ def test_older_releases(version: str) -> None:
     assert gone(pid)
 
 
+@pytest.mark.needs("latest")
 @pytest.mark.timeout(300)
 def test_three_brokers_obey(kafka3: KafkaCluster) -> None:
     def seen() -> set[int]:
@@ -109,6 +111,7 @@ def test_tls_and_own_settings() -> None:
     assert not directory.exists()
 
 
+@pytest.mark.needs("latest")
 def test_a_java_program_against_the_jars(kafka: KafkaCluster, tmp_path: Path) -> None:
     program = tmp_path / "Codes.java"
     program.write_text(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka
 import pytest
 from click.testing import CliRunner, Result
 
@@ -96,6 +97,7 @@ def test_internal_topics_are_printed_when_asked_for(run: Run, topic: Topic) -> N
     assert "__consumer_offsets" in run("print_topics", "--internal").stdout
 
 
+@pytest.mark.needs("settings")
 def test_a_topic_is_described(run: Run, client: KafkaClient) -> None:
     topic = create_topic(client, 3, config={"retention.ms": "12345678"})
     text = run("desc_topic", topic.name).stdout
@@ -109,13 +111,19 @@ def test_a_topic_is_described(run: Run, client: KafkaClient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("moment", "offsets"), [("EARLIEST", [0, 0]), ("latest", [10, 10]), ("2020-01-01T00:00:00", [0, 0])]
+    ("moment", "offsets"),
+    [
+        ("EARLIEST", [0, 0]),
+        ("latest", [10, 10]),
+        pytest.param("2020-01-01T00:00:00", [0, 0], marks=pytest.mark.needs("times")),
+    ],
 )
 def test_offsets_are_printed(run: Run, topic: Topic, moment: str, offsets: list[int]) -> None:
     found = data(run("print_offsets", topic.name, moment, "--json"))
     assert [one["offset"] for one in found] == offsets
 
 
+@pytest.mark.needs("times")
 def test_no_offset_after_the_last_message(run: Run, topic: Topic) -> None:
     assert [one["offset"] for one in data(run("print_offsets", topic.name, "2100-01-01T00:00:00Z", "--json"))] == [
         None,
@@ -212,6 +220,21 @@ def test_messages_of_one_partition(run: Run, topic: Topic) -> None:
     assert "partitions 0 to 1" in run("consume_topic", topic.name, "-p", "2", status=Status.NOT_FOUND).stderr
 
 
+@pytest.mark.needs("transactions")
+def test_a_transaction_that_ends_a_topic_leaves_nothing_missing(
+    run: Run, kafka: KafkaCluster, client: KafkaClient
+) -> None:
+    """Its marker has an offset, and is no message."""
+    topic = create_topic(client)
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.hosts, "transactional.id": topic.name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic.name, b"message")
+    producer.commit_transaction(30)
+    assert run("consume_topic", topic.name, "-l", "0", "-t", "1000").stdout == "message\n"
+
+
+@pytest.mark.needs("headers")
 def test_messages_as_json(run: Run, client: KafkaClient) -> None:
     topic = create_topic(client)
     with topic.get_producer(linger_ms=1) as producer:
@@ -248,6 +271,7 @@ def test_signals_end_it_cleanly(kafka: KafkaCluster, topic: Topic, number: int, 
 # -- what scripts of PyKafka 2 imported
 
 
+@pytest.mark.needs("times")
 def test_functions_of_old(client: KafkaClient, topic: Topic) -> None:
     group = a_group()
     consume(topic, group, 20)

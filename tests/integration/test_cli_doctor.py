@@ -13,10 +13,11 @@ from click.testing import CliRunner, Result
 from pykafka import KafkaClient
 from pykafka.cli.app import tools
 from pykafka.cli.statuses import Status
+from pykafka.exceptions import ConnectionRefused, MessagesNotDelivered
 from tests.brokers import KafkaCluster
 from tests.topics import create_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 
 
 def run(*arguments: str) -> Result:
@@ -41,6 +42,7 @@ def test_a_round_trip(kafka: KafkaCluster) -> None:
     assert sum(one.offset[0] for one in offsets.values()) == 1
 
 
+@pytest.mark.needs("admin")
 def test_topics_are_made_only_when_told(kafka: KafkaCluster) -> None:
     name = f"doctor-{uuid.uuid4().hex}"
     refused = run("-b", kafka.hosts, "doctor", "--topic", name)
@@ -54,12 +56,36 @@ def test_topics_are_made_only_when_told(kafka: KafkaCluster) -> None:
 
 
 @pytest.fixture(scope="module")
-def secure() -> Iterator[KafkaCluster]:
-    """Give a broker with a TLS listener beside the plain one."""
-    with KafkaCluster(tls=True) as cluster:
+def astray() -> Iterator[KafkaCluster]:
+    """Give a broker that advertises an address which does not lead to it."""
+    with KafkaCluster(config={"advertised.listeners": "PLAINTEXT://127.0.0.1:1"}) as cluster:
         yield cluster
 
 
+@pytest.mark.needs("latest")
+def test_an_advertised_address_that_leads_nowhere(astray: KafkaCluster) -> None:
+    result = run("doctor", astray.hosts, "--json")
+    assert result.exit_code == Status.FAILED
+    assert steps(result)[-3:] == [("DNS", "ok"), ("TCP", "FAILED"), ("Advertised", "FAILED")]
+    assert "broker 1 advertises 127.0.0.1:1" in data(result)["findings"][-1]["detail"]
+
+
+@pytest.mark.needs("latest")
+@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
+def test_errors_say_that_the_address_was_advertised(astray: KafkaCluster, greenlets: bool) -> None:
+    with KafkaClient(hosts=astray.hosts, use_greenlets=greenlets, socket_timeout_ms=1000) as client:
+        topic = client.topics[f"doctor-{uuid.uuid4().hex}"]
+        producer = topic.get_producer(linger_ms=0, pending_timeout_ms=1500)
+        producer.produce(b"astray")
+        with pytest.raises(MessagesNotDelivered, match=r"127\.0\.0\.1:1\b.*advertised\.listeners"):
+            producer.stop()
+        with pytest.raises(ConnectionRefused, match=r"127\.0\.0\.1:1\b.*advertised\.listeners"):
+            topic.get_simple_consumer()
+        with pytest.raises(ConnectionRefused, match=r"advertised\.listeners"):
+            topic.get_balanced_consumer("g", managed=True, rebalance_max_retries=0)
+
+
+@pytest.mark.needs("tls", "admin")
 def test_tls(secure: KafkaCluster) -> None:
     assert secure.certificates is not None
     cafile = str(secure.certificates.cafile)

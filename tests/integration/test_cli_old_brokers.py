@@ -32,7 +32,7 @@ def runner(*options: str) -> Run:
 @pytest.fixture(scope="module", params=["0.8.2.2", "0.9.0.1"])
 def old(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """Give a broker that has no requests for topics."""
-    with KafkaCluster(request.param, config={"delete.topic.enable": "true"}) as cluster:
+    with KafkaCluster(request.param) as cluster:
         yield cluster
 
 
@@ -50,7 +50,7 @@ def data(result: Result) -> Any:
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.matrix
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_all_else_works(old: KafkaCluster) -> None:
     name, run = f"auto-{uuid.uuid4().hex}", runner("-b", old.hosts)
     fill(old.hosts, name, 10)
@@ -71,7 +71,7 @@ def test_all_else_works(old: KafkaCluster) -> None:
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.matrix
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_topics_go_through_zookeeper(old: KafkaCluster) -> None:
     name, run = f"made-{uuid.uuid4().hex}", runner("-b", old.hosts)
     fill(old.hosts, f"kept-{name}", 1)

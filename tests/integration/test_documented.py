@@ -1,4 +1,4 @@
-"""The documented requests of `Broker` and `Cluster`, on a real broker of each age."""
+"""The documented requests of `Broker` and `Cluster`, on a real broker of whatever age."""
 
 from __future__ import annotations
 
@@ -27,32 +27,17 @@ from pykafka.protocol import (
     PartitionOffsetRequest,
     ProduceRequest,
 )
-from tests.brokers import LATEST, RELEASES, KafkaCluster, release
+from tests.brokers import KafkaCluster, release
+from tests.features import kafka_since
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.kafka
 
 T = TypeVar("T")
 
-#: The versions that are started for these tests alone take their time.
-VERSIONS = [pytest.param(version, marks=pytest.mark.slow) for version in RELEASES if version != LATEST] + [
-    pytest.param(LATEST)
-]
-HAS_GROUPS = (0, 9)
-HAS_ADMIN = (0, 10, 1)
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
-def cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
-    if request.param == LATEST:
-        yield request.getfixturevalue("kafka")
-        return
-    with KafkaCluster(request.param, config={"delete.topic.enable": "true"}) as cluster:
-        yield cluster
-
 
 @pytest.fixture
-def client(cluster: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=cluster.hosts) as client:
+def client(kafka: KafkaCluster) -> Iterator[KafkaClient]:
+    with KafkaClient(hosts=kafka.hosts) as client:
         yield client
 
 
@@ -67,10 +52,6 @@ def topic(client: KafkaClient) -> str:
 @pytest.fixture
 def broker(client: KafkaClient) -> Broker:
     return next(iter(client.brokers.values()))
-
-
-def numbers(cluster: KafkaCluster) -> tuple[int, ...]:
-    return release(cluster.version).numbers
 
 
 def eventually(client: KafkaClient, ask: Callable[[], T], right: Callable[[T], bool]) -> T:
@@ -170,8 +151,8 @@ def test_offsets_of_a_group(client: KafkaClient, topic: str) -> None:
     assert coordinator.offsets_channel_handler is not None
 
 
-def test_groups_are_listed(client: KafkaClient, cluster: KafkaCluster, broker: Broker) -> None:
-    if numbers(cluster) < HAS_GROUPS:
+def test_groups_are_listed(client: KafkaClient, broker: Broker) -> None:
+    if not kafka_since(0, 9):
         with pytest.raises(UnsupportedVersion, match="ListGroups"):
             broker.list_groups()
         return
@@ -180,20 +161,20 @@ def test_groups_are_listed(client: KafkaClient, cluster: KafkaCluster, broker: B
     assert all(listing.group_id == id_ for id_, listing in found.groups.items())
 
 
-def test_groups_are_described(client: KafkaClient, cluster: KafkaCluster, broker: Broker, topic: str) -> None:
-    if numbers(cluster) < HAS_GROUPS:
+def test_groups_are_described(client: KafkaClient, kafka: KafkaCluster, broker: Broker, topic: str) -> None:
+    if not kafka_since(0, 9):
         with pytest.raises(UnsupportedVersion, match="DescribeGroups"):
             broker.describe_groups(["g"])
         return
     group = f"g-{uuid.uuid4().hex[:8]}"
-    if numbers(cluster) < (0, 10):  # librdkafka cannot be brought to join there
+    if not kafka_since(0, 10):  # librdkafka cannot be brought to join there
         coordinator = client.cluster.get_group_coordinator(group)
         described = eventually(
             client, lambda: coordinator.describe_groups([group]).groups[group], lambda one: not one[0]
         )
         assert (described.state, described.members) == ("Dead", {})
         return
-    settings = {"bootstrap.servers": cluster.hosts, "group.id": group, "client.id": "other", "log_level": 0}
+    settings = {"bootstrap.servers": kafka.hosts, "group.id": group, "client.id": "other", "log_level": 0}
     member = confluent_kafka.Consumer(settings)
     try:
         member.subscribe([topic])
@@ -229,20 +210,20 @@ def test_any_broker_can_be_asked(client: KafkaClient, broker: Broker, topic: str
     assert cluster.fetch_api_versions()[3].key == 3
 
 
-def test_brokers_come_from_zookeeper(client: KafkaClient, cluster: KafkaCluster, broker: Broker) -> None:
-    if release(cluster.version).kraft:
+def test_brokers_come_from_zookeeper(client: KafkaClient, kafka: KafkaCluster, broker: Broker) -> None:
+    if release(kafka.version).kraft:
         with pytest.raises(NoBrokersAvailableError, match="zookeeper_hosts="):
             KafkaClient(zookeeper_hosts="127.0.0.1:1", socket_timeout_ms=1000)
         return
-    found = client.cluster._get_brokers_from_zookeeper(cluster.zookeeper_hosts)
+    found = client.cluster._get_brokers_from_zookeeper(kafka.zookeeper_hosts)
     assert found == [(broker.host, broker.port)]
-    with KafkaClient(hosts="127.0.0.1:1", zookeeper_hosts=cluster.zookeeper_hosts) as through_zookeeper:
+    with KafkaClient(hosts="127.0.0.1:1", zookeeper_hosts=kafka.zookeeper_hosts) as through_zookeeper:
         assert set(through_zookeeper.brokers) == {broker.id}
 
 
-def test_topics_are_made_and_deleted(client: KafkaClient, cluster: KafkaCluster, broker: Broker) -> None:
+def test_topics_are_made_and_deleted(client: KafkaClient, broker: Broker) -> None:
     name = f"made-{uuid.uuid4().hex[:12]}"
-    if numbers(cluster) < HAS_ADMIN:
+    if not kafka_since(0, 10, 1):
         with pytest.raises(UnsupportedVersion, match="CreateTopics"):
             broker.create_topics([CreateTopicRequest(name, 1, 1, [], [])])
         with pytest.raises(UnsupportedVersion, match="DeleteTopics"):

@@ -12,9 +12,10 @@ from pykafka import KafkaClient
 from pykafka.exceptions import KafkaException, MessagesNotDelivered, NoBrokersAvailableError, SocketDisconnectedError
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
+from tests.features import KAFKA_VERSION
 from tests.topics import create_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
@@ -79,7 +80,7 @@ def test_a_leader_killed_while_consuming_is_followed(kafka3: KafkaCluster, green
 
 
 def test_a_dead_cluster_is_reported_by_stop_in_bounded_time(greenlets: bool) -> None:
-    with KafkaCluster() as cluster, KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets) as client:
+    with KafkaCluster(KAFKA_VERSION) as cluster, KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets) as client:
         topic = create_topic(client)
         producer = topic.get_producer(linger_ms=0, pending_timeout_ms=1500)
         producer.produce(b"delivered")
@@ -96,7 +97,7 @@ def test_a_dead_cluster_is_reported_by_stop_in_bounded_time(greenlets: bool) -> 
 
 def test_a_consumer_of_a_dead_cluster_hears_of_it(greenlets: bool) -> None:
     with (
-        KafkaCluster() as cluster,
+        KafkaCluster(KAFKA_VERSION) as cluster,
         KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets, socket_timeout_ms=2000) as client,
     ):
         topic = create_topic(client)
@@ -124,7 +125,7 @@ def test_a_consumer_of_a_dead_cluster_hears_of_it(greenlets: bool) -> None:
 
 def test_a_broker_that_hangs_is_given_up_within_the_timeout(greenlets: bool) -> None:
     with (
-        KafkaCluster() as cluster,
+        KafkaCluster(KAFKA_VERSION) as cluster,
         KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets, socket_timeout_ms=2000) as client,
     ):
         topic = create_topic(client)

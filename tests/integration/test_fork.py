@@ -22,7 +22,11 @@ else:
 from pykafka import KafkaClient
 logging.basicConfig(format="%(process)d %(levelname)s %(name)s %(message)s", level=logging.WARNING)
 client = KafkaClient(hosts, use_greenlets=mode == "greenlets", socket_timeout_ms=10_000)
-producer = client.topics[topic].get_producer(linger_ms=60_000, min_queued_messages=50_000, pending_timeout_ms=10_000)
+producer = client.topics[topic].get_producer(
+    required_acks=-1, linger_ms=60_000, min_queued_messages=50_000, pending_timeout_ms=10_000
+)
+producer.produce(b"before the fork 0")
+producer.flush()
 consumer = client.topics[topic].get_simple_consumer(consumer_timeout_ms=15_000)
 first = consumer.consume()
 for number in range(100):
@@ -66,6 +70,7 @@ def test_parent_and_child_go_on_each_with_their_own(kafka: KafkaCluster, mode: s
     assert found.pop(b"first") == 3
     assert set(found.values()) == {1}
     assert Counter(value.rpartition(b" ")[0] for value in found if value is not None) == {
+        b"before the fork": 1,
         b"queued by the parent": 100,
         b"by the child": 100,
         b"by the parent": 100,

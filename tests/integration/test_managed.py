@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
-from pykafka.exceptions import ConsumerStoppedException, InvalidSessionTimeout, OffsetsNotCommitted
-from pykafka.handlers.patching import original
+from pykafka import BalancedConsumer, Broker, KafkaClient, ManagedBalancedConsumer
+from pykafka.common import OffsetType
+from pykafka.exceptions import (
+    ConsumerStoppedException,
+    InvalidSessionTimeout,
+    OffsetsNotCommitted,
+    ResponseTimeoutError,
+)
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, RoundRobinProtocol
 from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment
-from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
+from tests.integration.groups import Group
 from tests.topics import create_topic
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
 
 #: The shortest session that brokers allow by default (ms).
 SESSION_MS = 6000
@@ -33,74 +37,19 @@ def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[Kafk
         yield client
 
 
-class Group:
-    """Members of one group, made as the test calls for them."""
+Managed = Group[ManagedBalancedConsumer]
 
-    def __init__(self, client: KafkaClient, partitions: int = 3) -> None:
-        self.client = client
-        self.name = f"g-{uuid.uuid4().hex[:8]}"
-        self.topic: Topic = create_topic(client, partitions)
-        self.members: list[ManagedBalancedConsumer] = []
 
-    def join(self, topic: Topic | None = None, **kwargs: Any) -> ManagedBalancedConsumer:
-        settings = {
-            "consumer_timeout_ms": 10_000,
-            "auto_commit_enable": True,
-            "heartbeat_interval_ms": 200,
-            "rebalance_backoff_ms": 300,
-            **kwargs,
-        }
-        member = (topic or self.topic).get_balanced_consumer(self.name, managed=True, **settings)
-        assert isinstance(member, ManagedBalancedConsumer)
-        self.members.append(member)
-        return member
-
-    def produce(self, count: int, start: int = 0) -> Counter[bytes | None]:
-        values = [b"%d" % number for number in range(start, start + count)]
-        with self.topic.get_producer(linger_ms=1) as producer:
-            for value in values:
-                producer.produce(value)
-        return Counter(values)
-
-    def until(self, happened: Callable[[], object], seconds: float = 20) -> None:
-        deadline = time.monotonic() + seconds
-        while not happened():
-            assert time.monotonic() < deadline, f"shares: {self.shares()}"
-            self.client.cluster.handler.sleep(0.02)
-
-    def shares(self) -> list[list[int]]:
-        return [sorted(member.partitions) for member in self.members]
-
-    def sizes(self, *sizes: int) -> None:
-        """Wait until the members' shares are this large, and divide the topic."""
-
-        def divided() -> bool:
-            found = [id_ for share in self.shares() for id_ in share]
-            whole = sorted(found) == sorted(self.topic.partitions)
-            return whole and sorted(map(len, self.shares())) == sorted(sizes)
-
-        self.until(divided)
-
-    def drain(self, count: int) -> Counter[bytes | None]:
-        """Consume so many messages with all members in turn."""
-        found: Counter[bytes | None] = Counter()
-
-        def done() -> bool:
-            for member in self.members:
-                while found.total() < count and (message := member.consume(block=False)) is not None:
-                    found[message.value] += 1
-            return found.total() >= count
-
-        self.until(done)
-        return found
+def managed(client: KafkaClient, partitions: int = 3) -> Managed:
+    return Group(ManagedBalancedConsumer, client, partitions, heartbeat_interval_ms=200)
 
 
 @pytest.fixture
-def group(client: KafkaClient) -> Group:
-    return Group(client)
+def group(client: KafkaClient) -> Managed:
+    return managed(client)
 
 
-def test_members_share_and_hand_over_where_they_were(group: Group) -> None:
+def test_members_share_and_hand_over_where_they_were(group: Managed) -> None:
     first = group.produce(300)
     one = group.join()
     assert isinstance(one, BalancedConsumer)
@@ -127,7 +76,7 @@ def test_members_share_and_hand_over_where_they_were(group: Group) -> None:
     assert group.drain(30) == third
 
 
-def test_an_unchanged_share_keeps_the_internal_consumer(group: Group) -> None:
+def test_an_unchanged_share_keeps_the_internal_consumer(group: Managed) -> None:
     values = group.produce(60)
     one = group.join()
     found = group.drain(20)
@@ -140,7 +89,7 @@ def test_an_unchanged_share_keeps_the_internal_consumer(group: Group) -> None:
 
 
 def test_members_without_a_partition_idle(client: KafkaClient) -> None:
-    group = Group(client, partitions=1)
+    group = managed(client, partitions=1)
     group.join(consumer_timeout_ms=500)
     group.join(consumer_timeout_ms=500)
     group.sizes(0, 1)
@@ -149,7 +98,7 @@ def test_members_without_a_partition_idle(client: KafkaClient) -> None:
     assert idle.held_offsets == {}
 
 
-def test_a_member_that_is_not_heard_of_is_replaced_and_comes_back_as_another(group: Group) -> None:
+def test_a_member_that_is_not_heard_of_is_replaced_and_comes_back_as_another(group: Managed) -> None:
     values = group.produce(60)
     one, two = group.join(session_timeout_ms=SESSION_MS), group.join(session_timeout_ms=SESSION_MS)
     group.sizes(1, 2)
@@ -162,69 +111,12 @@ def test_a_member_that_is_not_heard_of_is_replaced_and_comes_back_as_another(gro
     group.sizes(1, 2)
     assert two._consumer_id != former
     more = group.produce(30, start=100)
-
-    def drained() -> Counter[bytes | None]:
-        try:
-            return group.drain(30)
-        except OffsetsNotCommitted:  # what two's auto-commit could not commit any more, said once
-            return group.drain(30)
-
-    assert drained() == more
-
-
-def test_a_busy_application_stays_a_member(group: Group) -> None:
-    one = group.join(session_timeout_ms=SESSION_MS, heartbeat_interval_ms=1000)
-    other = group.join(session_timeout_ms=SESSION_MS, heartbeat_interval_ms=1000)
-    group.sizes(1, 2)
-    before = [(member._consumer_id, member._generation_id) for member in (one, other)]
-    original("time", "sleep")(SESSION_MS / 1000 + 2)  # holds a hub, if there is one
-    group.client.cluster.handler.sleep(0.5)
-    assert [(member._consumer_id, member._generation_id) for member in (one, other)] == before
-    one.commit_offsets()
-
-
-BUSY = """
-import sys
-hosts, topic, greenlets, patched = sys.argv[1], sys.argv[2], sys.argv[3] == "1", sys.argv[4] == "1"
-if patched:
-    from gevent import monkey
-    monkey.patch_all()
-import time
-from pykafka import KafkaClient
-with KafkaClient(hosts=hosts, use_greenlets=greenlets) as client:
-    consumer = client.topics[topic].get_balanced_consumer(
-        "busy", managed=True, session_timeout_ms=6000, heartbeat_interval_ms=1000, consumer_timeout_ms=100)
-    before = consumer._consumer_id, consumer._generation_id
-    until = time.monotonic() + 8
-    while time.monotonic() < until:
-        sum(range(1000))
-    client.cluster.handler.sleep(1.5)
-    assert (consumer._consumer_id, consumer._generation_id) == before
-    assert not consumer._member.need_rejoin()
-    consumer.commit_offsets()
-print("still a member")
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("greenlets", "patched"), [("0", "0"), ("1", "0"), ("0", "1"), ("1", "1")])
-def test_who_computes_for_longer_than_a_session_stays_a_member(
-    kafka: KafkaCluster, greenlets: str, patched: str
-) -> None:
-    with KafkaClient(hosts=kafka.hosts) as client:
-        topic = create_topic(client, 1)
-    done = subprocess.run(
-        [sys.executable, "-c", BUSY, kafka.hosts, topic.name, greenlets, patched],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.stdout == "still a member\n", done.stderr
+    # What two's auto-commit could not commit any more is said, once.
+    assert group.drain(30, OffsetsNotCommitted) == more
 
 
 def test_who_takes_no_messages_for_too_long_is_out_until_the_next_call(
-    group: Group, caplog: pytest.LogCaptureFixture
+    group: Managed, caplog: pytest.LogCaptureFixture
 ) -> None:
     values = group.produce(30)
     one = group.join()
@@ -240,7 +132,7 @@ def test_who_takes_no_messages_for_too_long_is_out_until_the_next_call(
     assert group.drain(30) == values
 
 
-def test_waiting_for_messages_is_no_idleness(group: Group) -> None:
+def test_waiting_for_messages_is_no_idleness(group: Managed) -> None:
     one = group.join(max_poll_interval_ms=1000, consumer_timeout_ms=3000)
     former = one._consumer_id
     assert one.consume() is None
@@ -248,7 +140,7 @@ def test_waiting_for_messages_is_no_idleness(group: Group) -> None:
     assert len(one.partitions) == 3
 
 
-def test_members_of_one_process_may_read_different_topics(group: Group) -> None:
+def test_members_of_one_process_may_read_different_topics(group: Managed) -> None:
     other = create_topic(group.client, 2)
     one = group.join()
     two = group.join(topic=other)
@@ -259,7 +151,7 @@ def test_members_of_one_process_may_read_different_topics(group: Group) -> None:
     assert RangeProtocol.metadata.topic_names == [b"dummytopic"]
 
 
-def test_members_that_come_and_go_lose_nothing(group: Group) -> None:
+def test_members_that_come_and_go_lose_nothing(group: Managed) -> None:
     """A short churn: whatever is produced is consumed, once."""
     one = group.join(consumer_timeout_ms=200)
     wanted: Counter[bytes | None] = Counter()
@@ -278,13 +170,13 @@ def test_members_that_come_and_go_lose_nothing(group: Group) -> None:
 
 
 @pytest.mark.parametrize("protocol", [RangeProtocol, RoundRobinProtocol], ids=["range", "roundrobin"])
-def test_each_stock_protocol_divides_the_topic(group: Group, protocol: GroupMembershipProtocol) -> None:
+def test_each_stock_protocol_divides_the_topic(group: Managed, protocol: GroupMembershipProtocol) -> None:
     group.join(membership_protocol=protocol)
     group.join(membership_protocol=protocol)
     group.sizes(1, 2)
 
 
-def test_a_protocol_of_the_users_own_is_asked(group: Group) -> None:
+def test_a_protocol_of_the_users_own_is_asked(group: Managed) -> None:
     def all_for_the_last(participants: Any, partitions: Any, consumer_id: Any) -> set[Any]:
         return set(partitions.values()) if consumer_id == max(participants) else set()
 
@@ -294,7 +186,7 @@ def test_a_protocol_of_the_users_own_is_asked(group: Group) -> None:
     group.sizes(0, 3)
 
 
-def test_start_raises_what_kept_it_from_its_share(group: Group) -> None:
+def test_start_raises_what_kept_it_from_its_share(group: Managed) -> None:
     with pytest.raises(InvalidSessionTimeout):
         group.join(session_timeout_ms=20, heartbeat_interval_ms=10)
     with pytest.raises(ValueError, match="heartbeat_interval_ms"):
@@ -307,7 +199,26 @@ def test_start_raises_what_kept_it_from_its_share(group: Group) -> None:
     group.sizes(3)
 
 
-def test_the_callback_hears_of_both_shares_and_may_move_them(group: Group) -> None:
+@pytest.mark.parametrize(("unanswered", "retries", "joins"), [(1, 1, True), (2, 1, False), (1, 0, False)])
+def test_a_join_that_is_never_answered_is_tried_once_more(
+    group: Managed, monkeypatch: pytest.MonkeyPatch, unanswered: int, retries: int, joins: bool
+) -> None:
+    answered = Broker.join
+    missing = [ResponseTimeoutError("no answer") for _ in range(unanswered)]
+
+    def join(self: Broker, *args: Any) -> Any:
+        if missing:
+            group.client.cluster.handler.sleep(0.05)  # longer than all retries may take
+            raise missing.pop()
+        return answered(self, *args)
+
+    monkeypatch.setattr(Broker, "join", join)
+    with nullcontext() if joins else pytest.raises(ResponseTimeoutError):
+        group.join(rebalance_max_retries=retries, rebalance_backoff_ms=10)
+        group.sizes(3)
+
+
+def test_the_callback_hears_of_both_shares_and_may_move_them(group: Managed) -> None:
     group.produce(30)
     seen: list[tuple[dict[int, int], dict[int, int]]] = []
 
@@ -324,7 +235,7 @@ def test_the_callback_hears_of_both_shares_and_may_move_them(group: Group) -> No
     assert set(seen[1][1]) == set(one.partitions)
 
 
-def test_an_error_of_the_callback_surfaces_once(group: Group) -> None:
+def test_an_error_of_the_callback_surfaces_once(group: Managed) -> None:
     def fail(*_: Any) -> None:
         raise LookupError("the callback's")
 
@@ -352,3 +263,19 @@ def test_members_by_the_broker_s_own_calls(client: KafkaClient) -> None:
     assert broker.heartbeat("b", group, joined.generation_id, "nobody").error_code == 25
     assert broker.leave_group("b", group, joined.member_id).error_code == 0
     assert broker.heartbeat("b", *identity).error_code == 25
+
+
+@pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
+def test_closing_the_client_stops_members_before_what_they_read_with(kafka: KafkaCluster, use_greenlets: bool) -> None:
+    with KafkaClient(hosts=kafka.hosts, use_greenlets=use_greenlets) as client:
+        group = managed(client)
+        group.produce(30)
+        for _ in range(4):
+            group.join()
+        group.sizes(0, 1, 1, 1)
+        consumed = [member.consume() for member in group.members if member.partitions]
+    with KafkaClient(hosts=kafka.hosts, use_greenlets=use_greenlets) as client:
+        topic = client.topics[group.topic.name]
+        with topic.get_simple_consumer(consumer_group=group.name, auto_offset_reset=OffsetType.EARLIEST) as reader:
+            committed = {id_: held + 1 for id_, held in reader.held_offsets.items()}
+    assert committed == {message.partition_id: message.offset + 1 for message in consumed if message is not None}

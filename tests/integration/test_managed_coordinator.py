@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,38 +16,10 @@ from pykafka.coordinator.subscription import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import OffsetsNotCommitted
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
+from tests.integration.groups import Reader
 from tests.topics import create_topic
 
-pytestmark = pytest.mark.kafka
-
-
-class Reader:
-    """A subscription that reads nothing, and remembers what it is told."""
-
-    def __init__(self, *topics: str) -> None:
-        self.names: set[str] = set(topics)
-        self.share: set[TopicPartition] = set()
-        self.consumed: dict[TopicPartition, OffsetAndMetadata] = {}
-        self.told: dict[TopicPartition, OffsetAndMetadata] = {}
-        self.lost: list[set[TopicPartition]] = []
-
-    def topics(self) -> Collection[str]:
-        return self.names
-
-    def assigned_partitions(self) -> Collection[TopicPartition]:
-        return self.share
-
-    def consumed_offsets(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        return {partition: offset for partition, offset in self.consumed.items() if partition in self.share}
-
-    def revoked(self, partitions: Collection[TopicPartition]) -> None:
-        self.lost.append(set(partitions))
-
-    def assigned(self, partitions: Collection[TopicPartition]) -> None:
-        self.share = set(partitions)
-
-    def committed(self, partition: TopicPartition, offset: OffsetAndMetadata) -> None:
-        self.told[partition] = offset
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
 
 
 @pytest.fixture(params=[False, True], ids=["threads", "greenlets"])

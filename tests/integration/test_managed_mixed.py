@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,15 +16,9 @@ from pykafka.exceptions import UnsupportedVersion
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.topics import create_topic
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.matrix]
-
-
-def until(client: KafkaClient, happened: Callable[[], object], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < deadline
-        client.cluster.handler.sleep(0.05)
 
 
 def managed(topic: Topic, group: str, **kwargs: Any) -> ManagedBalancedConsumer:
@@ -161,9 +154,9 @@ def test_shares_a_group_with_members_of_other_clients(
         other = kind(kafka.hosts, group, topic.name)
         stack.callback(other.stop)
         if first == "theirs":
-            until(client, lambda: other.share == {0, 1, 2, 3})
+            until(client.cluster.handler, lambda: other.share == {0, 1, 2, 3})
             own = managed(topic, group)
-        until(client, lambda: len(own.partitions) == 2 and len(other.share) == 2)
+        until(client.cluster.handler, lambda: len(own.partitions) == 2 and len(other.share) == 2)
         assert set(own.partitions) | other.share == {0, 1, 2, 3}
         values = [b"%d" % number for number in range(100)]
         with topic.get_producer(linger_ms=1) as producer:
@@ -176,15 +169,15 @@ def test_shares_a_group_with_members_of_other_clients(
                 found.append(message.value)
             return len(found) + len(other.values) >= len(values)
 
-        until(client, all_read)
+        until(client.cluster.handler, all_read)
         assert Counter(found + other.values) == Counter(values)
         own.stop()
-        until(client, lambda: other.share == {0, 1, 2, 3})
+        until(client.cluster.handler, lambda: other.share == {0, 1, 2, 3})
 
 
 # 0.9 is the first that keeps groups; from 0.10.1 on rebalances have a timeout of their own; 3.9 has both kinds of groups
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("version", ["0.9.0.1", "0.10.2.2", "1.1.1", "2.8.2", "3.9.2"])
 def test_brokers_of_every_version_keep_groups(version: str) -> None:
     with KafkaCluster(version, config={"num.partitions": 4}) as kafka, KafkaClient(hosts=kafka.hosts) as client:
@@ -195,12 +188,15 @@ def test_brokers_of_every_version_keep_groups(version: str) -> None:
                 producer.produce(b"%d" % number)
         group = f"g-{uuid.uuid4().hex[:8]}"
         one, two = managed(topic, group), managed(topic, group)
-        until(client, lambda: len(one.partitions) + len(two.partitions) == count and one.partitions != two.partitions)
+        until(
+            client.cluster.handler,
+            lambda: len(one.partitions) + len(two.partitions) == count and one.partitions != two.partitions,
+        )
         assert abs(len(one.partitions) - len(two.partitions)) <= 1
         found = Counter(message.value for member in (one, two) for message in member)
         assert found == Counter(b"%d" % number for number in range(60))
         two.stop()
-        until(client, lambda: len(one.partitions) == count)
+        until(client.cluster.handler, lambda: len(one.partitions) == count)
         one.stop()
 
 
@@ -213,12 +209,12 @@ def test_brokers_that_keep_no_groups_are_refused_by_name() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_a_coordinator_that_dies_is_replaced(kafka3: KafkaCluster) -> None:
     with KafkaClient(hosts=kafka3.hosts) as client:
         topic, group = create_topic(client, 3, replicas=3), f"g-{uuid.uuid4().hex[:8]}"
         one, two = managed(topic, group), managed(topic, group)
-        until(client, lambda: len(one.partitions) + len(two.partitions) == 3)
+        until(client.cluster.handler, lambda: len(one.partitions) + len(two.partitions) == 3)
         coordinator = client.cluster.get_group_coordinator(group).id
         kafka3.kill(coordinator)
         try:
@@ -233,8 +229,8 @@ def test_a_coordinator_that_dies_is_replaced(kafka3: KafkaCluster) -> None:
                         found[message.value] += 1
                 return len(found) == 30
 
-            until(client, all_read, 60)
-            until(client, lambda: len(one.partitions) + len(two.partitions) == 3)
+            until(client.cluster.handler, all_read, 60)
+            until(client.cluster.handler, lambda: len(one.partitions) + len(two.partitions) == 3)
             assert client.cluster.get_group_coordinator(group).id != coordinator
             one.commit_offsets()
             two.commit_offsets()

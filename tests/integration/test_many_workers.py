@@ -40,7 +40,7 @@ def test_every_message_once(embedded: EmbeddedCluster, greenlets: bool) -> None:
         assert all(worker.join(60) and worker.error is None for worker in workers)
         producer.stop()
 
-        consumer = topic.get_simple_consumer(consumer_timeout_ms=2_000)
+        consumer = topic.get_simple_consumer(consumer_timeout_ms=5_000)
         seen: list[list[bytes | None]] = [[] for _ in range(WORKERS)]
 
         def consume(worker: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import gevent
 import pytest
 
-from pykafka import KafkaClient
+from pykafka import BalancedConsumer, KafkaClient
 from pykafka.common import CompressionType, OffsetType
 from pykafka.exceptions import (
     ConsumerStoppedException,
@@ -25,8 +25,10 @@ from pykafka.rdkafka import RdKafkaProducer, RdKafkaSimpleConsumer
 from pykafka.security import SslConfig
 from pykafka.topic import Topic
 from tests.brokers import LATEST, RELEASES, KafkaCluster
+from tests.integration.groups import Group
+from tests.zookeeper import ZooKeeper
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(400)]
 
 OLDER = [pytest.param(version, marks=pytest.mark.slow) for version in RELEASES if version != LATEST]
 
@@ -121,7 +123,7 @@ def test_delivery_reports(topic: Topic) -> None:
     with topic.get_producer(use_rdkafka=True, delivery_reports=True, linger_ms=1) as producer:
         for value in numbered(10):
             producer.produce(value)
-        reports = [producer.get_delivery_report(timeout=10) for _ in range(10)]
+        reports = [producer.get_delivery_report(timeout=60) for _ in range(10)]
     assert [(message.value, message.offset, error) for message, error in reports] == [
         (value, number, None) for number, value in enumerate(numbered(10))
     ]
@@ -200,12 +202,13 @@ producer = topic.get_producer(use_rdkafka=True, linger_ms=60_000, pending_timeou
 consumer = topic.get_simple_consumer(use_rdkafka=True, consumer_timeout_ms=15_000)
 first = consumer.consume()
 producer.produce(b"queued by the parent")
+client.cluster.handler.sleep(2)  # what librdkafka's threads have locked while it forks stays locked in the child
 child = fork()
 producer.produce(b"by the child" if child == 0 else b"by the parent")
 producer.stop()
 assert consumer.consume().offset == first.offset + 1
 client.close()
-sys.exit(0 if child == 0 else waitpid(child, 0)[1])
+sys.exit(0 if child == 0 else os.waitstatus_to_exitcode(waitpid(child, 0)[1]))
 """
 
 
@@ -241,17 +244,36 @@ def test_a_balanced_consumer_fetches_by_librdkafka_too(topic: Topic) -> None:
         consumer.stop()
 
 
-def test_tls() -> None:
-    with KafkaCluster(tls=True) as cluster:
-        made = cluster.certificates
-        assert made is not None
-        config = SslConfig(cafile=str(made.cafile))
-        with KafkaClient(hosts=cluster.tls_hosts, ssl_config=config) as client:
-            topic = new_topic(client)
-            with topic.get_producer(use_rdkafka=True, linger_ms=1) as producer:
-                producer.produce(b"v")
-            assert read(topic, 1) == [b"v"]
-        with KafkaClient(hosts=cluster.tls_hosts, ssl_config=config.context) as client:
-            topic = client.topics[topic.name]
-            with pytest.raises(ValueError, match="SslConfig"):
-                topic.get_producer(use_rdkafka=True)
+@pytest.fixture(scope="module")
+def zookeeper() -> Iterator[ZooKeeper]:
+    with ZooKeeper() as zookeeper:
+        yield zookeeper
+
+
+def test_members_that_agree_through_zookeeper_do_so_too(client: KafkaClient, zookeeper: ZooKeeper) -> None:
+    group = Group(BalancedConsumer, client, partitions=2, zookeeper_hosts=zookeeper.hosts, use_rdkafka=True)
+    values = group.produce(40)
+    one, two = group.join(), group.join()
+    group.sizes(1, 1)
+    assert isinstance(one._consumer, RdKafkaSimpleConsumer)
+    assert group.drain(40) == values
+    two.stop()
+    group.members.remove(two)
+    group.sizes(2)
+    more = group.produce(20, start=100)
+    assert group.drain(20) == more
+
+
+def test_tls(secure: KafkaCluster) -> None:
+    made = secure.certificates
+    assert made is not None
+    config = SslConfig(cafile=str(made.cafile))
+    with KafkaClient(hosts=secure.tls_hosts, ssl_config=config) as client:
+        topic = new_topic(client)
+        with topic.get_producer(use_rdkafka=True, linger_ms=1) as producer:
+            producer.produce(b"v")
+        assert read(topic, 1) == [b"v"]
+    with KafkaClient(hosts=secure.tls_hosts, ssl_config=config.context) as client:
+        topic = client.topics[topic.name]
+        with pytest.raises(ValueError, match="SslConfig"):
+            topic.get_producer(use_rdkafka=True)

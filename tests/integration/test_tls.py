@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient, SslConfig
+from pykafka import KafkaClient, ManagedBalancedConsumer, SslConfig
 from pykafka.connection import BrokerConnection
 from pykafka.exceptions import KafkaException, SocketDisconnectedError, TlsError
 from pykafka.handlers import Handler
+from pykafka.handlers.patching import original
 from tests.brokers import KafkaCluster
+from tests.integration.groups import Group
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
-
-
-@pytest.fixture(scope="module")
-def secure() -> Iterator[KafkaCluster]:
-    """Give a broker with a TLS listener beside the plain one."""
-    with KafkaCluster(tls=True) as cluster:
-        yield cluster
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("tls"), pytest.mark.timeout(400)]
 
 
 def _trusting(cluster: KafkaCluster) -> SslConfig:
@@ -41,6 +35,26 @@ def test_a_round_trip(secure: KafkaCluster, greenlets: bool) -> None:
         found = [consumer.consume() for _ in messages]
         consumer.stop()
     assert {message.value for message in found if message is not None} == set(messages)
+
+
+@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
+def test_a_group(secure: KafkaCluster, greenlets: bool) -> None:
+    """The heartbeats' own thread speaks TLS as well, and holds the membership while a hub is held."""
+    with KafkaClient(hosts=secure.tls_hosts, use_greenlets=greenlets, ssl_config=_trusting(secure)) as client:
+        group = Group(
+            ManagedBalancedConsumer, client, partitions=2, session_timeout_ms=6000, heartbeat_interval_ms=500
+        )
+        values = group.produce(20)
+        one, two = group.join(), group.join()
+        group.sizes(1, 1)
+        before = [(member._consumer_id, member._generation_id) for member in (one, two)]
+        original("time", "sleep")(8)
+        client.cluster.handler.sleep(0.5)
+        assert [(member._consumer_id, member._generation_id) for member in (one, two)] == before
+        assert group.drain(20) == values
+        two.stop()
+        group.members.remove(two)
+        group.sizes(2)
 
 
 def _port(hosts: str) -> int:

@@ -14,7 +14,7 @@ from pykafka.spark import session
 from pykafka.spark.errors import DataLossError, PollTimeoutError, SinkError
 from pykafka.spark.offsets import OffsetRange, TopicPartition
 from pykafka.spark.options import Mode, ReadOptions, WriteOptions, read_options, write_options
-from pykafka.spark.reader import read_range
+from pykafka.spark.reader import RangeReader, read_range
 from pykafka.spark.writer import write_rows
 from tests.spark.topics import Record, Topics
 
@@ -62,6 +62,17 @@ def values(batches: Iterator[pa.RecordBatch]) -> list[bytes]:
     return [value for batch in batches for value in batch.column("value").to_pylist()]
 
 
+def test_a_short_range_is_fetched_without_what_lies_behind_it(cluster: EmbeddedCluster) -> None:
+    expected = fill(cluster, 60)
+    assert values(read(cluster, 0, 60)) == expected
+    options = reading(cluster)
+    reader = RangeReader(
+        session.cluster_for(options.client), OffsetRange(TopicPartition(TOPIC, 0), 5, 15), options, COLUMNS
+    )
+    assert reader._bytes_to_fetch() < 2000
+    assert values(reader.batches()) == expected[5:15]
+
+
 def test_a_leader_moves_while_a_range_is_read(cluster: EmbeddedCluster) -> None:
     expected = fill(cluster, 60)
     batches = read(cluster, 5, 55, **{"kafka.max.partition.fetch.bytes": "100"})
@@ -95,8 +106,22 @@ def test_a_broker_comes_back(cluster: EmbeddedCluster) -> None:
     assert found + values(batches) == expected
 
 
-def test_records_that_never_come(cluster: EmbeddedCluster) -> None:
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_range_that_the_log_does_not_reach(cluster: EmbeddedCluster, fail: str) -> None:
+    """The topic was made anew, or cut, after the range was planned: no wait brings its records back."""
+    expected = fill(cluster, 10)
+    batches = read(cluster, 0, 20, failOnDataLoss=fail, **{"kafkaConsumer.pollTimeoutMs": "300"})
+    if fail == "true":
+        with pytest.raises(DataLossError, match="t-0 was to be read from offset 10 to 19, but it ends before 10 now"):
+            values(batches)
+    else:
+        assert values(batches) == expected
+
+
+def test_records_that_never_come(cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader says that there are some, and gives none."""
     fill(cluster, 10)
+    monkeypatch.setattr(RangeReader, "_skip_unwritten", lambda _: False)
     batches = read(cluster, 0, 20, **{"kafkaConsumer.pollTimeoutMs": "300"})
     with pytest.raises(
         PollTimeoutError, match="no record of offsets 10 to 19 came within 300 ms: the partition ends at"
@@ -106,7 +131,7 @@ def test_records_that_never_come(cluster: EmbeddedCluster) -> None:
 
 def test_a_leader_that_is_away_too_long(cluster: EmbeddedCluster) -> None:
     fill(cluster, 10)
-    session.client_for(reading(cluster).client)
+    session.cluster_for(reading(cluster).client)
     cluster.broker_down(1)
     options = {"kafkaConsumer.pollTimeoutMs": "500", "kafka.request.timeout.ms": "1000"}
     with pytest.raises(
@@ -194,6 +219,32 @@ def test_rows_that_are_refused_fail_the_task(cluster: EmbeddedCluster, fault: st
     with pytest.raises(SinkError, match=re.escape(sentence)) as caught:
         write_rows(iter([rows(10)]), options, frozenset({"value", "partition"}))
     assert "Of this task's rows 0 are written" in str(caught.value)
+
+
+def test_a_row_that_cannot_be_written_tells_of_those_before(cluster: EmbeddedCluster) -> None:
+    batches = [rows(1000), pa.record_batch({"value": ["x"], "partition": pa.array([7], pa.int32())})]
+    with pytest.raises(SinkError, match="'partition' has 7") as caught:
+        write_rows(
+            iter(batches), writing(cluster, **{"kafka.max.request.size": "5000"}), frozenset({"value", "partition"})
+        )
+    (note,) = caught.value.__notes__
+    told = re.fullmatch(
+        rf"pykafka: Of this task's rows (\d+) to {TOPIC} are written, 0 may be and 0 waited; when Spark .*", note
+    )
+    assert told is not None, note
+    assert len(Topics(cluster.hosts).read(TOPIC, int(told[1]))) > 0
+
+
+def test_tasks_after_one_that_failed(cluster: EmbeddedCluster) -> None:
+    columns = frozenset({"value", "partition"})
+    for first in (0, 10):
+        write_rows(iter([rows(10, first)]), writing(cluster), columns)
+    cluster.inject_errors("Produce", "TOPIC_AUTHORIZATION_FAILED")
+    with pytest.raises(SinkError):  # of one partition, as other requests of the task are not refused
+        write_rows(iter([rows(1)]), writing(cluster), columns)
+    write_rows(iter([rows(10, 20)]), writing(cluster), columns)
+    consumed = Topics(cluster.hosts).read(TOPIC, 30)
+    assert sorted(int(record.value or b"-1") for record in consumed) == list(range(30))
 
 
 def test_a_topic_that_does_not_exist_is_named(cluster: EmbeddedCluster) -> None:

@@ -14,7 +14,6 @@ from pykafka.spark.rows import partition_for
 from tests.spark.topics import Record, Topics
 
 Read = Callable[..., DataFrame]
-TIMEOUT_S = 60
 
 
 def write(frame: DataFrame, topics: Topics, mode: str = "append", **options: Any) -> None:
@@ -106,11 +105,11 @@ def test_stream_from_topic_to_topic(spark: SparkSession, read_stream: Read, topi
             .option("topic", target)
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .queryName("mirror")
-            .trigger(availableNow=True)
+            .trigger(processingTime="0 seconds")
             .start()
         )
         try:
-            assert query.awaitTermination(TIMEOUT_S)
+            query.processAllAvailable()
         finally:
             query.stop()
         found = topics.read(target, expected)
@@ -148,6 +147,7 @@ def test_overwriting_is_refused(spark: SparkSession, topics: Topics) -> None:
     ("columns", "sentence"),
     [
         ("'x' AS value, CAST(NULL AS STRING) AS topic", "a null in the column 'topic'"),
+        ("'x' AS value, 'no topic' AS topic", "'no topic' in the column 'topic', which cannot be a topic"),
         ("'x' AS value, '{topic}' AS topic, 9 AS partition", "'partition' has 9, but the topic has partitions 0 to 1"),
         ("repeat('x', 2000000) AS value, '{topic}' AS topic", "more than the 1048576 of option"),
     ],
@@ -157,3 +157,10 @@ def test_rows_that_cannot_be_written_fail_their_task(
 ) -> None:
     with pytest.raises(PySparkException, match=sentence):
         write(spark.sql(f"SELECT {columns.format(topic=topics.create(partitions=2))}"), topics)
+
+
+@pytest.mark.needs("latest")  # before 2.4, brokers did not say more than a number
+def test_what_the_broker_says_of_a_record_is_passed_on(spark: SparkSession, topics: Topics) -> None:
+    topic = topics.create(cleanup_policy="compact")
+    with pytest.raises(PySparkException, match="(?i)compacted topic cannot accept message without key"):
+        write(spark.sql("SELECT 'x' AS value"), topics, topic=topic)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.spark.topics import Record, Topics
 
 Read = Callable[..., DataFrame]
-TIMEOUT_S = 60
+TIMEOUT_S = 300
+TIME = 1_700_000_000_000
+#: PySpark 4.0 and 4.1 run one micro-batch where Trigger.AvailableNow asks for all there is.
+SPARK_LIMITS = find_spec("pyspark.sql.streaming.datasource") is not None
+TRIGGERS = (
+    [{"availableNow": True}, {"processingTime": "0 seconds"}] if SPARK_LIMITS else [{"processingTime": "0 seconds"}]
+)
 
 
 class Landing:
@@ -30,21 +36,27 @@ class Landing:
         self._spark = spark
         self._path = path
 
-    def start(self, frame: DataFrame, **trigger: Any) -> StreamingQuery:
-        """Start a run."""
-        return (
+    def start(
+        self, frame: DataFrame, sink: Callable[[DataFrame, int], None] | None = None, **trigger: Any
+    ) -> StreamingQuery:
+        """Start a run; another sink than files takes each micro-batch."""
+        writer = (
             frame.selectExpr("CAST(value AS STRING) AS value")
-            .writeStream.format("parquet")
-            .option("checkpointLocation", str(self._path / "checkpoint"))
+            .writeStream.option("checkpointLocation", str(self._path / "checkpoint"))
             .trigger(**trigger)
-            .start(str(self._path / "data"))
         )
+        if sink is not None:
+            return writer.foreachBatch(sink).start()
+        return writer.format("parquet").start(str(self._path / "data"))
 
-    def run(self, frame: DataFrame) -> list[int]:
+    def run(self, frame: DataFrame, sink: Callable[[DataFrame, int], None] | None = None, **trigger: Any) -> list[int]:
         """Read all there is now, and return how many rows each micro-batch had."""
-        query = self.start(frame, availableNow=True)
+        query = self.start(frame, sink, **(trigger or {"availableNow": True}))
         try:
-            assert query.awaitTermination(TIMEOUT_S)
+            if "processingTime" in trigger:
+                query.processAllAvailable()
+            else:
+                assert query.awaitTermination(TIMEOUT_S)
         finally:
             query.stop()
         return [progress["numInputRows"] for progress in query.recentProgress]
@@ -72,14 +84,17 @@ def numbers(partition: int, first: int, last: int) -> list[str]:
     return [f"{partition}:{n}" for n in range(first, last)]
 
 
-def test_limited_batches_and_restart_from_checkpoint(read_stream: Read, topics: Topics, landing: Landing) -> None:
+@pytest.mark.parametrize("trigger", TRIGGERS, ids=str)
+def test_limited_batches_and_restart_from_checkpoint(
+    read_stream: Read, topics: Topics, landing: Landing, trigger: dict[str, Any]
+) -> None:
     topic = topics.create(partitions=2)
     topics.numbered(topic, {0: 30, 1: 10})
     options = {"subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "20"}
-    assert landing.run(read_stream(**options)) == [20, 20]
+    assert landing.run(read_stream(**options), **trigger) == [20, 20]
     assert landing.offsets(0) == {topic: {"0": 15, "1": 5}}
     topics.numbered(topic, {0: 5}, first=30)
-    assert landing.run(read_stream(**options)) == [5]
+    assert landing.run(read_stream(**options), **trigger) == [5]
     assert landing.landed() == sorted(numbers(0, 0, 35) + numbers(1, 0, 10))
 
 
@@ -91,6 +106,41 @@ def test_latest_stays_where_it_was_first(read_stream: Read, topics: Topics, land
     topics.numbered(topic, {0: 3}, first=5)
     assert sum(landing.run(read_stream(subscribe=topic))) == 3
     assert landing.landed() == numbers(0, 5, 8)
+
+
+@pytest.mark.needs("times")
+@pytest.mark.parametrize("strategy", ["error", "latest"])
+def test_a_start_by_time_survives_a_failure_of_the_first_batch(
+    read_stream: Read, topics: Topics, landing: Landing, strategy: str
+) -> None:
+    """Where every partition has a record of that time, records come at once; else the first one notes the places."""
+    topic = topics.create(partitions=2)
+    first = {0: 3, 1: 6 if strategy == "error" else 10}
+    for partition in (0, 1):
+        timed(topics, topic, partition, range(10), boundary=first[partition])
+    options = {"subscribe": topic, "startingTimestamp": TIME, "startingOffsetsByTimestampStrategy": strategy}
+
+    def fail(_frame: DataFrame, _batch: int) -> None:
+        raise ValueError("the first micro-batch fails")
+
+    with pytest.raises(PySparkException, match="the first micro-batch fails"):
+        landing.run(read_stream(**options), sink=fail)
+    ends = landing.offsets(0)
+    assert ends == {topic: {"0": 10 if strategy == "error" else 3, "1": 10}}
+    for partition in (0, 1):
+        timed(topics, topic, partition, range(10, 15), boundary=0)
+    landing.run(read_stream(**options))
+    landing.run(read_stream(**options))  # before PySpark 4.2 a run is one micro-batch
+    assert landing.offsets(0) == ends
+    assert landing.landed() == sorted(numbers(0, first[0], 15) + numbers(1, first[1], 15))
+
+
+def timed(topics: Topics, topic: str, partition: int, span: range, boundary: int) -> None:
+    """Produce numbers, those from `boundary` on with TIME or later."""
+    records = (
+        Record(f"{partition}:{n}".encode(), None, partition, None, TIME + 1000 * (n - boundary) + 500) for n in span
+    )
+    topics.produce(topic, records)
 
 
 def test_starts_by_partition_and_headers(read_stream: Read, topics: Topics, landing: Landing) -> None:
@@ -155,13 +205,22 @@ def test_a_query_that_keeps_running(read_stream: Read, topics: Topics, landing: 
             topics.numbered(topic, {0: 2}, first=2 * n)
             query.processAllAvailable()
             assert landing.landed() == numbers(0, 0, 2 * n + 2)
-        deadline = time.monotonic() + TIMEOUT_S
-        while (progress := query.lastProgress) is None or not progress["sources"][0]["latestOffset"]:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        source = progress["sources"][0]
-        latest = source["latestOffset"]
-        assert (json.loads(latest) if isinstance(latest, str) else latest) == {topic: {"0": 6}}
+    finally:
+        query.stop()
+
+
+def test_a_micro_batch_waits_for_enough_records(read_stream: Read, topics: Topics, landing: Landing) -> None:
+    topic = topics.create()
+    topics.numbered(topic, {0: 3})
+    options = {"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "6", "maxTriggerDelay": "1h"}
+    frame = read_stream(subscribe=topic, startingOffsets="earliest", **options)
+    query = landing.start(frame, processingTime="0 seconds")
+    try:
+        # The first of a run waits for nothing; the last one record has no company.
+        for produced, there, landed in ((0, 3, 3), (3, 6, 3), (2, 8, 8), (13, 21, 20)):
+            topics.numbered(topic, {0: produced}, first=there - produced)
+            query.processAllAvailable()
+            assert landing.landed() == sorted(numbers(0, 0, landed))
     finally:
         query.stop()
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-TIMEOUT_S = 30.0
+from pykafka import KafkaClient
+from tests.features import KAFKA_VERSION, kafka_since
+from tests.topics import create_topic
+
+TIMEOUT_S = 120.0
 #: What a broker that ends before us would have librdkafka print.
-QUIET = {"log_level": 0}
+QUIET: dict[str, Any] = {"log_level": 0}
+if not kafka_since(0, 10):
+    # librdkafka does not find out by itself.
+    QUIET |= {"api.version.request": False, "broker.version.fallback": ".".join(KAFKA_VERSION.split(".")[:3])}
 
 
 class Record(NamedTuple):
@@ -42,17 +51,31 @@ class Topics:
         self.hosts = hosts
         self._admin = AdminClient({"bootstrap.servers": hosts, **QUIET})
 
-    def create(self, partitions: int = 1, prefix: str = "spark", **config: str) -> str:
+    def create(self, partitions: int = 1, prefix: str = "spark", replicas: int = 1, **config: str) -> str:
         """Make a topic of a new name that keeps its records; settings have underscores in the place of dots."""
         name = f"{prefix}-{uuid.uuid4().hex[:12]}"
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        if not kafka_since(0, 10, 1):  # before, topics are made in ZooKeeper
+            with KafkaClient(self.hosts) as client:
+                create_topic(client, partitions, replicas, config=settings, name=name)
+            return name
         # Records of long ago, as some tests make them, would be gone within minutes.
-        settings = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in config.items()}
-        self._wait(self._admin.create_topics([NewTopic(name, partitions, 1, config=settings)]))
+        settings = {"retention.ms": "-1"} | settings
+        self._wait(self._admin.create_topics([NewTopic(name, partitions, replicas, config=settings)]))
         return name
 
     def grow(self, topic: str, partitions: int) -> None:
         """Give a topic more partitions."""
         self._wait(self._admin.create_partitions([NewPartitions(topic, partitions)]))
+
+    def alter(self, topic: str, **config: str) -> None:
+        """Change settings of a topic, named as in `create`."""
+        entries = [
+            ConfigEntry(key.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
+            for key, value in config.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+        self._wait(self._admin.incremental_alter_configs([resource]))
 
     def delete(self, topic: str) -> None:
         """Delete a topic."""
@@ -62,14 +85,15 @@ class Topics:
         """Delete a partition's records before an offset, as retention does."""
         self._wait(self._admin.delete_records([TopicPartition(topic, partition, offset)]))
 
-    def produce(self, topic: str, records: Iterable[Record], codec: str = "none") -> None:
-        """Produce records and wait until they are there."""
+    def produce(self, topic: str, records: Iterable[Record], codec: str = "none", batch: int = 10_000) -> None:
+        """Produce records, at most so many in a batch, and wait until they are there."""
         producer = Producer(
             {
                 "bootstrap.servers": self.hosts,
                 "compression.type": codec,
                 "linger.ms": 20,
                 "message.max.bytes": 10_000_000,
+                "batch.num.messages": batch,
                 **QUIET,
             }
         )
@@ -104,6 +128,46 @@ class Topics:
             ),
             codec,
         )
+
+    def transaction(self, topic: str, records: Iterable[Record], end: str, codec: str = "none") -> Producer:
+        """Produce records in a transaction of its own; return the producer, which keeps it open where it is to be.
+
+        :param end: "commit", "abort" or "open"
+        """
+        producer = Producer(
+            {
+                "bootstrap.servers": self.hosts,
+                "transactional.id": f"{topic}-{uuid.uuid4().hex[:8]}",
+                # one that stays open does so for as long as a slow machine's tests take
+                "transaction.timeout.ms": 600_000,
+                "compression.type": codec,
+                "linger.ms": 20,
+                **QUIET,
+            }
+        )
+        producer.init_transactions(TIMEOUT_S)
+        producer.begin_transaction()
+        for record in records:
+            headers: Any = record.headers
+            producer.produce(topic, record.value, record.key, record.partition, headers=headers)
+        assert producer.flush(TIMEOUT_S) == 0
+        if end == "commit":
+            producer.commit_transaction(TIMEOUT_S)
+        elif end == "abort":
+            producer.abort_transaction(TIMEOUT_S)
+        return producer
+
+    def compacting(self) -> str:
+        """Make a topic of 401 records in batches of one; the broker will leave one in ten, and a few more at the end."""
+        topic = self.create(
+            cleanup_policy="compact", segment_ms="500", min_cleanable_dirty_ratio="0.01", delete_retention_ms="0"
+        )
+        for numbers in (range(200), range(200, 400), range(400, 401)):
+            # The segment that is written to is never compacted, and a new one begins with a record after its time.
+            records = (Record(b"x%d" % n, b"alone-%d" % n if n % 10 == 0 else b"%d" % (n % 7)) for n in numbers)
+            self.produce(topic, records, batch=1)
+            time.sleep(0.6)
+        return topic
 
     def read(self, topic: str, count: int) -> list[Record]:
         """Consume so many records of all partitions of a topic, checksums checked; one more is an error."""

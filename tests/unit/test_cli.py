@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from configparser import ConfigParser
 from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 import pykafka
+from pykafka import KafkaClient
 from pykafka.cli.app import tools
+from pykafka.cli.groups import _classic
+from pykafka.cli.listing import time_text
 from pykafka.cli.moments import Moment, parse_moment
 from pykafka.cli.releases import speaks_as
 from pykafka.cli.statuses import Status, explain, status_of
+from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     KafkaException,
     NoBrokersAvailableError,
@@ -25,6 +31,7 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
+from pykafka.protocol.messages import DescribeGroupsResponse
 from pykafka.protocol.versions import RANGES_0_8_2, RANGES_0_9_0
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = {
     *("consume_topic", "desc_topic", "print_managed_consumer_groups", "print_consumer_lag", "print_offsets"),
     *("print_topics", "reset_offsets", "create_topic", "delete_topic"),
-    *("doctor", "completion"),
+    *("doctor", "completion", "pipeline"),
 }
 LISTINGS = [
     "desc_topic",
@@ -133,11 +140,81 @@ def test_addresses_that_are_none(hosts: str) -> None:
     assert "--broker" in result.stderr
 
 
+@pytest.mark.parametrize("hosts", ["", "x:99999999", "a:1,,b:1"])
+def test_addresses_of_zookeeper_that_are_none(hosts: str) -> None:
+    result = CliRunner().invoke(tools, ["--zookeeper", hosts, "print_topics"])
+    assert result.exit_code == Status.USAGE
+    assert "--zookeeper" in result.stderr
+
+
+def test_zookeeper_does_not_answer(peers: dict[str, int]) -> None:
+    """What --broker has by default was not tried, and is not named."""
+    hosts = f"127.0.0.1:{peers['refused']}"
+    for command in ("print_topics", "doctor"):
+        result = CliRunner().invoke(tools, ["--socket_timeout_ms", "500", "--zookeeper", hosts, command])
+        assert result.exit_code == Status.UNREACHABLE
+        assert f"ZooKeeper at {hosts}" in result.stderr
+        assert "localhost:9092" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("print_consumer_lag", "t", "g", "--watch", "nan"), "no number of seconds"),
+        (("print_consumer_lag", "t", "g", "--watch", "inf"), "not in the range"),
+        (("print_consumer_lag", "t", "g\udcff"), "no UTF-8"),
+        (("reset_offsets", "t", "g\udcff", "LATEST"), "no UTF-8"),
+        (("create_topic", "t", "-a", '{"\u00b2": [1]}'), "does not give a partition its brokers"),
+    ],
+)
+def test_values_that_cannot_be(arguments: tuple[str, ...], said: str) -> None:
+    result = CliRunner().invoke(tools, arguments)
+    assert result.exit_code == Status.USAGE
+    assert said in result.stderr
+
+
 def test_wrong_usage() -> None:
     for arguments in (["print_offsets", "topic", "12"], ["print_offsets", "topic", "noon"], ["doctor", "--create"]):
         assert CliRunner().invoke(tools, arguments).exit_code == Status.USAGE
     for arguments in (["--keyfile", "key", "print_topics"], ["print_consumer_lag", "t", "g", "--times", "2"]):
         assert CliRunner().invoke(tools, arguments).exit_code == Status.USAGE
+
+
+# -- messages of an embedded cluster
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    """Give two brokers, each with a partition of topic t, in which two messages are."""
+    with EmbeddedCluster(brokers=2, topics={"t": 2, "empty": 1}) as cluster:
+        for id_ in (0, 1):
+            cluster.set_leader("t", id_, id_ + 1)
+        with KafkaClient(hosts=cluster.hosts) as client, client.topics["t"].get_producer(linger_ms=1) as producer:
+            for _ in range(4):
+                producer.produce(b"message")
+        yield cluster
+
+
+def consume(cluster: EmbeddedCluster, *arguments: str) -> Result:
+    return CliRunner().invoke(tools, ["-b", cluster.hosts, "consume_topic", *arguments])
+
+
+def test_a_file_has_what_was_read_and_nothing_else(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    for topic, content in (("t", b"message\n" * 4), ("empty", b"")):
+        file.write_bytes(b"of yesterday\n" * 10)
+        assert consume(cluster, topic, "-t", "300", "-o", str(file)).exit_code == Status.OK
+        assert file.read_bytes() == content
+
+
+def test_what_is_missing_is_told(cluster: EmbeddedCluster) -> None:
+    """A broker hands out nothing any more before the end that it had told."""
+    cluster.inject_errors("Fetch", *["REQUEST_TIMED_OUT"] * 100, broker=2)
+    result = consume(cluster, "t", "-l", "0", "-t", "1000")
+    assert result.exit_code == Status.FAILED
+    assert result.stdout == "message\n" * 2
+    assert "messages are missing" in result.stderr
+    assert "(topic=t, partition=1)" in result.stderr
 
 
 # -- pieces
@@ -151,12 +228,36 @@ def test_wrong_usage() -> None:
         ("1970-01-01T00:00:01", Moment(1000)),
         ("1970-01-01T01:00:01+01:00", Moment(1000)),
         ("1970-01-02", Moment(86_400_000)),
+        ("1969-12-31T23:59:59.999", Moment(0)),  # -1 would be the end
+        ("1950-01-01", Moment(0)),
         ("12", Moment(offset=12)),
         ("-3", Moment(offset=-3)),
     ],
 )
 def test_moments(text: str, moment: Moment) -> None:
     assert parse_moment(text) == moment
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "text"),
+    [
+        (None, None),
+        (-1, None),
+        (1_001, "1970-01-01T00:00:01.001Z"),
+        (253_402_300_800_000, "253402300800000"),  # the year 10000
+        (2**63 - 1, "9223372036854775807"),
+    ],
+)
+def test_times_of_messages(timestamp: int | None, text: str | None) -> None:
+    assert time_text(timestamp) == text
+
+
+@pytest.mark.parametrize("content", [b"", b"\0", b"\0\0\0\0\0\1\xff\xff", b"\0\0\0\0\0\1\0\1\xff\0\0\0\0"])
+def test_members_that_are_no_consumers_do_no_harm(content: bytes) -> None:
+    member = DescribeGroupsResponse.Group.Member(
+        member_id="m", client_id="c", client_host="h", member_metadata=content, member_assignment=content
+    )
+    assert _classic(member) == ("m", "c", "h", [], {})
 
 
 @pytest.mark.parametrize(
@@ -213,6 +314,27 @@ def test_the_script_is_declared() -> None:
     scripts = dict(line.split(" = ") for line in parser["options.entry_points"]["console_scripts"].strip().splitlines())
     module, name = scripts["kafka-tools"].split(":")
     assert callable(getattr(import_module(module), name))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [("--help",), ("completion", "bash")])
+def test_a_disk_that_is_full(arguments: tuple[str, ...], unbuffered: str) -> None:
+    command = [sys.executable, "-m", "pykafka.cli", *arguments]
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, cwd=ROOT, env=env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, "kafka-tools: No space left on device\n")
+
+
+@pytest.mark.parametrize("arguments", ["print_topics", "consume_topic t"])
+def test_a_standard_output_that_is_closed(peers: dict[str, int], arguments: str) -> None:
+    command = f"exec {sys.executable} -m pykafka.cli -b 127.0.0.1:{peers['refused']} {arguments} >&-"
+    done = subprocess.run(command, shell=True, cwd=ROOT, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == Status.UNREACHABLE, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_as_a_module() -> None:

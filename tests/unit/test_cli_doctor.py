@@ -55,6 +55,15 @@ def test_all_is_well() -> None:
     assert "Metadata" in text
 
 
+def test_brokers_that_zookeeper_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedBroker() as broker:
+        host, port = broker.hosts.split(":")
+        monkeypatch.setattr("pykafka.cli.options.broker_addresses", lambda *_: [(host, int(port))])
+        status, findings = doctor(options=("--zookeeper", "zookeeper:2181"))
+    assert status == Status.OK
+    assert {one["host"] for one in findings} == {broker.hosts}
+
+
 @pytest.mark.parametrize(
     ("peer", "step", "said"),
     [

@@ -7,11 +7,13 @@ import re
 import socket
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from pykafka.channel import Channel
 from pykafka.connection import Attempt, BrokerConnection, _join_small
 from pykafka.exceptions import (
     ConnectionRefused,
@@ -243,6 +245,36 @@ def test_an_answer_that_is_none(
         connection.receive()
 
 
+class _Caller:
+    """What whoever uses a connection has in hand."""
+
+
+def _fails_for(call: Callable[[], object]) -> weakref.ref[_Caller]:
+    """Meet an error with something in hand, and return a weak reference to that."""
+    caller = _Caller()
+    with pytest.raises(KafkaException):
+        call()
+    return weakref.ref(caller)
+
+
+@pytest.mark.parametrize("ending", ["hang_up", "reset"])
+def test_the_error_that_is_kept_does_not_keep_who_met_it(connect: Connect, ending: str) -> None:
+    connection = connect(ending)
+    _ask(connection)
+    for met in (_fails_for(connection.receive), _fails_for(connection.receive)):
+        gc.collect()
+        assert met() is None
+
+
+def test_an_error_of_connecting_does_not_keep_who_met_it(handler: Handler, peers: dict[str, int]) -> None:
+    channel = Channel(
+        handler, lambda: BrokerConnection(HOST, peers["refused"], handler), lambda connection: None, 1_000
+    )
+    for met in (_fails_for(channel.open), _fails_for(channel.open)):  # the second is told what the first has met
+        gc.collect()
+        assert met() is None
+
+
 def test_before_it_is_connected(handler: Handler) -> None:
     connection = BrokerConnection("kafka.example", 9092, handler)
     connection.disconnect()
@@ -322,6 +354,7 @@ def test_dropping_it_closes_it(connect: Connect, handler: Handler, peers: dict[s
 
 def test_the_interpreters_end_is_silent(peers: dict[str, int]) -> None:
     code = f"""
+from pykafka.channel import Channel
 from pykafka.connection import BrokerConnection
 from pykafka.handlers import GEventHandler, RequestHandler, ThreadingHandler
 kept = []

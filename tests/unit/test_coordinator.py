@@ -223,6 +223,13 @@ def test_metadata_and_assignments_are_written_as_documented() -> None:
         MemberAssignment.from_bytestring(wire[:12])
 
 
+@pytest.mark.parametrize("name", [b"\xff\xff", b"\0\1\xff", b"\0\5a"], ids=["null", "no UTF-8", "cut short"])
+def test_names_that_are_none(name: bytes) -> None:
+    for cls in (ConsumerGroupProtocolMetadata, MemberAssignment):
+        with pytest.raises(CorruptResponseError, match="who wrote it"):
+            cls.from_bytestring(b"\0\0" + b"\0\0\0\1" + name + bytes(4))
+
+
 @pytest.mark.parametrize("protocol", [RangeProtocol, RoundRobinProtocol])
 def test_protocols_stay_as_they_are(protocol: Any) -> None:
     first = JoinGroupRequest("g", "", "first", protocol)

@@ -89,6 +89,54 @@ def test_many_workers_on_one_connection(start: Start, handler: Handler, peer: st
     assert found == [True] * 160
 
 
+def test_whoever_waits_may_read(start: Start, handler: Handler) -> None:
+    requests = start()
+    helped = 0
+    for turn in range(30):
+        helps = requests.help_read()
+        before = requests.request(Ask(size=3))
+        future = requests.request(Ask(size=turn))
+        behind = requests.request(Ask(size=2))
+        if helps:
+            helped += 1
+            requests.read_until(lambda future=future: future.done)  # type: ignore[misc]
+            assert before.done
+            requests.leave()  # the reader takes over what is left
+        assert [_size(one) for one in (future, before, behind)] == [turn, 3, 2]
+    assert helped
+    handler.sleep(0.3)  # the reader watches the connection again
+    assert _size(requests.request(Ask(size=1))) == 1
+
+
+def test_a_helper_is_told_when_the_connection_ends(start: Start, handler: Handler) -> None:
+    requests = start()
+    helps = requests.help_read()
+    if not helps:  # the reader was first: it leaves the next turn to us
+        assert _size(requests.request(Ask(size=1))) == 1
+        while not requests.help_read():
+            handler.sleep(0.01)
+    kept, cut = requests.request(Ask(size=1)), requests.request(Ask(close=True))
+    requests.read_until(lambda: cut.done)
+    requests.leave()
+    assert _size(kept) == 1
+    with pytest.raises(SocketDisconnectedError):
+        cut.get(timeout=LIMIT)
+    assert not requests.alive
+
+
+def test_stopping_from_a_helpers_callback(start: Start, handler: Handler) -> None:
+    requests = start()
+    while not requests.help_read():
+        handler.sleep(0.01)
+    future = requests.request(Ask(size=1))
+    future.add_done_callback(lambda _: requests.stop())
+    started = handler.now()
+    requests.read_until(lambda: False)
+    requests.leave()
+    assert handler.now() - started < 3
+    assert not requests.alive
+
+
 def test_documented_requests(start: Start) -> None:
     class Documented:
         def get_bytes(self) -> bytes:
@@ -372,6 +420,24 @@ def test_on_close_does_not_keep_its_owner(handler: Handler, start: Start) -> Non
     gc.collect()
     assert gone() is None
     assert worker.join(5)
+
+
+def test_the_end_of_the_connection_does_not_keep_the_helper_that_met_it(start: Start, handler: Handler) -> None:
+    requests = start()
+
+    def meet() -> weakref.ref[ResponseFuture]:
+        while not requests.help_read():
+            handler.sleep(0.01)
+        future = requests.request(Ask(raw="000000020001"))
+        requests.read_until(lambda: future.done)
+        requests.leave()
+        with pytest.raises(CorrelationIdError):
+            future.get()
+        return weakref.ref(future)
+
+    met = meet()
+    gc.collect()
+    assert met() is None
 
 
 def test_documented_names(start: Start) -> None:

@@ -14,6 +14,7 @@ from pykafka.spark.offsets import (
     EARLIEST,
     LATEST,
     Bounds,
+    ByTime,
     OffsetRange,
     Offsets,
     Position,
@@ -28,6 +29,7 @@ from pykafka.spark.offsets import (
     parse_partitions,
     plan_ranges,
     resolve,
+    split_ranges,
     to_json,
 )
 
@@ -104,7 +106,7 @@ def test_assignment() -> None:
         ({A0: LATEST, A1: LATEST}, {A0: 100, A1: 0}),
     ],
 )
-def test_resolve(position: Position, expected: Any) -> None:
+def test_resolve(position: int | Offsets, expected: Any) -> None:
     assert resolve(position, BOUNDS, "startingOffsets") == expected
 
 
@@ -112,17 +114,25 @@ def test_resolve(position: Position, expected: Any) -> None:
     ("position", "why"),
     [({A0: 1}, "it lacks a-1"), ({A0: 1, A1: 1, B0: 1}, "b-0 is not read"), ({B0: 1}, "lacks a-0, a-1 and b-0")],
 )
-def test_resolve_wants_every_partition(position: Position, why: str) -> None:
+def test_resolve_wants_every_partition(position: int | Offsets, why: str) -> None:
     with pytest.raises(OptionError, match=why):
         resolve(position, BOUNDS, "startingOffsets")
 
 
 @pytest.mark.parametrize(
-    ("position", "pinned"),
-    [(EARLIEST, True), (LATEST, False), ({A0: 1, A1: EARLIEST}, True), ({A0: 1, A1: LATEST}, False)],
+    ("position", "located", "pinned"),
+    [
+        (EARLIEST, EARLIEST, True),
+        (LATEST, LATEST, False),
+        ({A0: 1, A1: EARLIEST}, {A0: 1, A1: EARLIEST}, True),
+        ({A0: 1, A1: LATEST}, {A0: 1, A1: LATEST}, False),
+        (ByTime(1000), {A0: 1, A1: 5}, True),
+        (ByTime(1000, latest_where_none=True), {A0: 1, A1: LATEST}, False),
+        (ByTime(1000, ago=True), {A0: 1, A1: 5}, False),
+    ],
 )
-def test_is_pinned(position: Position, pinned: bool) -> None:
-    assert is_pinned(position) is pinned
+def test_is_pinned(position: Position, located: int | Offsets, pinned: bool) -> None:
+    assert is_pinned(position, located) is pinned
 
 
 @pytest.mark.parametrize(
@@ -168,7 +178,8 @@ def test_plan_ranges_reports_what_ran_backwards() -> None:
     assert len(losses) == 2
 
 
-# Worked by hand from the rule of Spark's connector: floor(limit * size / total), or 1 where that is below 1.
+# Worked by hand from the rule of Spark's connector: floor(limit * size / total), or 1 where that is below 1; and what
+# that leaves of the limit, one each for the largest fractions.
 @pytest.mark.parametrize(
     ("sizes", "limit", "rows"),
     [
@@ -178,6 +189,9 @@ def test_plan_ranges_reports_what_ran_backwards() -> None:
         ([0, 50], 10, [0, 10]),
         ([3, 3, 3], 10, [3, 3, 3]),
         ([10, 20, 70], 10, [1, 2, 7]),
+        ([100, 100, 100], 100, [34, 33, 33]),
+        ([10, 16, 14], 19, [5, 7, 7]),
+        ([100, 1, 1, 100], 7, [3, 1, 1, 3]),
         ([5, 5, 5], 1, [1, 1, 1]),
         ([7], 3, [3]),
     ],
@@ -207,4 +221,51 @@ def test_limit_rows_always_advances_and_never_overshoots(
     rows = {tp: limited[tp] - start[tp] for tp in start}
     assert all(0 <= rows[tp] <= end[tp] - start[tp] for tp in start)
     assert all(rows[tp] > 0 for tp in start if end[tp] > start[tp])
-    assert sum(rows.values()) <= limit + len(start)
+    small = sum(1 for tp in start if 0 < limit * (end[tp] - start[tp]) < sum(size for _, size in sized.values()))
+    assert min(limit, sum(size for _, size in sized.values())) <= sum(rows.values()) <= limit + small
+
+
+def sizes(ranges: list[OffsetRange]) -> list[int]:
+    """Return how many offsets each range has, having checked that they cover each partition without gap."""
+    reached: dict[TopicPartition, int] = {}
+    for tp, start, end in ranges:
+        assert start == reached.get(tp, start)
+        reached[tp] = end
+    return [one.end - one.start for one in ranges]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "min_partitions", "max_records", "expected"),
+    [
+        ([(A0, 0, 10), (B0, 5, 6)], None, None, [10, 1]),
+        ([(A0, 0, 10), (B0, 5, 6)], 2, None, [10, 1]),
+        ([(A0, 0, 10)], 3, None, [3, 3, 4]),
+        ([(A0, 0, 2)], 5, None, [1, 1]),
+        # Small ones stay whole, and are left out of the shares of the others.
+        ([(A0, 0, 1000), (A1, 0, 1), (B0, 0, 1000)], 5, None, [500, 500, 1, 500, 500]),
+        ([(A0, 0, 100), (B0, 0, 300)], 4, None, [100, 100, 100, 100]),
+        ([(A0, 3, 13), (B0, 0, 4)], None, 4, [3, 3, 4, 4]),
+        ([(A0, 0, 8), (B0, 0, 1)], 6, 4, [1, 1, 2, 1, 1, 2, 1]),
+    ],
+)
+def test_split_ranges(
+    ranges: list[tuple[TopicPartition, int, int]],
+    min_partitions: int | None,
+    max_records: int | None,
+    expected: list[int],
+) -> None:
+    found = split_ranges([OffsetRange(*one) for one in ranges], min_partitions, max_records)
+    assert sizes(found) == expected
+
+
+@given(
+    st.lists(st.integers(1, 10**6), min_size=1, max_size=6),
+    st.none() | st.integers(1, 50),
+    st.none() | st.integers(10_000, 10**6),
+)
+def test_splitting_loses_nothing(counts: list[int], min_partitions: int | None, max_records: int | None) -> None:
+    ranges = [OffsetRange(TopicPartition("a", n), n, n + count) for n, count in enumerate(counts)]
+    found = split_ranges(ranges, min_partitions, max_records)
+    assert sum(sizes(found)) == sum(counts)
+    assert min(sizes(found)) > 0
+    assert max_records is None or max(sizes(found)) <= max_records

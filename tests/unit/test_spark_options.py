@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from pykafka.spark.errors import OptionError
-from pykafka.spark.offsets import EARLIEST, LATEST, TopicPartition
+from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, TopicPartition
 from pykafka.spark.options import OPTIONS, Mode, includes_headers, parse, read_options, write_options
 
 HOSTS = {"kafka.bootstrap.servers": "localhost:9092"}
@@ -73,6 +73,57 @@ def test_spark_adds_options_to_streaming_sinks() -> None:
         write_options(raw, Mode.BATCH_WRITE)
 
 
+def test_a_time_wins_over_offsets_as_in_the_jvm_connector() -> None:
+    raw = {**READ, "startingOffsets": '{"a":{"0":5}}', "startingOffsetsByTimestamp": '{"a":{"0":7}}'}
+    assert read_options(raw, Mode.BATCH_READ).starting == ByTime({TopicPartition("a", 0): 7})
+    raw |= {"startingTimestamp": "8", "startingOffsetsByTimestampStrategy": "Latest", "endingTimestamp": "9"}
+    options = read_options(raw, Mode.BATCH_READ)
+    assert options.starting == ByTime(8, latest_where_none=True)
+    assert options.ending == ByTime(9, latest_where_none=True)
+
+
+def test_times_before_now() -> None:
+    options = read_options({**READ, "startingOffsets": "-15min", "endingOffsets": "- 20 S"}, Mode.BATCH_READ)
+    assert options.starting == ByTime(900_000, ago=True, latest_where_none=True)
+    assert options.ending == ByTime(20_000, ago=True, latest_where_none=True)
+    assert read_options({**READ, "startingOffsets": "-2d"}, Mode.STREAM_READ).starting == ByTime(
+        172_800_000, True, True
+    )
+
+
+def test_what_the_java_client_takes_and_this_one_needs_not() -> None:
+    raw = {**READ, "kafka.max.poll.records": "20000", "kafka.receive.buffer.bytes": "4194304", "kafka.group.id": "g"}
+    raw |= {"kafka.fetch.max.bytes": "1000000", "kafka.max.partition.fetch.bytes": "8388608", "kafka.client.id": "me"}
+    options = read_options(raw, Mode.BATCH_READ)
+    assert options.fetch_bytes == 1_000_000
+    assert options.client.client_id == "me"
+
+
+def test_triggers() -> None:
+    raw = {**READ, "minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "5", "maxTriggerDelay": "2h"}
+    options = read_options(raw, Mode.STREAM_READ)
+    assert (options.min_offsets_per_trigger, options.max_trigger_delay_ms) == (5, 7_200_000)
+    assert read_options(READ, Mode.STREAM_READ).max_trigger_delay_ms == 900_000
+    assert read_options(raw, Mode.BATCH_READ).min_offsets_per_trigger is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matched", "other"),
+    [
+        ("\\Qa.b\\E-.*", "a.b-c", "axb-c"),
+        ("(?<kind>in|out)\\.\\w+", "in.x", "on.x"),
+        ("[\\w.]+(?<!x)", "a.b", "a.x"),
+        ("[]a]+\\z", "a", "b"),
+        ("(?i)FL[^0-9]+", "flights", "fl1"),
+    ],
+)
+def test_patterns_as_java_writes_them(pattern: str, matched: str, other: str) -> None:
+    found = read_options({**HOSTS, "subscribePattern": pattern}, Mode.BATCH_READ).subscription.pattern
+    assert found is not None
+    assert found.fullmatch(matched)
+    assert not found.fullmatch(other)
+
+
 def test_rate_limit_is_ignored_in_batch_as_the_jvm_connector_does() -> None:
     assert read_options({**READ, "maxOffsetsPerTrigger": "5"}, Mode.BATCH_READ).max_offsets_per_trigger is None
 
@@ -82,15 +133,41 @@ def test_rate_limit_is_ignored_in_batch_as_the_jvm_connector_does() -> None:
     [
         ({"startingoffset": "earliest"}, "option 'startingoffset' is not known.*did you mean 'startingOffsets'"),
         ({"frobnicate": "1"}, "option 'frobnicate' is not known.*those of a batch read are .*subscribePattern"),
+        ({"kafka.frobnicate": "1"}, "option 'kafka.frobnicate' is not known.*nor is it one of Kafka's Java client"),
+        ({"group.id": "g"}, "option 'group.id' is not known.*did you mean 'kafka.group.id'"),
+        ({"checkpointlocation": "/c"}, "'checkpointlocation' is refused: .*give it to writeStream"),
+        ({"kafka.security.protocol": "tls"}, "must be plaintext or ssl, not 'tls'"),
         ({"kafka.auto.offset.reset": "latest"}, "'kafka.auto.offset.reset' is refused: .*startingOffsets"),
-        ({"kafka.sasl.jaas.config": "x"}, "refused: it configures Java"),
-        ({"minpartitions": "3"}, "'minPartitions' of Spark's Kafka connector is not supported"),
+        ({"kafka.transactional.id": "x"}, "refused: tasks write without transactions"),
+        ({"kafka.isolation.levle": "x"}, "did you mean 'kafka.isolation.level'"),
+        ({"kafka.isolation.level": "committed"}, "must be read_uncommitted or read_committed"),
+        ({"kafka.group.id": " "}, "option 'kafka.group.id' is empty"),
+        ({"minpartitions": "0"}, "'minPartitions' must be at least 1"),
+        ({"maxrecordsperpartition": "-3"}, "'maxRecordsPerPartition' must be at least 1"),
+        ({"startingtimestamp": "-1"}, "'startingTimestamp' must be at least 0"),
+        ({"startingtimestamp": "yesterday"}, "'startingTimestamp' must be a whole number"),
+        ({"startingoffsetsbytimestamp": "5"}, "'startingOffsetsByTimestamp' is '5': it is not a JSON object"),
+        ({"endingoffsetsbytimestamp": '{"a":{"0":-1}}'}, "-1 of a-0 is not a time in ms since 1970"),
+        ({"startingoffsetsbytimestampstrategy": "earliest"}, "must be error or latest"),
+        ({"startingoffsets": "-15"}, "a time before now like '-15min'"),
+        ({"startingoffsets": "-15weeks"}, "a time before now like '-15min'"),
+        ({"startingtimestamp": "5", "endingtimestamp": "4"}, "the read is to start at 5 ms and to end at 4"),
+        ({"startingoffsets": "-1h", "endingoffsets": "-2h"}, "start at 3600000 ms before now and to end at 7200000"),
+        (
+            {"startingoffsets": '{"a":{"0":7}}', "endingoffsets": '{"a":{"0":3}}'},
+            "a-0 is to start at 7 .offset. and to end at 3",
+        ),
+        (
+            {"startingoffsetsbytimestamp": '{"a":{"0":7}}', "endingtimestamp": "6"},
+            "a-0 is to start at 7 ms and to end at 6",
+        ),
+        ({"pushdownfilters": "1"}, "'pushDownFilters' must be true or false"),
         ({"path": "/x"}, "load\\(\\) and save\\(\\) without a path"),
         ({"topic": "x"}, "option 'topic' is not valid in a batch read, only in a batch write and a streaming write"),
         ({"assign": '{"a":[0]}'}, "only one of them can be given, not subscribe and assign"),
         ({"subscribe": " , "}, "option 'subscribe' names no topic"),
         ({"subscribe": "a b"}, "'a b', which cannot be a topic"),
-        ({"startingoffsets": "now"}, "'startingOffsets' must be 'earliest', 'latest' or JSON"),
+        ({"startingoffsets": "now"}, "'startingOffsets' must be 'earliest', 'latest', JSON like"),
         ({"startingoffsets": "latest"}, "'startingOffsets' cannot be 'latest' in a batch read"),
         ({"startingoffsets": '{"a":{"0":-1}}'}, "'startingOffsets' has -1 \\(latest\\) for a-0"),
         ({"endingoffsets": "earliest"}, "'endingOffsets' cannot be 'earliest' in a batch read"),
@@ -100,6 +177,7 @@ def test_rate_limit_is_ignored_in_batch_as_the_jvm_connector_does() -> None:
         ({"kafkaconsumer.polltimeoutms": "0"}, "'kafkaConsumer.pollTimeoutMs' must be a positive time"),
         ({"fetchoffset.numretries": "-1"}, "'fetchOffset.numRetries' must be at least 0"),
         ({"kafka.bootstrap.servers": "localhost"}, "'localhost', which is not of the form host:port"),
+        ({"kafka.bootstrap.servers": "a:1,b:99999"}, "'kafka.bootstrap.servers': 'b:99999' is no address"),
         ({"kafka.bootstrap.servers": " "}, "option 'kafka.bootstrap.servers' is empty"),
     ],
 )
@@ -114,6 +192,17 @@ def test_bad_batch_read_options(extra: dict[str, str], sentence: str) -> None:
         ({"subscribe": "a"}, Mode.BATCH_READ, "'kafka.bootstrap.servers' is missing"),
         (HOSTS, Mode.BATCH_READ, "one of them must be given"),
         ({**HOSTS, "subscribePattern": "("}, Mode.BATCH_READ, "not a regular expression"),
+        ({**HOSTS, "subscribePattern": "a{99999999999}"}, Mode.BATCH_READ, "not a regular expression"),
+        ({**HOSTS, "subscribePattern": "(" * 3000 + ")" * 3000}, Mode.BATCH_READ, "not a regular expression"),
+        ({**HOSTS, "subscribePattern": "[a-z&&[^b]]"}, Mode.BATCH_READ, "intersections .&&. are Java's alone"),
+        ({**READ, "endingTimestamp": "5"}, Mode.STREAM_READ, "'endingTimestamp' is not valid in a streaming read"),
+        ({**READ, "pushDownFilters": "true"}, Mode.STREAM_READ, "'pushDownFilters' is not valid in a streaming read"),
+        (
+            {**READ, "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"},
+            Mode.STREAM_READ,
+            "'minOffsetsPerTrigger' is 9, which is more than 'maxOffsetsPerTrigger' allows .8",
+        ),
+        ({**READ, "maxTriggerDelay": "0"}, Mode.STREAM_READ, "'maxTriggerDelay' must be a positive time"),
         (
             {**READ, "endingOffsets": "latest"},
             Mode.STREAM_READ,
@@ -155,3 +244,9 @@ def test_includes_headers(raw: dict[str, str], expected: bool) -> None:
 def test_table_names_are_distinct_and_defaults_are_for_all() -> None:
     assert len({option.name.lower() for option in OPTIONS}) == len(OPTIONS)
     assert set(parse(HOSTS, Mode.BATCH_WRITE)) == {option.name for option in OPTIONS}
+
+
+def test_kafkas_options_can_be_shared_by_reads_and_writes() -> None:
+    for option in OPTIONS:
+        if option.name.startswith("kafka."):
+            assert option.valid | option.ignored == Mode.ANY, option.name

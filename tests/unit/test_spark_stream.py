@@ -6,14 +6,17 @@ import json
 from collections.abc import Collection
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
+from pykafka.spark import session
 from pykafka.spark.errors import DataLossError, OptionError
-from pykafka.spark.offsets import Bounds, JsonOffsets, Offsets, TopicPartition
+from pykafka.spark.offsets import LATEST, Bounds, ByTime, JsonOffsets, Offsets, Position, TopicPartition
 from pykafka.spark.options import Mode, read_options
 from pykafka.spark.stream import KafkaStreamReader
+from pykafka.spark.stream41 import SelfLimitingStreamReader
 
-A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
+A0, A1, A2 = (TopicPartition("a", number) for number in range(3))
+TIME = {"startingTimestamp": "1700000000000", "startingOffsetsByTimestampStrategy": "latest"}
 ALL = ReadAllAvailable()
 
 
@@ -22,17 +25,32 @@ class FakeOffsets:
 
     def __init__(self, bounds: dict[TopicPartition, tuple[int, int]]) -> None:
         self.held = {tp: Bounds(*at) for tp, at in bounds.items()}
+        #: Ends without regard to transactions, where some are open.
+        self.written: Offsets = {}
+        #: What times stand for, where there is a record of them.
+        self.found: Offsets = {}
 
     def partitions(self) -> set[TopicPartition]:
         return set(self.held)
 
     first_partitions = partitions
 
+    def present(self, expected: Collection[TopicPartition]) -> set[TopicPartition]:
+        return set(self.held)
+
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
         return {tp: self.held[tp].earliest for tp in partitions}
 
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
         return {tp: self.held[tp].latest for tp in partitions}
+
+    def located(self, position: Position, partitions: Collection[TopicPartition]) -> int | Offsets:
+        if isinstance(position, ByTime):
+            return {tp: self.found.get(tp, LATEST) for tp in partitions}
+        return position
+
+    def behind_transactions(self, offsets: Offsets, latest: Offsets) -> Offsets:
+        return {tp: latest[tp] for tp, at in offsets.items() if latest[tp] < at <= self.written.get(tp, 0)}
 
     def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Bounds]:
         return {tp: self.held[tp] for tp in partitions}
@@ -75,9 +93,72 @@ def test_a_start_that_would_move_is_written_down_by_an_empty_first_batch(options
     assert made.latestOffset(start, ALL) == start
     assert made.initialOffset() == start
     assert made.partitions(start, start) == []
-    # A restart after the first batch, crashed or not, starts from there: Spark asks for no initial offset then.
+    # A restart after the first batch starts from there: Spark asks for no initial offset then.
     restarted = reader(cluster, **options)
     assert restarted.latestOffset(start, ALL) == {"a": {"0": 5, "1": 9}}
+    # After a crash in the first batch Spark does ask, and runs it again up to the end that was written down.
+    crashed = reader(cluster, **options)
+    cluster.held[A0] = Bounds(0, 20)
+    assert crashed.partitions(crashed.initialOffset(), start) == []
+    assert crashed.latestOffset(start, ALL) == {"a": {"0": 20, "1": 9}}
+
+
+def test_a_start_by_time_is_found_again() -> None:
+    """The first micro-batch has records, and after a crash in it the same ones, whatever came meanwhile."""
+    cluster = FakeOffsets({A0: (0, 5), A1: (0, 7)})
+    cluster.found = {A0: 2, A1: 4}
+    made = reader(cluster, **TIME)
+    start = made.initialOffset()
+    cluster.held[A2] = Bounds(0, 9)
+    end = made.latestOffset(start, ALL)
+    planned = ["KafkaInputPartition(a-0 2..5)", "KafkaInputPartition(a-1 4..7)"]
+    assert ranges(made, start, end) == planned
+    crashed = reader(cluster, **TIME)
+    cluster.held |= {A0: Bounds(0, 8), A1: Bounds(0, 8)}
+    cluster.found[A2] = 3
+    assert ranges(crashed, crashed.initialOffset(), end) == planned
+    # The partition that came in between is new: it is read from its beginning by the second one, crash or not.
+    after = {"a": {"0": 8, "1": 8, "2": 9}}
+    assert made.latestOffset(end, ALL) == crashed.latestOffset(end, ALL) == after
+    assert ranges(crashed, end, after)[-1] == "KafkaInputPartition(a-2 0..9)"
+
+
+def test_a_time_without_a_record_yet() -> None:
+    """The first micro-batch is empty, and stays so where a record of that time has come before it is run again."""
+    cluster = FakeOffsets({A0: (0, 5), A1: (0, 7)})
+    cluster.found = {A0: 2}
+    made = reader(cluster, **TIME)
+    start = made.initialOffset()
+    assert start == made.latestOffset(start, ALL) == {"a": {"0": 2, "1": 7}}
+    crashed = reader(cluster, **TIME)
+    cluster.held[A1] = Bounds(0, 12)
+    cluster.found[A1] = 10
+    assert ranges(crashed, crashed.initialOffset(), start) == []
+    assert crashed.latestOffset(start, ALL) == {"a": {"0": 5, "1": 12}}
+
+
+def test_records_of_a_time_gone_before_the_first_batch_is_run_again() -> None:
+    """A partition that has none left of that time does not keep the others' from being read."""
+    cluster = FakeOffsets({A0: (0, 5), A1: (0, 7)})
+    cluster.found = {A0: 2, A1: 4}
+    made = reader(cluster, **TIME)
+    end = made.latestOffset(made.initialOffset(), ALL)
+    crashed = reader(cluster, **TIME)
+    cluster.held[A1], cluster.found = Bounds(7, 7), {A0: 2}
+    assert ranges(crashed, crashed.initialOffset(), end) == ["KafkaInputPartition(a-0 2..5)"]
+    assert crashed.latestOffset(end, ALL) == end
+
+
+def test_a_partition_that_appears_after_the_first_batch_has_failed() -> None:
+    """It is left to the second micro-batch; it was taken for one that is gone."""
+    cluster = FakeOffsets({A0: (0, 10)})
+    first = reader(cluster, startingOffsets="earliest")
+    end = first.latestOffset(first.initialOffset(), ALL)
+    cluster.held[A1] = Bounds(0, 5)
+    again = reader(cluster, startingOffsets="earliest")
+    planned = again.partitions(again.initialOffset(), end)
+    assert [(part.partition, part.end) for part in planned] == [(0, 10)]  # type: ignore[attr-defined]
+    assert json.loads(json.dumps(again.latestOffset(end, ALL))) == {"a": {"0": 10, "1": 5}}
 
 
 def test_available_now_stops_at_what_was_there() -> None:
@@ -137,6 +218,24 @@ def test_a_topic_made_anew() -> None:
     assert ranges(made, end, made.latestOffset(end, ALL)) == ["KafkaInputPartition(a-0 3..8)"]
 
 
+def test_a_start_behind_a_transaction_that_is_open() -> None:
+    """Nothing is lost: the partition waits there, in a new query and in one that read uncommitted records before."""
+    cluster = FakeOffsets({A0: (0, 10), A1: (0, 3)})
+    cluster.written = {A0: 15}
+    made = reader(cluster, startingOffsets=json.dumps({"a": {"0": 12, "1": 0}}))
+    start = made.initialOffset()
+    assert start == {"a": {"0": 12, "1": 0}}
+    end = made.latestOffset(start, ALL)
+    assert end == {"a": {"0": 12, "1": 3}}
+    assert ranges(made, start, end) == ["KafkaInputPartition(a-1 0..3)"]
+    resumed = reader(cluster)
+    assert resumed.latestOffset(end, ALL) == end
+    cluster.held[A0] = Bounds(0, 16)
+    assert ranges(resumed, end, resumed.latestOffset(end, ALL)) == ["KafkaInputPartition(a-0 12..16)"]
+    with pytest.raises(DataLossError, match="ends at 16 now"):
+        resumed.latestOffset({"a": {"0": 17, "1": 3}}, ALL)
+
+
 def test_a_partition_that_is_new() -> None:
     cluster = FakeOffsets({A0: (0, 3), A1: (0, 4)})
     made = reader(cluster)
@@ -147,3 +246,99 @@ def test_a_partition_that_is_new() -> None:
 def test_a_foreign_checkpoint_is_named() -> None:
     with pytest.raises(OptionError, match="checkpointLocation"):
         reader(FakeOffsets({A0: (0, 3)})).latestOffset({"offset": 5}, ALL)  # type: ignore[dict-item]
+
+
+def test_a_micro_batch_waits_for_records_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeOffsets({A0: (0, 3)})
+    made = reader(cluster, startingOffsets="earliest", minOffsetsPerTrigger="5", maxTriggerDelay="10s")
+    now = 100.0
+    monkeypatch.setattr(session.handler, "now", lambda: now)
+    limit = made.getDefaultReadLimit()
+    assert limit == ReadMinRows(5)
+    first = made.latestOffset(made.initialOffset(), limit)
+    assert first == {"a": {"0": 3}}  # the first of a run waits for nothing
+    cluster.held[A0] = Bounds(0, 7)
+    assert made.latestOffset(first, limit) == first
+    assert made.reportLatestOffset() == {"a": {"0": 7}}
+    cluster.held[A0] = Bounds(0, 8)
+    second = made.latestOffset(first, limit)
+    assert second == {"a": {"0": 8}}
+    cluster.held[A0] = Bounds(0, 9)
+    now = 109.9
+    assert made.latestOffset(second, limit) == second
+    now = 110.0
+    assert made.latestOffset(second, limit) == {"a": {"0": 9}}
+
+
+def test_least_and_most_together() -> None:
+    cluster = FakeOffsets({A0: (0, 100)})
+    made = reader(cluster, startingOffsets="earliest", minOffsetsPerTrigger="5", maxOffsetsPerTrigger="40")
+    limit = made.getDefaultReadLimit()
+    assert limit == ReadMaxRows(40)
+    seen = [made.initialOffset()]
+    for _ in range(3):
+        seen.append(made.latestOffset(seen[-1], limit))
+    assert [at["a"]["0"] for at in seen] == [0, 40, 80, 100]
+    cluster.held[A0] = Bounds(0, 104)
+    assert made.latestOffset(seen[-1], limit) == seen[-1]
+    # Trigger.Once knows no limits.
+    assert made.latestOffset(seen[-1], ALL) == {"a": {"0": 104}}
+
+
+def test_available_now_does_not_wait_for_what_will_not_come() -> None:
+    cluster = FakeOffsets({A0: (0, 12)})
+    made = reader(cluster, startingOffsets="earliest", minOffsetsPerTrigger="5", maxOffsetsPerTrigger="5")
+    made.prepareForTriggerAvailableNow()
+    at = made.initialOffset()
+    seen = []
+    while (following := made.latestOffset(at, ReadMaxRows(5))) != at:
+        at = following
+        seen.append(at["a"]["0"])
+    assert seen == [5, 10, 12]
+
+
+def earlier(cluster: FakeOffsets, **options: str) -> SelfLimitingStreamReader:
+    raw = {"kafka.bootstrap.servers": "h:1", "subscribe": "a", **options}
+    made = SelfLimitingStreamReader(read_options(raw, Mode.STREAM_READ), ("value",))
+    made._offsets = cluster  # type: ignore[assignment]
+    return made
+
+
+def test_pyspark_before_4_2_asks_for_the_end_first() -> None:
+    cluster = FakeOffsets({A0: (2, 10)})
+    made = earlier(cluster, startingOffsets="earliest", maxOffsetsPerTrigger="5")
+    end = made.latestOffset()
+    assert (made.initialOffset(), end) == ({"a": {"0": 2}}, {"a": {"0": 7}})
+    made.partitions(made.initialOffset(), end)
+    assert made.latestOffset() == {"a": {"0": 10}}
+    resumed = earlier(cluster, startingOffsets="latest", maxOffsetsPerTrigger="2")
+    assert resumed.partitions(end, end) == []
+    assert resumed.latestOffset() == {"a": {"0": 9}}
+    cluster.held[A0] = Bounds(2, 12)
+    crashed = earlier(cluster, startingOffsets="latest")
+    assert crashed.partitions(end, end) == crashed.partitions(crashed.initialOffset(), end) == []
+    assert crashed.latestOffset() == {"a": {"0": 12}}
+    cluster.held[A0] = Bounds(2, 10)
+    fresh = earlier(cluster, startingOffsets="latest")
+    end = fresh.latestOffset()
+    cluster.held[A0] = Bounds(2, 11)
+    assert end == fresh.initialOffset() == {"a": {"0": 10}}
+    assert fresh.latestOffset() == {"a": {"0": 11}}
+
+
+@pytest.mark.parametrize("options", [{"startingOffsets": "-1min"}, TIME], ids=["ago", "time"])
+def test_a_time_that_is_reached_after_available_now_has_looked(options: dict[str, str]) -> None:
+    cluster = FakeOffsets({A0: (0, 10)})
+    cluster.found = {A0: 15}
+    made = reader(cluster, **options)
+    assert isinstance(made, KafkaStreamReader)
+    made.prepareForTriggerAvailableNow()
+    cluster.held[A0] = Bounds(0, 20)
+    start = made.initialOffset()
+    assert start == {"a": {"0": 10}}
+    assert made.latestOffset(start, ALL) == start
+    crashed = reader(cluster, **options)
+    assert isinstance(crashed, KafkaStreamReader)
+    crashed.prepareForTriggerAvailableNow()
+    assert ranges(crashed, crashed.initialOffset(), start) == []
+    assert crashed.latestOffset(start, ALL) == {"a": {"0": 20}}

@@ -182,6 +182,21 @@ def test_host_names_are_checked_by_default(pems: Pems) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"versions": ("1.2", "1.3")}, r"versions must be .*, not \('1.2', '1.3'\)"),
+        ({"versions": ("TLSv1.3",)}, "versions must be"),
+        ({"versions": "TLSv1.3"}, "versions must be"),
+        ({"versions": ("TLSv1.3", "TLSv1.2")}, "versions must be the oldest and the newest"),
+        ({"keyfile": "client.key"}, "keyfile 'client.key' needs certfile="),
+    ],
+)
+def test_what_no_connection_could_be_made_with(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        SslConfig(None, **options)
+
+
+@pytest.mark.parametrize(
     ("error", "text"),
     [
         (ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] it is"), "TLSV13_ALERT_CERTIFICATE_REQUIRED"),

@@ -1,0 +1,51 @@
+"""The clients, by the names that reports use; each adapter is imported only in the process that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+
+from benchmarks.clients.base import Client
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where an adapter is, and what the runner must know before it is imported.
+
+    :param module: in this package
+    :param cls: in the module
+    :param slowness: by task: how many times fewer messages this client gets, so that a run takes seconds
+    :param environment: what the process of a run gets besides
+    :param ours: whether it is this project's, and not a peer
+    """
+
+    module: str
+    cls: str
+    slowness: Mapping[str, int] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ours: bool = False
+
+
+_PURE = {"produce": 10, "consume": 10, "consume_batch": 10}
+
+CLIENTS = {
+    "pykafka": Entry("ours", "Threads", ours=True),
+    "pykafka-greenlets": Entry("ours", "Greenlets", ours=True),
+    "pykafka-pure": Entry("ours", "Pure", _PURE, {"PYKAFKA_PURE_PYTHON": "1"}, ours=True),
+    "confluent-kafka": Entry("confluent", "Tuned"),
+    "confluent-kafka-default": Entry("confluent", "Default", {"consume": 4, "consume_batch": 4}),
+    "aiokafka": Entry("aio", "Messages", {"produce": 10, "consume": 4, "consume_batch": 2}),
+    "aiokafka-batches": Entry("aio", "Batches"),
+    "kafka-python": Entry("kafka_python", "KafkaPython", {"produce": 20, "consume": 10, "consume_batch": 10}),
+    "spark-pykafka": Entry("spark", "Ours", ours=True),
+    "spark-jvm": Entry("spark", "Jvm"),
+    "spark-jvm-tuned": Entry("spark", "JvmTuned"),
+}
+
+
+def client(name: str) -> Client:
+    """Make the adapter of a client."""
+    entry = CLIENTS[name]
+    made: Client = getattr(import_module(f"benchmarks.clients.{entry.module}"), entry.cls)()
+    return made

@@ -1,0 +1,159 @@
+"""The loops whose instructions are counted: run under callgrind by `benchmarks.instructions`, of no use by themselves.
+
+Each loop runs twice, for so many messages and for three times as many, with a call of getsid() before, between and after,
+at which callgrind writes down what it has counted. The difference of the two is free of what a loop costs once.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+from benchmarks.job import payloads
+from pykafka.consumer.arrow import ArrowDecoder
+from pykafka.consumer.buffers import Buffers, OwnedPartition
+from pykafka.handlers import ThreadingHandler
+from pykafka.producer.accumulator import Accumulator, Ledger, MessageBatch, PartitionQueue
+from pykafka.protocol.records import RecordBatchBuilder, scan
+
+#: Messages of the first time and of the second.
+FEW, MANY = 1500, 4500
+SIZE = 100
+BATCH = 500
+Loop = Callable[[int], None]
+
+VALUES = payloads(SIZE)[:BATCH]
+PARTITIONS = 3
+
+
+def sealed(codec: int = 0) -> bytes:
+    """Return a record batch."""
+    builder = RecordBatchBuilder()
+    for value in VALUES:
+        builder.append(1_700_000_000_000, None, value, None)
+    return b"".join(bytes(part) for part in builder.seal(codec))
+
+
+BATCH_BYTES = sealed()
+
+
+def encode(messages: int) -> None:
+    """Append to batches, without anything around."""
+    for _ in range(messages // BATCH):
+        builder = RecordBatchBuilder()
+        for value in VALUES:
+            builder.append(1_700_000_000_000, None, value, None)
+
+
+def seal(messages: int) -> None:
+    """Seal batches."""
+    builder = RecordBatchBuilder()
+    for value in VALUES:
+        builder.append(1_700_000_000_000, None, value, None)
+    for _ in range(messages // BATCH):
+        builder.seal(0)
+
+
+def decode(messages: int) -> None:
+    """Find and open batches, and make messages of their records."""
+    for _ in range(messages // BATCH):
+        reader = scan(BATCH_BYTES)[0][0].open()
+        while reader.next() is not None:
+            pass
+
+
+def arrow(messages: int) -> None:
+    """Open batches, and make Arrow columns of their records."""
+    _arrow(ArrowDecoder("topic", 0), messages)
+
+
+def arrow_value_offset(messages: int) -> None:
+    """Open batches, and make Arrow columns of their values and offsets."""
+    _arrow(ArrowDecoder("topic", 0, ("value", "offset")), messages)
+
+
+def _arrow(decoder: ArrowDecoder, messages: int) -> None:
+    for _ in range(messages // BATCH):
+        for _batch in decoder.decode(scan(BATCH_BYTES)[0]):
+            pass
+
+
+def produce(messages: int) -> None:
+    """Append to the open batches of three partitions as a producer does, and seal them when they are full."""
+    handler = ThreadingHandler()
+    ledger = Ledger(handler.Event(), 10**9, 10**12, 10**9)
+    accumulator = Accumulator(handler, 10**6)
+    accumulator.queues = [PartitionQueue(number) for number in range(PARTITIONS)]
+    accumulator.closed = False
+    left = messages
+    while left:
+        for queue in accumulator.queues:
+            queue.open = MessageBatch("topic", queue.partition_id, ledger, 0.0, None)
+        for value in VALUES:
+            accumulator.append(value, None, -1, None, None, None)
+        for queue in accumulator.queues:
+            batch = accumulator.take_open(queue)
+            assert batch is not None
+            batch.builder.seal(0)
+            accumulator.release(batch)
+        left -= BATCH
+
+
+def _partition(number: int) -> Any:
+    return SimpleNamespace(id=number)
+
+
+def _rounds(messages: int) -> Iterator[Buffers]:
+    # Buffers with a batch of each partition in them, as often as it takes.
+    handler = ThreadingHandler()
+    buffers = Buffers(handler, "topic", 10**9)
+    buffers.closed = False
+    some = [OwnedPartition(_partition(number), buffers, 10**9, 10**9) for number in range(PARTITIONS)]
+    for _ in range(messages // (PARTITIONS * BATCH)):
+        for owned in some:
+            buffers.put(owned, owned.epoch, [scan(BATCH_BYTES)[0][0].open()])
+        yield buffers
+
+
+def consume(messages: int) -> None:
+    """Hand out what was fetched of three partitions, one message at a time."""
+    for buffers in _rounds(messages):
+        for _ in range(PARTITIONS * BATCH):
+            assert buffers.next() is not None
+
+
+def consume_batch(messages: int) -> None:
+    """Hand out what was fetched of three partitions, a batch at a time."""
+    for buffers in _rounds(messages):
+        for _ in range(PARTITIONS):
+            assert len(buffers.take(BATCH)) == BATCH
+
+
+LOOPS: dict[str, Loop] = {
+    "encode": encode,
+    "seal": seal,
+    "decode": decode,
+    "arrow": arrow,
+    "arrow-value-offset": arrow_value_offset,
+    "produce": produce,
+    "consume": consume,
+    "consume-batch": consume_batch,
+}
+
+
+def main() -> None:
+    """Run all loops, with marks around them."""
+    gc.disable()
+    for loop in LOOPS.values():
+        loop(FEW)  # caches and specialised bytecode
+        for messages in (FEW, MANY):
+            os.getsid(0)
+            loop(messages)
+        os.getsid(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""The workloads, as data: what is done, with how many messages of which size, by which clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+THREADS_AND_PEERS = ("pykafka", "pykafka-greenlets", "pykafka-pure", "confluent-kafka", "aiokafka", "kafka-python")
+IN_PROCESS = (*THREADS_AND_PEERS, "confluent-kafka-default")
+OURS_AND_CONFLUENT = ("pykafka", "pykafka-greenlets", "confluent-kafka")
+HUBS = ("pykafka-greenlets", "confluent-kafka", "aiokafka", "kafka-python")
+SPARK = ("spark-pykafka", "spark-jvm", "spark-jvm-tuned")
+
+CODECS = ("none", "snappy", "lz4", "zstd")
+#: Bytes of a value, and how many of those a run moves.
+SIZES = {"10B": (10, 2_000_000), "100B": (100, 2_000_000), "1KiB": (1024, 500_000), "10KiB": (10_240, 100_000)}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One thing to measure.
+
+    :param name: by which it is chosen and reported
+    :param task: which method of a client does it
+    :param clients: that can
+    :param messages: in all, for clients that are not slow
+    :param size: bytes of a value
+    :param partitions: of each topic
+    :param topics: how many
+    :param codec: none, snappy, lz4 or zstd
+    :param acks: 1, or -1 for all replicas in sync
+    :param idempotent: whether producers are
+    :param reads: whether it wants topics with messages in them
+    :param writes: whether the topics must have just `messages` more afterwards
+    :param keyed: whether the messages to read have keys of 8 bytes
+    :param columns: for Arrow, None for all
+    :param seconds: about how long a run takes, for estimates
+    """
+
+    name: str
+    task: str
+    clients: tuple[str, ...]
+    messages: int
+    size: int = 100
+    partitions: int = 3
+    topics: int = 1
+    codec: str = "none"
+    acks: int = 1
+    idempotent: bool = False
+    reads: bool = False
+    writes: bool = False
+    keyed: bool = False
+    columns: tuple[str, ...] | None = None
+    seconds: int = 5
+
+
+def _throughput() -> Iterable[Workload]:
+    size, messages = SIZES["100B"]
+    produce = Workload("produce-100B", "produce", (*IN_PROCESS, "aiokafka-batches"), messages, size, writes=True)
+    consume = Workload("consume-100B", "consume", IN_PROCESS, messages, size, reads=True)
+    yield produce
+    yield replace(produce, name="produce-100B-acks-all", acks=-1, idempotent=True, clients=THREADS_AND_PEERS)
+    yield consume
+    yield replace(consume, name="consume-batch-100B", task="consume_batch")
+    arrow = replace(consume, task="consume_arrow", clients=("pykafka", "pykafka-greenlets"))
+    yield replace(arrow, name="consume-arrow-100B")
+    yield replace(arrow, name="consume-arrow-100B-value-offset", columns=("value", "offset"))
+    size, messages = SIZES["1KiB"]
+    for codec in CODECS:
+        for base in (produce, consume):
+            yield replace(
+                base,
+                name=f"{base.task}-1KiB-{codec}",
+                size=size,
+                messages=messages,
+                codec=codec,
+                clients=OURS_AND_CONFLUENT,
+            )
+
+
+def _growth() -> Iterable[Workload]:
+    # One thing changes at a time, from 100 bytes in one topic of three partitions.
+    for workload in list(_throughput()):
+        if workload.name not in ("produce-100B", "consume-100B"):
+            continue
+        base = replace(workload, clients=OURS_AND_CONFLUENT)
+        for name, (size, messages) in SIZES.items():
+            if name not in ("100B", "1KiB"):  # measured among the others
+                yield replace(base, name=f"{base.task}-{name}", size=size, messages=messages)
+        for partitions in (1, 10, 100, 1000):
+            yield replace(base, name=f"{base.task}-100B-{partitions}-partitions", partitions=partitions)
+        yield replace(base, name=f"{base.task}-100B-100-topics", topics=100)
+
+
+def _responsiveness() -> Iterable[Workload]:
+    peers = ("pykafka", "pykafka-greenlets", "confluent-kafka", "aiokafka", "kafka-python")
+    yield Workload("sync-latency", "sync_latency", peers, 2000, partitions=1)
+    yield Workload("end-to-end", "end_to_end", peers, 5000, partitions=1, seconds=8)
+    yield Workload("hub-stall-producing", "hub_stall_producing", HUBS, 0, seconds=14)
+    yield Workload("hub-stall-consuming", "hub_stall_consuming", HUBS, 2_000_000, reads=True, seconds=14)
+
+
+def _memory() -> Iterable[Workload]:
+    peers = ("pykafka", "pykafka-greenlets", "confluent-kafka", "aiokafka", "kafka-python")
+    yield Workload("many-consumers", "many_consumers", peers, 0, seconds=16)
+    size, messages = SIZES["10KiB"]
+    yield Workload("slow-reader", "slow_reader", OURS_AND_CONFLUENT, messages, size, reads=True, seconds=60)
+
+
+def _endurance() -> Iterable[Workload]:
+    # At 20,000 messages a second: ten minutes.
+    clients = ("pykafka", "pykafka-greenlets")
+    yield Workload("endurance", "endurance", clients, 12_000_000, writes=True, acks=-1, seconds=610)
+
+
+def _spark() -> Iterable[Workload]:
+    read = Workload("", "spark_noop", SPARK, 5_000_000, reads=True, keyed=True, seconds=25)
+    for task in ("count", "groupby", "noop", "parquet"):
+        yield replace(read, name=f"spark-read-{task}", task=f"spark_{task}")
+    for codec in ("snappy", "zstd"):
+        yield replace(read, name=f"spark-read-noop-{codec}", codec=codec)
+    yield replace(read, name="spark-read-noop-1KiB", size=1024, messages=1_000_000)
+    yield replace(read, name="spark-stream", task="spark_stream")
+    yield replace(read, name="spark-micro-batches", task="spark_micro_batches", messages=1_000_000, seconds=50)
+    yield Workload("spark-write", "spark_write", SPARK, 2_000_000, writes=True, acks=-1, seconds=25)
+
+
+SETS: dict[str, tuple[Workload, ...]] = {
+    "throughput": tuple(_throughput()),
+    "responsiveness": tuple(_responsiveness()),
+    "memory": tuple(_memory()),
+    "growth": tuple(_growth()),
+    "endurance": tuple(_endurance()),
+    "spark": tuple(_spark()),
+}
+WORKLOADS: dict[str, Workload] = {workload.name: workload for some in SETS.values() for workload in some}
+
+
+def select(patterns: Iterable[str], clients: Iterable[str] | None = None) -> list[Workload]:
+    """Choose workloads, in the order in which they are listed.
+
+    :param patterns: names of workloads or of sets; `*` and `?` stand for characters
+    :param clients: only these; None for all that can
+    :raises ValueError: a pattern, or a client, chooses nothing
+    """
+    chosen: set[str] = set()
+    for pattern in patterns:
+        named = {workload.name for workload in SETS.get(pattern, ())}
+        named |= {name for name in WORKLOADS if fnmatchcase(name, pattern)}
+        if not named:
+            raise ValueError(f"no workload is called {pattern}: there are {', '.join([*SETS, *WORKLOADS])}")
+        chosen |= named
+    selected = [workload for name, workload in WORKLOADS.items() if name in chosen]
+    if clients is None:
+        return selected
+    wanted = list(clients)
+    able = {client for workload in selected for client in workload.clients}
+    if unable := [client for client in wanted if client not in able]:
+        raise ValueError(f"{', '.join(unable)} can do none of these; {', '.join(sorted(able))} can")
+    narrowed = [
+        replace(workload, clients=tuple(client for client in workload.clients if client in wanted))
+        for workload in selected
+    ]
+    return [workload for workload in narrowed if workload.clients]

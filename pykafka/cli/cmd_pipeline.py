@@ -1,0 +1,308 @@
+"""pipeline: topics to Parquet or to other topics, by Spark, as one TOML file declares it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.live import Live
+from rich.text import Text
+
+import pykafka.exceptions
+from pykafka.cli import show
+from pykafka.cli.patience import Patience
+from pykafka.cli.statuses import Status, explain, status_of
+from pykafka.exceptions import KafkaException
+
+if TYPE_CHECKING:
+    from pykafka.spark.pipeline import Declaration, StopRequest
+    from pykafka.spark.pipeline.checks import Check
+    from pykafka.spark.pipeline.progress import Progress
+
+#: The line of a stack of Python, Java and Scala in which an error of this package is.
+_OWN_ERROR = re.compile(r"pykafka\.[\w.]*?(\w+): (.*)")
+#: What a pipeline's step raised by itself, as a record that is malformed does.
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE.*)?$", re.MULTILINE)
+
+#: How long Spark may take to end when its micro-batch has, or may go on no longer (s): it waits for its own parts.
+SPARK_END_S = 90.0
+NOT_WAITED_FOR = (
+    "Spark did not end, and is not waited for; nothing is lost: the checkpoint has what was done, and the next run goes on "
+    "from there"
+)
+
+
+@click.command("pipeline")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=False)
+@click.option("--dry-run", is_flag=True, help="Check all of it against the live cluster, and read one record at most.")
+@click.option("--once", is_flag=True, help="Read what is there now and end, whatever the file's trigger is.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="In the file's place; may be repeated.")
+@click.option("--master", default="", metavar="URL", help="Of Spark, as spark://host:7077; by default this machine.")
+@click.option(
+    "--grace",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="How long the micro-batch may take to end after Ctrl-C or SIGTERM (s); a second one ends it at once, a third "
+    "one the program.",
+)
+@click.option("--init", is_flag=True, help="Print an example of a FILE, with comments.")
+@click.option("--script", is_flag=True, help="Print the path of this program, for spark-submit.")
+@click.pass_context
+def pipeline(
+    ctx: click.Context,
+    file: Path | None,
+    dry_run: bool,
+    once: bool,
+    overrides: tuple[str, ...],
+    master: str,
+    grace: float,
+    init: bool,
+    script: bool,
+) -> None:
+    """Land topics as Parquet, or mirror them to other topics, as FILE (TOML) declares it.
+
+    A pipeline goes on where the last run of it has ended. On a cluster of Spark: --master, or
+    `spark-submit $(kafka-tools pipeline --script) FILE`. Brokers are those of FILE.
+    """
+    with _needing_spark(ctx):
+        from pykafka.spark import __main__ as program
+        from pykafka.spark.pipeline import Declaration, DeclarationError, StopRequest
+        from pykafka.spark.pipeline.example import EXAMPLE
+
+    if init or script:
+        click.echo(EXAMPLE if init else program.__file__, nl=script)
+        return
+    if file is None:
+        raise click.UsageError("give the FILE that declares the pipeline; --init prints one to begin with")
+    if once:
+        overrides = (*overrides, "trigger=available_now")
+    try:
+        declaration = Declaration.load(file, overrides)
+        status = (_try if dry_run else _run)(declaration, master, StopRequest(grace))
+    except DeclarationError as error:
+        click.echo(f"kafka-tools: {error}", err=True)
+        status = Status.USAGE
+    ctx.exit(status)
+
+
+@contextmanager
+def _needing_spark(ctx: click.Context) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("pyspark", "py4j", "pyarrow"):
+            raise
+        missing = error.name.partition(".")[0]
+        click.echo(f"kafka-tools: {missing} is not installed; pip install 'pykafka[cli,spark]' brings it", err=True)
+        ctx.exit(Status.FAILED)
+
+
+# -- --dry-run
+
+
+def _try(declaration: Declaration, master: str, stop: StopRequest) -> int:
+    """Print what a run would do and what is wrong; gives the status of the first thing that is."""
+    from pykafka.spark.pipeline import checks
+    from pykafka.spark.pipeline.errors import SparkMissingError
+    from pykafka.spark.pipeline.launch import kill, session
+
+    out = show.console()
+    statuses = [_find_out(check) for check in checks.cluster_checks(declaration)]
+    try:
+        with _Signals(kill) as signals, session(declaration, master) as spark:
+            signals.ask(stop, times=1)
+            for check in (*checks.storage_checks(declaration, spark), checks.plan_check(declaration, spark)):
+                if not stop.asked:
+                    statuses.append(_find_out(check))
+            if not any(statuses) and not stop.asked:
+                statuses.append(_find_out(checks.task_check(declaration, spark)))
+    except SparkMissingError as error:
+        statuses.append(_tell("[spark]", error))
+    if stop.asked:
+        out.print(Text(f"{declaration.name}: interrupted after {len(statuses)} checks"))
+        return signals.status()
+    wrong = [status for status in statuses if status]
+    verdict = (
+        f"{len(wrong)} of {len(statuses)} checks failed"
+        if wrong
+        else f"nothing is wrong; trigger: {declaration.trigger}"
+    )
+    out.print(Text(f"{declaration.name}: {verdict}"))
+    return wrong[0] if wrong else Status.OK
+
+
+def _find_out(check: Check) -> int:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        show.console().print(Text(f"  right  {check.place}: {check.find_out()}"))
+    except (KafkaException, PySparkException, Py4JError) as error:
+        return _tell(check.place, error)
+    return Status.OK
+
+
+def _tell(place: str, error: Exception) -> int:
+    """Print what is wrong; gives its status."""
+    from pykafka.spark.pipeline import DeclarationError
+
+    if isinstance(error, DeclarationError):
+        for problem in error.problems:
+            show.console().print(Text(f"  WRONG  {problem}"))
+        return Status.USAGE
+    status, sentence = reason(error)
+    show.console().print(Text(f"  WRONG  {place}: {sentence}"))
+    return status
+
+
+# -- a run
+
+
+def _run(declaration: Declaration, master: str, stop: StopRequest) -> int:
+    """Run to the end, or until a signal; gives the exit status."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from pykafka.spark.pipeline import Pipeline
+    from pykafka.spark.pipeline.checks import cluster_checks, storage_checks
+    from pykafka.spark.pipeline.launch import kill, session
+
+    for check in cluster_checks(declaration):
+        check.find_out()
+    try:
+        with (
+            Patience(stop.grace_s + SPARK_END_S, NOT_WAITED_FOR, kill) as patience,
+            _Signals(kill) as signals,
+            session(declaration, master) as spark,
+            _progress(declaration, stop) as advance,
+        ):
+            signals.ask(stop, times=2, patience=patience)
+            for check in storage_checks(declaration, spark):
+                check.find_out()
+            done = Pipeline(declaration, spark, advance, stop).run()
+    except (PySparkException, Py4JError) as error:
+        status, sentence = reason(error)
+        click.echo(f"kafka-tools: {sentence}", err=True)
+        return status
+    show.console().print(Text(_summary(declaration, done)))
+    return signals.status()
+
+
+class _Signals:
+    """What Ctrl-C and SIGTERM do for the length of a `with` block: end the program at once, as until Spark is there
+    nothing has begun; after `ask`, they ask for a stop.
+
+    :param kill: ends Spark, with a program that ends at once
+    """
+
+    def __init__(self, kill: Callable[[], None]) -> None:
+        self._kill = kill
+        self._stop: StopRequest | None = None
+        self._times = 0
+        self._patience: Patience | None = None
+        self._received: list[int] = []
+
+    def __enter__(self) -> _Signals:
+        """Take the signals."""
+        self._before = {number: signal.signal(number, self._take) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give them back."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def ask(self, stop: StopRequest, times: int, patience: Patience | None = None) -> None:
+        """Have so many signals ask for a stop from now on, the first of them with patience; one more ends the program."""
+        self._stop, self._times, self._patience = stop, times, patience
+
+    def status(self) -> int:
+        """Return the exit status: that of the first signal which asked, or of success."""
+        return 128 + self._received[0] if self._received else Status.OK
+
+    def _take(self, number: int, _frame: FrameType | None) -> None:
+        self._received.append(number)
+        over = len(self._received) > self._times
+        if over and self._patience is not None:
+            self._patience.give_up(self.status())
+        if over or self._stop is None:
+            # Not by an exception: out of a call to Spark's JVM, one is logged with its stack.
+            self._kill()
+            os._exit(self.status())
+        if len(self._received) == 1 and self._patience is not None:
+            self._patience.begin(self.status())
+        self._stop.ask()
+
+
+@contextmanager
+def _progress(declaration: Declaration, stop: StopRequest) -> Iterator[Callable[[Progress], None]]:
+    """Give what shows progress: in place on a terminal, else a line for each report that has news."""
+    out = show.console()
+    if out.is_terminal:
+        begin = Text(f"{declaration.name}: waiting for the first micro-batch")
+        with Live(begin, console=out, auto_refresh=False) as live:
+
+            def show_in_place(progress: Progress) -> None:
+                ending = "; stopping after this micro-batch, Ctrl-C again stops at once" if stop.asked == 1 else ""
+                live.update(Text(_line(progress) + ending), refresh=True)
+
+            yield show_in_place
+        return
+    last: list[Progress] = []
+
+    def show_line(progress: Progress) -> None:
+        if progress.batches and progress not in last:
+            out.print(Text(_line(progress)))
+        last[:] = [progress]
+
+    yield show_line
+
+
+def _line(progress: Progress) -> str:
+    parts = [
+        f"{progress.query}: micro-batch {show.cell(progress.batch if progress.batches else None)}",
+        f"{progress.records:,} records",
+        f"{progress.records_per_s:,.0f} records/s",
+        f"lag {show.cell(progress.lag)}",
+    ]
+    if progress.malformed:
+        parts.append(f"{progress.malformed:,} malformed")
+    return ", ".join(parts)
+
+
+def _summary(declaration: Declaration, done: Progress) -> str:
+    text = f"{done.query}: {done.records:,} records read in {done.batches:,} micro-batches, to {declaration.sink}"
+    if declaration.malformed is not None:
+        text += f"; {done.malformed:,} of them malformed, to {declaration.malformed}"
+    return text
+
+
+# -- errors
+
+
+def reason(error: Exception) -> tuple[int, str]:
+    """Return status and sentence of an error: of this package's own, wherever it stands in a stack, or the first line."""
+    if isinstance(error, KafkaException):
+        return status_of(error), explain(error)
+    text = str(error)
+    raised = _RAISED.search(text)
+    if raised is not None:
+        return Status.FAILED, raised[1]
+    own = _OWN_ERROR.findall(text)
+    if own:
+        name, sentence = own[-1]
+        kind: Any = getattr(pykafka.exceptions, name, None)
+        known = isinstance(kind, type) and issubclass(kind, KafkaException)
+        return status_of(kind.__new__(kind)) if known else Status.FAILED, sentence
+    return Status.FAILED, next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+COMMANDS = (pipeline,)

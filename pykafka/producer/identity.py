@@ -1,0 +1,86 @@
+"""`Identity`: the producer id under which an idempotent producer numbers its batches."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pykafka.exceptions import ProtocolClientError, ResponseTimeoutError, UnsupportedVersion, error_for
+from pykafka.protocol.messages import InitProducerIdRequest
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.cluster import Cluster
+
+log = logging.getLogger(__name__)
+
+
+class Identity:
+    """Ask for a producer id when the first batch needs one, and for another when brokers refuse it.
+
+    State: `_found` and `_denied` change under `_lock`, which is held while a broker is asked, so that several senders
+    cause one request.
+
+    :param cluster: any of whose brokers gives ids (KIP-98)
+    :param wanted: whether to produce by numbers; None where that is possible
+    """
+
+    def __init__(self, cluster: Cluster, wanted: bool | None) -> None:
+        self._cluster = cluster
+        self._wanted = wanted
+        self._lock = cluster.handler.Lock()
+        self._found: tuple[int, int] | None = None
+        self._denied = wanted is False
+
+    def known_to(self, broker: Broker) -> bool:
+        """Return whether batches for this broker are to have numbers.
+
+        :raises UnsupportedVersion: they must have, and it is older than Kafka 0.11
+        :raises SocketDisconnectedError: it could not be asked
+        """
+        if self._denied:
+            return False
+        if InitProducerIdRequest.api_key in broker.api_ranges():
+            return True
+        if self._wanted:
+            raise UnsupportedVersion(
+                "the broker is older than Kafka 0.11 and knows no idempotent producer; without enable_idempotence=True "
+                "it is produced to as well as it allows",
+                broker=broker.address,
+                api="InitProducerId",
+            )
+        return False
+
+    def get(self, spent_id: int) -> tuple[int, int] | None:
+        """Return a producer id and its epoch; None where the cluster gives none, and numbers were not demanded.
+
+        :param spent_id: one that is of no use any more
+        :raises ProtocolClientError: numbers were demanded, and the cluster refuses an id; or it may give one later
+        :raises NoBrokersAvailableError: no broker could be asked
+        """
+        patience = self._cluster._socket_timeout_ms / 1000
+        if not self._lock.acquire(timeout=patience):
+            raise ResponseTimeoutError("no producer id was given in time", api="InitProducerId")
+        try:
+            if self._denied:
+                return None
+            if self._found is None or self._found[0] == spent_id:
+                self._found = self._ask()
+            return self._found
+        finally:
+            self._lock.release()
+
+    def _ask(self) -> tuple[int, int] | None:
+        # null transactional id: the timeout is not looked at
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+        try:
+            answer = self._cluster.call(request)
+            if answer.error_code:
+                raise error_for(answer.error_code, api="InitProducerId")
+        except ProtocolClientError as error:
+            if error.retriable or self._wanted:
+                raise
+            self._denied = True
+            log.warning("producing without idempotence, as the cluster gives no producer id: %s", error)
+            return None
+        return answer.producer_id, answer.producer_epoch

@@ -1,0 +1,133 @@
+"""`Routing`: which sender has which partition's batches, kept up with the leaders."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pykafka.exceptions import KafkaException, LeaderNotFoundError
+from pykafka.producer.accumulator import PartitionQueue
+from pykafka.producer.sender import OwnedBroker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pykafka.broker import Broker
+    from pykafka.partition import Partition
+    from pykafka.producer.accumulator import MessageBatch
+    from pykafka.producer.producer import Producer
+
+log = logging.getLogger(__name__)
+
+
+class Routing:
+    """A queue a partition, a sender a leader, and who has which.
+
+    State: changes under the producer's lock.
+
+    :param producer: whose messages these are
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self.queues: dict[int, PartitionQueue] = {}
+        self.partitions: list[Partition] = []
+        self.owned_brokers: dict[int, OwnedBroker] = {}
+        #: Whether a sender has found that leaders have moved.
+        self.stale = False
+        #: Whether the producer was stopped; it routes anew when it starts again.
+        self.ended = False
+        self._seen_generation = -1
+
+    @property
+    def behind(self) -> bool:
+        """Whether the cluster has asked about all topics since: this one may have new partitions."""
+        return self._producer._cluster.complete_generation > self._seen_generation and not self.ended
+
+    def leader_of(self, queue: PartitionQueue) -> Broker | None:
+        """Return the broker that leads a partition; None while there is none."""
+        partition = self._producer._topic.partitions.get(queue.partition_id)
+        return partition.leader if partition is not None else None
+
+    def refresh(self) -> bool:
+        """Ask where the leaders are now, and hand each queue to the right sender; False where that failed."""
+        producer = self._producer
+        self.stale = False
+        if self.ended:
+            return True
+        try:
+            producer._cluster.refresh(self._seen_generation, [producer._topic.name])
+            producer._setup_owned_brokers()
+        except KafkaException as error:
+            log.warning("no leaders for %s: %s", producer._topic.name, error)
+            self.stale = True
+        return not self.stale
+
+    def catch_up(self) -> None:
+        """Take over what others have had the cluster say since."""
+        try:
+            self._producer._setup_owned_brokers()
+        except KafkaException as error:
+            log.warning("no leaders for %s: %s", self._producer._topic.name, error)
+            self.stale = True
+
+    def set_up(self) -> None:
+        """Give each leader a sender, and each partition's queue to its leader's.
+
+        :raises LeaderNotFoundError: no partition has had a leader yet
+        """
+        producer = self._producer
+        self._seen_generation = producer._cluster.generation
+        partitions = [partition for _, partition in sorted(producer._topic.partitions.items())]
+        with producer._lock:
+            if self.ended:
+                return
+            fallback = next(iter(self.owned_brokers.values()), None)
+            for partition in partitions:
+                queue = self.queues.get(partition.id)
+                if queue is None:
+                    queue = self.queues[partition.id] = PartitionQueue(partition.id)
+                    queue.armed = producer._options.sync  # whoever produces sends, too
+                self._hand_over(queue, self._owner_for(partition.leader) or queue.owner or fallback)
+            self.partitions = partitions
+            led = [queue for partition in partitions if (queue := self.queues[partition.id]).owner is not None]
+            producer._accumulator.queues = led
+        for owned in list(self.owned_brokers.values()):
+            owned.wake.set()
+        if not led:
+            raise LeaderNotFoundError(
+                "no partition of the topic has a leader; check that its brokers are up", topic=producer._topic.name
+            )
+
+    def wake_owners(self, batches: Iterable[MessageBatch]) -> None:
+        """Wake the senders that own the partitions of these batches now, where there is something to send."""
+        for batch in batches:
+            queue = self.queues.get(batch.partition_id)
+            if queue is None or queue.owner is None:
+                continue
+            # in this order: a message that comes in between wakes the sender itself
+            queue.armed = self._producer._options.sync
+            if queue.waiting:
+                queue.owner.wake.set()
+
+    def _owner_for(self, broker: Broker | None) -> OwnedBroker | None:
+        if broker is None:
+            return None
+        owned = self.owned_brokers.get(broker.id)
+        if owned is None:
+            owned = self.owned_brokers[broker.id] = OwnedBroker(self._producer, broker)
+        owned.broker = broker  # a broker that moved to another address is another object
+        return owned
+
+    def _hand_over(self, queue: PartitionQueue, owner: OwnedBroker | None) -> None:
+        if queue.owner is owner:
+            return
+        if queue.owner is not None:
+            queue.owner.queues.pop(queue.partition_id, None)
+            batch = self._producer._accumulator.take_open(queue)
+            if batch is not None:
+                queue.sealed.append(batch)
+            queue.open = None
+        if owner is not None:
+            owner.queues[queue.partition_id] = queue
+        queue.owner = owner

@@ -1,0 +1,105 @@
+"""Options of Kafka's Java client that jobs carry as `kafka.*`, and that are not in our table: what becomes of them.
+
+Spark's connector hands them to the Java client. Those that say how that works inside are taken without effect; those that
+would change what a job reads or writes, or whom it trusts, are refused with what to use instead.
+"""
+
+from __future__ import annotations
+
+#: Why an option is refused, by its name in lower case.
+REFUSED = {
+    "kafka.auto.offset.reset": "where a read starts is said by 'startingOffsets'",
+    "kafka.enable.auto.commit": "offsets are kept in Spark's checkpoint and never committed to Kafka",
+    "kafka.key.deserializer": "keys are read as binary; cast the column",
+    "kafka.value.deserializer": "values are read as binary; cast the column",
+    "kafka.key.serializer": "keys are written as string or binary; cast the column",
+    "kafka.value.serializer": "values are written as string or binary; cast the column",
+    "kafka.interceptor.classes": "interceptors are Java classes; transform the DataFrame instead",
+    "kafka.partitioner.class": "partitioners are Java classes; give the rows a 'partition' column instead",
+    "kafka.partitioner.ignore.keys": "rows with a key go by it; give them a 'partition' column instead",
+    "kafka.transactional.id": "tasks write without transactions; each is an idempotent producer",
+    "kafka.transaction.two.phase.commit.enable": "tasks write without transactions; each is an idempotent producer",
+    "kafka.security.providers": "they are Java classes; TLS is OpenSSL's here",
+    "kafka.config.providers": "they are Java classes; give the values themselves, read from where you keep them",
+    "kafka.ssl.engine.factory.class": "it is a Java class; TLS is OpenSSL's here",
+    "kafka.ssl.cipher.suites": "OpenSSL names them in another way; restrict 'kafka.ssl.enabled.protocols', or OpenSSL's "
+    "own configuration",
+    "checkpointlocation": "checkpoints are of streaming queries: give it to writeStream",
+    "queryname": "names are of streaming queries: give it to writeStream",
+    "path": 'topics are no files; call load() and save() without a path and name topics by "subscribe" or "topic"',
+}
+
+_SASL = (
+    "SASL is not spoken yet; use kafka.security.protocol=SSL, with a client certificate where brokers want to know who "
+    "you are"
+)
+
+#: Names of options that have no effect here.
+WITHOUT_EFFECT = frozenset(
+    {
+        "kafka.allow.auto.create.topics",
+        "kafka.auto.commit.interval.ms",
+        "kafka.auto.include.jmx.reporter",
+        "kafka.batch.size",
+        "kafka.buffer.memory",
+        "kafka.check.crcs",
+        "kafka.client.dns.lookup",
+        "kafka.client.rack",
+        "kafka.compression.gzip.level",
+        "kafka.compression.lz4.level",
+        "kafka.compression.zstd.level",
+        "kafka.connections.max.idle.ms",
+        "kafka.default.api.timeout.ms",
+        "kafka.enable.idempotence",
+        "kafka.enable.metrics.push",
+        "kafka.exclude.internal.topics",
+        "kafka.fetch.min.bytes",
+        "kafka.group.instance.id",
+        "kafka.group.protocol",
+        "kafka.group.remote.assignor",
+        "kafka.heartbeat.interval.ms",
+        "kafka.internal.throw.on.fetch.stable.offset.unsupported",
+        "kafka.linger.ms",
+        "kafka.max.block.ms",
+        "kafka.max.in.flight.requests.per.connection",
+        "kafka.max.poll.interval.ms",
+        "kafka.max.poll.records",
+        "kafka.metadata.max.age.ms",
+        "kafka.metadata.max.idle.ms",
+        "kafka.metadata.recovery.rebootstrap.trigger.ms",
+        "kafka.metadata.recovery.strategy",
+        "kafka.metric.reporters",
+        "kafka.metrics.num.samples",
+        "kafka.metrics.recording.level",
+        "kafka.metrics.sample.window.ms",
+        "kafka.partition.assignment.strategy",
+        "kafka.partitioner.adaptive.partitioning.enable",
+        "kafka.partitioner.availability.timeout.ms",
+        "kafka.receive.buffer.bytes",
+        "kafka.reconnect.backoff.max.ms",
+        "kafka.reconnect.backoff.ms",
+        "kafka.retries",
+        "kafka.retry.backoff.max.ms",
+        "kafka.retry.backoff.ms",
+        "kafka.send.buffer.bytes",
+        "kafka.session.timeout.ms",
+        "kafka.share.acknowledgement.mode",
+        "kafka.share.acquire.mode",
+        "kafka.socket.connection.setup.timeout.max.ms",
+        "kafka.socket.connection.setup.timeout.ms",
+        "kafka.ssl.keymanager.algorithm",
+        "kafka.ssl.provider",
+        "kafka.ssl.secure.random.implementation",
+        "kafka.ssl.trustmanager.algorithm",
+        "kafka.transaction.timeout.ms",
+    }
+)
+
+
+def why_refused(key: str) -> str | None:
+    """Return why an option is refused, or None.
+
+    :param key: its name, in any case
+    """
+    key = key.lower()
+    return _SASL if key.startswith("kafka.sasl.") else REFUSED.get(key)

@@ -1,0 +1,202 @@
+"""What can be found out about a pipeline before it runs: of its clusters, its directories, its SQL, its executors."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pykafka.exceptions import UnknownTopicOrPartition
+from pykafka.handlers import ThreadingHandler
+from pykafka.spark.cluster import OffsetReader
+from pykafka.spark.loss import LossReporter
+from pykafka.spark.offsets import Bounds, clamp_start, resolve
+from pykafka.spark.options import Mode, ReadOptions, read_options
+from pykafka.spark.pipeline.declaration import Declaration, ParquetSink, Sink, TopicSink, client_options
+from pykafka.spark.pipeline.errors import PipelineError
+from pykafka.spark.pipeline.frames import build, read_nothing
+from pykafka.spark.pipeline.running import AVAILABLE_NOW, MALFORMED, RECORDS, start
+from pykafka.spark.pipeline.storage import SINK_LOG, Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: How long a task may take to read one record (s).
+TASK_TIMEOUT_S = 120
+#: How long the queries over nothing may take (s).
+_PLAN_TIMEOUT_S = 120
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing to find out.
+
+    :param place: of the declaration that it is about
+    :param find_out: returns a line on what was found, or raises what is wrong
+    """
+
+    place: str
+    find_out: Callable[[], str]
+
+
+def cluster_checks(declaration: Declaration) -> Iterator[Check]:
+    """Yield what asks brokers, and takes no Spark.
+
+    They raise NoBrokersAvailableError, UnknownTopicOrPartition and OptionError.
+    """
+    options = read_options(declaration.source.options, Mode.STREAM_READ)
+    yield Check("[source]", lambda: _source(options))
+    for place, sink in (("[sink]", declaration.sink), ("[malformed]", declaration.malformed)):
+        if isinstance(sink, TopicSink):
+            yield Check(place, lambda sink=sink: _topic(sink, declaration, options))  # type: ignore[misc]
+
+
+def storage_checks(declaration: Declaration, spark: SparkSession) -> Iterator[Check]:
+    """Yield what looks at directories; they raise PipelineError and StorageError."""
+    storage = Storage(spark)
+    yield Check("checkpoint", lambda: _checkpoint(storage, declaration))
+    for place, name, sink in (("[sink]", RECORDS, declaration.sink), ("[malformed]", MALFORMED, declaration.malformed)):
+        if isinstance(sink, ParquetSink):
+            checkpoint = f"{declaration.checkpoint.rstrip('/')}/{name}"
+            yield Check(f"{place} path", lambda sink=sink, at=checkpoint: _directory(storage, sink, at))  # type: ignore[misc]
+
+
+def plan_check(declaration: Declaration, spark: SparkSession) -> Check:
+    """Return what has Spark plan and start everything, on topics without records; it raises DeclarationError."""
+    return Check("[transform]", lambda: _plan(declaration, spark))
+
+
+def task_check(declaration: Declaration, spark: SparkSession) -> Check:
+    """Return what has an executor read a record; it raises PipelineError."""
+    return Check("[spark]", lambda: _task(declaration, spark))
+
+
+def _source(options: ReadOptions) -> str:
+    offsets = OffsetReader(options)
+    try:
+        partitions = offsets.partitions()
+        missing = offsets.missing(partitions)
+        if missing or not partitions:
+            what = f"{', '.join(missing)} does not exist" if missing else f"{options.subscription} matches no topic"
+            raise UnknownTopicOrPartition(f"{what} on {options.client.hosts}: create it, or correct the name")
+        bounds = offsets.bounds(partitions)
+        start = resolve(offsets.located(options.starting, partitions), bounds, "startingOffsets")
+        # A start behind a transaction that is open is where the stream waits: no loss, and nothing to read yet.
+        waiting = offsets.behind_transactions(start, {tp: at.latest for tp, at in bounds.items()})
+        bounds |= {tp: Bounds(bounds[tp].earliest, start[tp]) for tp in waiting}
+        begin = clamp_start(start, bounds, LossReporter(True))
+    finally:
+        offsets.close()
+    count = sum(bounds[tp].latest - offset for tp, offset in begin.items())
+    topics = ", ".join(sorted({tp.topic for tp in partitions}))
+    return f"{topics} on {options.client.hosts}: {len(partitions)} partitions, {count:,} records from the start on"
+
+
+def _topic(sink: TopicSink, declaration: Declaration, source: ReadOptions) -> str:
+    if sink.topic is None:
+        return "the topics that rows name, which are not known before"
+    options = read_options({**client_options(sink.options), "subscribe": sink.topic}, Mode.BATCH_READ)
+    reader = OffsetReader(options)
+    try:
+        found = reader.partitions()
+    finally:
+        reader.close()
+    if not found:
+        raise UnknownTopicOrPartition(
+            f"{sink.topic} does not exist on {options.client.hosts}: create it, or correct the name"
+        )
+    if sink is declaration.sink and not declaration.steps and "partition" in declaration.source.columns:
+        _check_partitions(sink.topic, len(found), source)
+    return f"{sink}: {len(found)} partitions"
+
+
+def _check_partitions(topic: str, count: int, source: ReadOptions) -> None:
+    reader = OffsetReader(source)
+    try:
+        highest = max((tp.partition for tp in reader.partitions()), default=0)
+    finally:
+        reader.close()
+    if highest >= count:
+        raise PipelineError(
+            f"{topic} has {count} partitions, and records of partition {highest} would go to the same one there: give it "
+            "more, or leave 'partition' out of [source] columns"
+        )
+
+
+def _checkpoint(storage: Storage, declaration: Declaration) -> str:
+    path = declaration.checkpoint.rstrip("/")
+    storage.try_writing(path)
+    last = storage.last_number(f"{path}/{RECORDS}/offsets")
+    return f"{path} is new" if last is None else f"goes on from {path}, after micro-batch {last}"
+
+
+def _directory(storage: Storage, sink: ParquetSink, checkpoint: str) -> str:
+    storage.try_writing(sink.path)
+    written, known = storage.last_number(f"{sink.path}/{SINK_LOG}"), storage.last_number(f"{checkpoint}/offsets")
+    if written is not None and (known is None or known < written):
+        # Spark takes a micro-batch of a number that the directory has for one that is written, and leaves it out.
+        raise PipelineError(
+            f"{sink.path} has been written up to micro-batch {written} by a pipeline with another checkpoint; Spark would "
+            f"leave new records out, up to that number: name the checkpoint that belongs to it instead of {checkpoint}, "
+            "or another path"
+        )
+    # Where the checkpoint has but a first micro-batch that was never written, they are what is left of that.
+    if written is None and known != 0 and any(not name.startswith((".", "_")) for name in storage.names(sink.path)):
+        raise PipelineError(
+            f"{sink.path} has files of something else, which Spark would not see any more beside the pipeline's: name a "
+            "directory that is empty or new"
+        )
+    return str(sink)
+
+
+def _plan(declaration: Declaration, spark: SparkSession) -> str:
+    with tempfile.TemporaryDirectory(prefix="pykafka-pipeline-") as directory:
+        root = Path(directory)
+        (root / "nothing").mkdir()
+        frames = build(declaration, lambda source: read_nothing(spark, (root / "nothing").as_uri(), source))
+        _run_once(frames.rows, declaration.sink, root / "rows")
+        if frames.malformed is not None and declaration.malformed is not None:
+            _run_once(frames.malformed, declaration.malformed, root / "malformed")
+    return "rows have the columns " + ", ".join(f"{name} {kind}" for name, kind in frames.rows.dtypes)
+
+
+def _run_once(frame: DataFrame, sink: Sink, directory: Path) -> None:
+    """Have Spark find what it refuses only when a query starts, with files in a directory of ours."""
+    if isinstance(sink, ParquetSink):
+        sink = replace(sink, path=(directory / "sink").as_uri())
+    query = start(frame, sink, (directory / "checkpoint").as_uri(), f"{directory.name}-of-nothing", AVAILABLE_NOW)
+    try:
+        if not query.awaitTermination(_PLAN_TIMEOUT_S):
+            raise PipelineError(
+                f"Spark has not planned it within {_PLAN_TIMEOUT_S} s: see whether this machine is overloaded"
+            )
+    finally:
+        query.stop()
+
+
+def _task(declaration: Declaration, spark: SparkSession) -> str:
+    """Read one record in a task, so that its Python finds this package and reaches the brokers."""
+    reader = spark.read.format("pykafka").schema("offset bigint").options(**client_options(declaration.source.options))
+    names = ("subscribe", "subscribePattern", "assign")
+    frame = reader.options(**{name: text for name, text in declaration.source.options.items() if name in names}).load()
+    failures: list[Exception] = []
+
+    def read() -> None:
+        try:
+            frame.limit(1).collect()
+        except Exception as error:  # noqa: BLE001 - raised below, where the caller is
+            failures.append(error)
+
+    worker = ThreadingHandler().spawn(read, name="pykafka-pipeline-check")
+    if not worker.join(TASK_TIMEOUT_S):
+        spark.sparkContext.cancelAllJobs()
+        worker.join(TASK_TIMEOUT_S)
+        raise PipelineError(
+            f"no executor of {spark.sparkContext.master} has read a record within {TASK_TIMEOUT_S} s: see whether it has "
+            "workers with free cores and memory"
+        )
+    if failures:
+        raise failures[0]
+    return f"Spark {spark.version} on {spark.sparkContext.master}: an executor reads the source"

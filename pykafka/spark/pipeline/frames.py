@@ -1,0 +1,256 @@
+"""DataFrames of a pipeline: Kafka's columns, parsed, transformed, as the sink takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StringType, StructType
+
+from pykafka.spark.columns import COLUMNS, HEADERS, HEADERS_TYPE
+from pykafka.spark.errors import SinkError
+from pykafka.spark.options import Mode, write_options
+from pykafka.spark.pipeline.declaration import (
+    KAFKA,
+    RECORDS,
+    Declaration,
+    ParquetSink,
+    Parsing,
+    Source,
+    Step,
+    TopicSink,
+)
+from pykafka.spark.pipeline.errors import DeclarationError
+from pykafka.spark.pipeline.tables import Problem
+from pykafka.spark.sink import check_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+T = TypeVar("T")
+#: Spark's parsers put a text here that they could not read; the names are nobody's.
+_CORRUPT, _PARSED, _WHY = "_pykafka_corrupt", "_pykafka_parsed", "_pykafka_why"
+#: By these a query's progress has the numbers of a micro-batch.
+METRICS, ROWS, MALFORMED = "pykafka", "rows", "malformed"
+
+
+@dataclass(frozen=True)
+class Frames:
+    """What a pipeline writes.
+
+    :param rows: to the sink
+    :param malformed: to where those are kept; None where they are not
+    """
+
+    rows: DataFrame
+    malformed: DataFrame | None
+
+
+def read_stream(spark: SparkSession, source: Source) -> DataFrame:
+    """Return the topics as a stream."""
+    return spark.readStream.format("pykafka").schema(_ddl(source)).options(**source.options).load()
+
+
+def read_nothing(spark: SparkSession, directory: str, source: Source) -> DataFrame:
+    """Return a stream of the same columns that never has a row.
+
+    :param directory: that is empty and stays so
+    """
+    return spark.readStream.schema(_ddl(source)).parquet(directory)
+
+
+def _ddl(source: Source) -> str:
+    return ", ".join(f"{name} {COLUMNS[name]}" for name in source.columns)
+
+
+def _beside(source: Source) -> Source:
+    """Return the source as it is read for what is malformed: whole, and not seen by tools that watch the lag of the rows."""
+    options = {name: text for name, text in source.options.items() if name.lower() != "commitprogressto"}
+    return Source({**options, "includeHeaders": "true"}, tuple(COLUMNS))
+
+
+def build(declaration: Declaration, read: Callable[[Source], DataFrame]) -> Frames:
+    """Return what a pipeline writes.
+
+    :param declaration: which pipeline
+    :param read: returns a source as a stream
+    :raises DeclarationError: Spark refuses the schema or a step, or the sink the rows
+    """
+    records, malformed = read(declaration.source), None
+    if declaration.parsing is None:
+        records = records.observe(METRICS, sql.count("*").alias(ROWS))
+    else:
+        parser = _Parser(declaration, declaration.parsing)
+        records = parser.rows(records)
+        if declaration.malformed is not None:
+            malformed = parser.malformed(read(_beside(declaration.source)))
+            if isinstance(declaration.malformed, TopicSink):
+                malformed = _as_messages(malformed)
+    rows = _transform(records, declaration)
+    _check_sink(rows, declaration)
+    return Frames(rows, malformed)
+
+
+class _Parser:
+    """Makes columns of bytes, and tells the bytes that cannot be parsed.
+
+    :param declaration: whose source is parsed
+    :param parsing: how
+    :raises DeclarationError: Spark cannot read the schema, or it has what no parser can give
+    """
+
+    def __init__(self, declaration: Declaration, parsing: Parsing) -> None:
+        self._parsing = parsing
+        self._keeps = declaration.malformed is not None
+        schema = cast("StructType", _asked(declaration, "[parse] schema", lambda: StructType.fromDDL(parsing.schema)))
+        self._fields = schema.fieldNames()
+        if KAFKA in map(str.lower, self._fields):
+            raise _refused(
+                declaration,
+                "[parse] schema",
+                f"has a field {KAFKA!r}, which is where a step finds Kafka's own columns: parse it in a step, by "
+                "from_json or from_csv",
+            )
+        strict = [item.name for item in schema.fields if not item.nullable]
+        if strict:
+            raise _refused(
+                declaration,
+                "[parse] schema",
+                f"{strict[0]!r} cannot be NOT NULL, as Spark fills what a record lacks with null: filter it in a step",
+            )
+        self._schema = schema.add(_CORRUPT, StringType()).toDDL()
+
+    def rows(self, records: DataFrame) -> DataFrame:
+        """Return the schema's columns, and Kafka's in a struct, of the records that can be parsed."""
+        marked = self._marked(records).select(
+            sql.struct(*records.columns).alias(KAFKA),
+            _PARSED,
+            MALFORMED,
+            self._complaint(records).alias(_WHY),
+        )
+        # The metrics are taken here: what stands before them, Spark does not evaluate a second time.
+        marked = marked.observe(METRICS, sql.count("*").alias(ROWS), sql.count_if(MALFORMED).alias(MALFORMED))
+        others: Column = sql.lit(False) if self._keeps else sql.raise_error(sql.col(_WHY)).cast("boolean")
+        wanted = marked.where(sql.when(~sql.col(MALFORMED), True).otherwise(others))
+        return wanted.select(*(sql.col(_PARSED)[name].alias(name) for name in self._fields), KAFKA)
+
+    def malformed(self, records: DataFrame) -> DataFrame:
+        """Return the other records, as they are."""
+        marked = self._marked(records).observe(METRICS, sql.count_if(MALFORMED).alias(MALFORMED))
+        return marked.where(MALFORMED).select(*records.columns)
+
+    def _marked(self, records: DataFrame) -> DataFrame:
+        raw = sql.col(self._parsing.column)
+        text = raw.cast("string")
+        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, **self._parsing.options}
+        parse = sql.from_json if self._parsing.format == "json" else sql.from_csv
+        parsed = records.withColumn(_PARSED, parse(text, self._schema, options))
+        bad = sql.col(_PARSED)[_CORRUPT].isNotNull() | (sql.trim(text) == "") | ~sql.is_valid_utf8(raw)
+        if self._parsing.format == "json" and not self._parsing.options:
+            # Spark's parser stops at the end of the first value and passes over what stands behind it.
+            length = sql.json_array_length(sql.concat(sql.lit("["), text, sql.lit("]")))
+            bad = bad | (sql.coalesce(length, sql.lit(0)) != 1)
+        # A record without a value deletes its key: there is nothing to parse, and nothing malformed.
+        return parsed.withColumn(MALFORMED, raw.isNotNull() & sql.coalesce(bad, sql.lit(True)))
+
+    def _complaint(self, records: DataFrame) -> Column:
+        """Return the sentence with which a pipeline ends at a record that is malformed."""
+        where = [
+            sql.concat(sql.lit(f"{name} "), sql.coalesce(sql.col(name).cast("string"), sql.lit("?")))
+            for name in ("topic", "partition", "offset")
+            if name in records.columns
+        ]
+        what = f"is no {self._parsing.format.upper()} of the schema: "
+        advice = ". Declare [malformed] to keep such records apart and go on"
+        content = sql.left(sql.col(self._parsing.column).cast("string"), sql.lit(200))
+        return sql.concat(
+            sql.lit(f"the {self._parsing.column} of the record at "),
+            sql.concat_ws(", ", *where),
+            sql.lit(f" {what}"),
+            sql.coalesce(content, sql.lit("")),
+            sql.lit(advice),
+        )
+
+
+def _as_messages(malformed: DataFrame) -> DataFrame:
+    """Return records as they were, with headers that say where they stood."""
+    origin = [
+        sql.struct(sql.lit(f"source.{name}").alias("key"), sql.col(name).cast("string").cast("binary").alias("value"))
+        for name in ("topic", "partition", "offset")
+    ]
+    own = sql.coalesce(sql.col(HEADERS), sql.array().cast(HEADERS_TYPE))
+    return malformed.select("key", "value", sql.concat(own, sql.array(*origin)).cast(HEADERS_TYPE).alias(HEADERS))
+
+
+def _transform(records: DataFrame, declaration: Declaration) -> DataFrame:
+    spark, result = records.sparkSession, records
+    result.createOrReplaceTempView(RECORDS)
+    for number, step in enumerate(declaration.steps, 1):
+        place = f"[transform {number}]"
+        result = _asked(declaration, f"{place} sql", lambda: spark.sql(step.sql))  # noqa: B023 - called at once
+        if step.watermark is not None:
+            result = _asked(declaration, f"{place} watermark", lambda: _with_watermark(result, step))  # noqa: B023
+        if step.view:
+            result.createOrReplaceTempView(step.view)
+    if not result.isStreaming:
+        place = f"[transform {len(declaration.steps)}] sql"
+        raise _refused(
+            declaration, place, f"does not read {RECORDS!r}, nor a step that does: nothing of the topic is in it"
+        )
+    return result
+
+
+def _with_watermark(frame: DataFrame, step: Step) -> DataFrame:
+    assert step.watermark is not None
+    return frame.withWatermark(step.watermark.column, step.watermark.delay)
+
+
+def _check_sink(rows: DataFrame, declaration: Declaration) -> None:
+    """Refuse rows that the sink would.
+
+    :raises DeclarationError: a column is missing, there twice, or of a type that cannot be written
+    """
+    names = rows.columns
+    twice = sorted({name for name in names if sum(name.lower() == other.lower() for other in names) > 1})
+    if twice:
+        raise _refused(
+            declaration, "[sink]", f"the rows have columns of the same name, {', '.join(twice)}: rename them"
+        )
+    if isinstance(declaration.sink, TopicSink):
+        try:
+            check_schema(rows.schema, write_options(declaration.sink.options, Mode.STREAM_WRITE))
+        except SinkError as error:
+            raise _refused(declaration, "[sink]", str(error)) from error
+    if isinstance(declaration.sink, ParquetSink):
+        for name in declaration.sink.partition_by:
+            if name not in names:
+                raise _refused(
+                    declaration,
+                    "[sink] partition_by",
+                    f"{name!r} is no column of the rows; those are {', '.join(names)}",
+                )
+        if declaration.sink.partition_by and set(names) <= set(declaration.sink.partition_by):
+            raise _refused(declaration, "[sink] partition_by", "names all columns: one must be left for the files")
+
+
+def _asked(declaration: Declaration, place: str, ask: Callable[[], T]) -> T:
+    """Return what Spark gives.
+
+    :raises DeclarationError: what it refuses, with the place
+    """
+    try:
+        return ask()
+    except PySparkException as error:
+        raise _refused(declaration, place, first_line(error)) from error
+
+
+def _refused(declaration: Declaration, place: str, sentence: str) -> DeclarationError:
+    return DeclarationError(declaration.name, [Problem(place, sentence)])
+
+
+def first_line(error: Exception) -> str:
+    """Return what an error of Spark says first; the plans and stacks below it help nobody here."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,84 @@
+"""Directories as Spark sees them, local or on any file system that Hadoop knows."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+
+from pykafka.spark.pipeline.errors import StorageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Where Spark's file sink notes the files of each micro-batch.
+SINK_LOG = "_spark_metadata"
+
+
+class Storage:
+    """Look at directories, and try whether they can be written.
+
+    :param spark: whose file systems
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        # Spark's public API has none of this; sessions of Spark Connect have no JVM at hand.
+        self._jvm: Any = spark._jvm
+        self._conf: Any = spark._jsc.hadoopConfiguration()
+
+    def exists(self, path: str) -> bool:
+        """Tell whether there is something.
+
+        :raises StorageError: the file system does not say
+        """
+        return bool(self._asked(path, lambda system, at: system.exists(at)))
+
+    def names(self, path: str) -> list[str]:
+        """Return what is in a directory; [] where there is none; errors as in `exists`."""
+
+        def look(system: Any, at: Any) -> list[str]:
+            if not system.exists(at):
+                return []
+            return [status.getPath().getName() for status in system.listStatus(at)]
+
+        found: list[str] = self._asked(path, look)
+        return found
+
+    def last_number(self, path: str) -> int | None:
+        """Return the highest number among the names in a directory; None where there is none; errors as in `exists`."""
+        # The sink's log puts several into one now and then, as "9.compact".
+        numbers = [int(name.partition(".")[0]) for name in self.names(path) if re.fullmatch(r"\d+(\.compact)?", name)]
+        return max(numbers, default=None)
+
+    def try_writing(self, path: str) -> None:
+        """Write a file to a directory, or to the nearest one above it that exists, and delete it again.
+
+        :raises StorageError: that cannot be
+        """
+
+        def probe(system: Any, at: Any) -> None:
+            above = next(one for one in _upwards(at) if system.exists(one))
+            if not system.getFileStatus(above).isDirectory():
+                raise StorageError(f"{above.toString()} is no directory")
+            file = self._jvm.org.apache.hadoop.fs.Path(above, f".pykafka-{uuid.uuid4().hex}")
+            system.create(file, False).close()
+            system.delete(file, False)
+
+        self._asked(path, probe)
+
+    def _asked(self, path: str, ask: Any) -> Any:
+        try:
+            at = self._jvm.org.apache.hadoop.fs.Path(path)
+            system = at.getFileSystem(self._conf)
+            return ask(system, system.makeQualified(at))
+        except Py4JJavaError as error:
+            raise StorageError(str(error.java_exception.toString()).strip()) from error
+
+
+def _upwards(path: Any) -> Iterator[Any]:
+    while path is not None:
+        yield path
+        path = path.getParent()

@@ -1,0 +1,89 @@
+"""The producer id of a worker process and the numbers given out under it, which go on from task to task."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from pykafka.exceptions import ProtocolClientError, UnsupportedVersion
+from pykafka.producer.idempotence import Flight, Lane
+from pykafka.producer.identity import Identity
+from pykafka.spark.offsets import TopicPartition
+from pykafka.spark.options import ClientOptions
+
+if TYPE_CHECKING:
+    from pykafka.cluster import Cluster
+    from pykafka.spark.sender import Batch
+
+#: Pause before what failed is tried again (s).
+RETRY_BACKOFF_S = 0.1
+
+
+class Sequences:
+    """Number the batches of one task after the other; used by one task at a time.
+
+    Brokers keep what they know of each producer id for a day, so that a new one for each task would fill them.
+
+    :param cluster: where the batches go
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._identity = Identity(cluster, None)
+        self._lanes: dict[TopicPartition, Lane[Batch]] = {}
+        self._id: tuple[int, int] | None = None
+        #: False on brokers before 0.11 and where ids are denied: a batch whose answer is lost may be stored twice.
+        self.numbered = True
+
+    def lane(self, tp: TopicPartition) -> Lane[Batch]:
+        """Return the lane of a partition."""
+        lane = self._lanes.get(tp)
+        if lane is None:
+            lane = self._lanes[tp] = Lane()
+        return lane
+
+    def begin(self, deadline: float) -> None:
+        """Ask for a producer id where there is none.
+
+        :param deadline: until when (s of the handler's clock)
+        :raises KafkaException: none was given
+        """
+        if self.numbered and self._id is None:
+            self._id = self._ask(-1, deadline)
+            self.numbered = self._id is not None
+
+    def number(self, lane: Lane[Batch], flight: Flight[Batch], deadline: float) -> None:
+        """Give a batch its numbers, unless it has some or there are none; parameters and errors as of `begin`."""
+        if self._id is None or flight.numbered:
+            return
+        if lane.wants_id:
+            if self._id[0] == lane.spent_id:
+                self._id = self._ask(lane.spent_id, deadline) or self._id
+            lane.adopt(*self._id)
+        lane.number(flight)
+
+    def _ask(self, spent_id: int, deadline: float) -> tuple[int, int] | None:
+        while True:
+            try:
+                return self._identity.get(spent_id)
+            except UnsupportedVersion:
+                return None
+            except ProtocolClientError as error:
+                if not error.retriable or self.cluster.handler.now() > deadline:
+                    raise
+                self.cluster.handler.sleep(RETRY_BACKOFF_S)
+
+
+# What the last task of this process left behind in good order.
+_kept: dict[tuple[int, ClientOptions], Sequences] = {}
+
+
+def take(cluster: Cluster, options: ClientOptions) -> Sequences:
+    """Return what the last task kept, or a new beginning where there was none, or it ended otherwise."""
+    kept = _kept.pop((os.getpid(), options), None)
+    return kept if kept is not None and kept.cluster is cluster else Sequences(cluster)
+
+
+def keep(options: ClientOptions, sequences: Sequences) -> None:
+    """Leave the numbers to the next task; only where all that was sent is acknowledged."""
+    _kept[os.getpid(), options] = sequences

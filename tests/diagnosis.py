@@ -1,0 +1,82 @@
+"""What a failed test's clients were waiting for, what the brokers said, and how busy the machine was."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pykafka import cluster as clusters
+from pykafka.consumer.fetcher import Fetcher
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.cluster import Cluster
+    from tests.brokers import KafkaCluster
+
+#: What a broker's log has of interest: trouble, a broker that its controller holds for dead, and messages that went.
+TELLING = re.compile(r" (WARN|ERROR|FATAL) |[Ff]enc(ed|ing)|session .*(expired|timed out)|Deleting segment")
+LINES = 40
+LOG_TAIL = 2_000_000
+
+
+def describe(brokers: Iterable[KafkaCluster] = ()) -> str:
+    """Say all that there is to be said now.
+
+    :param brokers: whose logs to look into
+    """
+    return "\n".join([time.strftime("at %H:%M:%S"), *_pressure(), *_clients(), *_logs(brokers)])
+
+
+def _pressure() -> Iterator[str]:
+    """Say which part of the time something waited for the machine, as Linux counts it."""
+    for resource in ("cpu", "io", "memory"):
+        try:
+            yield f"{resource}: {Path('/proc/pressure', resource).read_text().splitlines()[0]}"
+        except (OSError, IndexError):
+            yield f"{resource}: the system does not say"
+
+
+def _clients() -> Iterator[str]:
+    for cluster in list(clusters._open_clusters):
+        if not cluster.closed:
+            yield from _client(cluster)
+
+
+def _client(cluster: Cluster) -> Iterator[str]:
+    yield f"{cluster!r}, handler {cluster.handler.name}, metadata {cluster.handler.now() - cluster._updated_at:.1f} s old"
+    for broker in [*cluster._bootstrap.values(), *cluster._brokers.values()]:
+        yield from (f"  {line}" for line in _broker(broker, cluster.handler.now()))
+
+
+def _broker(broker: Broker, now: float) -> Iterator[str]:
+    for name, channel in list(broker._channels.items()):
+        requests = channel.requests
+        yield f"broker {broker.id}, channel {name}: {requests!r}, last error {channel._last_error}"
+        tasks: list[Any] = [] if requests is None else list(requests.shared.requests._tasks.values())
+        for task in tasks:
+            outgoing = task.request.request
+            yield f"  unanswered, {task.deadline - now:.1f} s before its deadline: {outgoing.request!r:.300}"
+    for worker in list(broker._shared.values()):
+        if isinstance(worker, Fetcher):
+            yield f"broker {broker.id}, fetcher: {worker._worker!r}, {len(worker._kept)} kept, {len(worker._coming)} coming"
+            for owned in [member.owned for member in islice(worker._members, LINES)]:
+                yield (
+                    f"  {owned.buffers.topic_name} {owned.partition_id}: position {owned.position}, to fetch from "
+                    f"{owned.fetch_offset}, {owned.messages} buffered, paused {owned.paused}, lent {bool(owned.loan)}, "
+                    f"in trouble since {owned.trouble_since}; {owned.buffers.nbytes} bytes of the consumer buffered"
+                )
+
+
+def _logs(brokers: Iterable[KafkaCluster]) -> Iterator[str]:
+    for cluster in brokers:
+        for path in sorted(cluster.directory.glob("*.log")):
+            with path.open("rb") as file:
+                file.seek(max(path.stat().st_size - LOG_TAIL, 0))
+                lines = file.read().decode(errors="replace").splitlines()
+            telling = [line[:300] for line in lines if TELLING.search(line)]
+            yield f"{cluster.version}, {path.name}: its last {min(len(telling), LINES)} telling lines, and its last one"
+            yield from (f"  {line}" for line in [*telling[-LINES:], *lines[-1:]])

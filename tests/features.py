@@ -1,0 +1,73 @@
+"""What tests need of the shared brokers that not every release has: stated here once, and by name in the tests.
+
+`@pytest.mark.needs("headers")` leaves a test out where KAFKA_VERSION is an older release, `@pytest.mark.lacks("headers")`
+where it is not; how many were left out, and why, is printed at the end of the run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tests.brokers.releases import LATEST, release
+
+#: Which Kafka the shared brokers are: `KAFKA_VERSION=0.9.0.1 pytest tests/integration` tries another.
+KAFKA_VERSION = os.environ.get("KAFKA_VERSION", LATEST)
+
+
+class Feature(NamedTuple):
+    """Something that brokers can do from one release on.
+
+    :param since: the release, as numbers
+    :param what: for people
+    """
+
+    since: tuple[int, ...]
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.what} (Kafka {'.'.join(map(str, self.since))})"
+
+
+FEATURES = {
+    "groups": Feature((0, 9), "groups that the brokers keep"),
+    "tls": Feature((0, 9), "listeners with TLS"),
+    "timestamps": Feature((0, 10), "messages with a time"),
+    "times": Feature((0, 10, 1), "offsets by time"),
+    "whole": Feature((0, 10, 1), "messages that come whole, though larger than what is asked for"),
+    "admin": Feature((0, 10, 1), "topics made and deleted by request"),
+    "transactions": Feature((0, 11), "transactions"),
+    "producers": Feature((0, 11), "ids of producers"),
+    "deletion": Feature((0, 11), "records deleted by request"),
+    "headers": Feature((0, 11), "messages with headers"),
+    "settings": Feature((0, 11), "settings of topics told by request"),
+    "partitions": Feature((1, 0), "partitions added by request"),
+    "zstd": Feature((2, 1), "zstd"),
+    "alterations": Feature((2, 3), "settings of topics changed one by one, by request"),
+    "static": Feature((2, 3), "static members of groups"),
+    "latest": Feature(
+        release(LATEST).numbers, "what other clients, and the tests of the brokers themselves, were made for"
+    ),
+    "assigning": Feature((4, 0), "groups whose shares the broker works out"),
+}
+
+
+def kafka_since(*version: int) -> bool:
+    """Tell whether the shared brokers are of this release or a later one."""
+    return tuple(map(int, KAFKA_VERSION.split("."))) >= version
+
+
+def obstacle(needed: Iterable[str], lacked: Iterable[str]) -> str | None:
+    """Say why a test cannot run on the shared brokers; None: it can.
+
+    :param needed: features that they must have
+    :param lacked: features that they must not have
+    """
+    for name in needed:
+        if not kafka_since(*FEATURES[name].since):
+            return f"need {FEATURES[name]}"
+    for name in lacked:
+        if kafka_since(*FEATURES[name].since):
+            return f"need brokers without {FEATURES[name]}"
+    return None

@@ -1,0 +1,191 @@
+"""Transactions of confluent-kafka's producer, read with and without what was never committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.common import OffsetType
+from pykafka.topic import Topic
+from tests.brokers import KafkaCluster
+from tests.topics import create_topic
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.timeout(400),
+    pytest.mark.needs("transactions"),
+]
+
+
+@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
+def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
+    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
+        yield client
+
+
+class Transactions:
+    """Transactional producers of one topic, by name; each with at most one transaction at a time."""
+
+    def __init__(self, hosts: str, topic: Topic) -> None:
+        self._hosts = hosts
+        self._topic = topic.name
+        self._producers: dict[str, Any] = {}
+
+    def write(self, name: str, *values: bytes, codec: str = "none") -> None:
+        producer = self._producers.get(name)
+        if producer is None:
+            producer = self._producers[name] = confluent_kafka.Producer(
+                {
+                    "bootstrap.servers": self._hosts,
+                    "transactional.id": f"{self._topic}-{name}",
+                    "compression.type": codec,
+                    "linger.ms": 0,
+                }
+            )
+            producer.init_transactions(30)
+            producer.begin_transaction()
+        for value in values:
+            producer.produce(self._topic, value, partition=0)
+        assert producer.flush(30) == 0
+
+    def commit(self, name: str) -> None:
+        self._producers[name].commit_transaction(30)
+        self._producers[name].begin_transaction()
+
+    def abort(self, name: str) -> None:
+        self._producers[name].abort_transaction(30)
+        self._producers[name].begin_transaction()
+
+    def forget(self) -> None:
+        """Let the producers go, which ends them."""
+        self._producers.clear()
+
+
+@pytest.fixture
+def topic(client: KafkaClient) -> Topic:
+    return create_topic(client, 1)
+
+
+@pytest.fixture
+def transactions(kafka: KafkaCluster, topic: Topic) -> Iterator[Transactions]:
+    transactions = Transactions(kafka.hosts, topic)
+    yield transactions
+    transactions.forget()
+
+
+def read(topic: Topic, level: str, timeout_ms: int = 1500, **options: Any) -> list[bytes | None]:
+    consumer = topic.get_simple_consumer(isolation_level=level, consumer_timeout_ms=timeout_ms, **options)
+    try:
+        return [message.value for message in consumer]
+    finally:
+        consumer.stop()
+
+
+def plain(topic: Topic, *values: bytes) -> None:
+    with topic.get_sync_producer() as producer:
+        for value in values:
+            producer.produce(value)
+
+
+def test_committed_aborted_and_interleaved_transactions(topic: Topic, transactions: Transactions) -> None:
+    transactions.write("a", b"a1", b"a2")
+    transactions.write("b", b"b1")
+    plain(topic, b"plain 1")
+    transactions.write("a", b"a3")
+    transactions.commit("b")
+    transactions.abort("a")
+    transactions.write("a", b"a4")
+    transactions.write("b", b"b2")
+    transactions.commit("a")
+    plain(topic, b"plain 2")
+    transactions.abort("b")
+    transactions.write("c", b"c1", codec="lz4")
+    transactions.abort("c")
+    everything = [b"a1", b"a2", b"b1", b"plain 1", b"a3", b"a4", b"b2", b"plain 2", b"c1"]
+    assert read(topic, "read_uncommitted") == everything
+    assert read(topic, "read_committed") == [b"b1", b"plain 1", b"a4", b"plain 2"]
+
+
+def test_what_is_still_open_is_waited_for(topic: Topic, transactions: Transactions) -> None:
+    plain(topic, b"before")
+    transactions.write("a", b"a1")
+    plain(topic, b"behind")
+    consumer = topic.get_simple_consumer(isolation_level="read_committed", consumer_timeout_ms=4000)
+    try:
+        assert [message.value for message in consumer] == [b"before"]
+        assert consumer.held_offsets == {0: 0}
+        transactions.commit("a")
+        assert [message.value for message in consumer] == [b"a1", b"behind"]
+    finally:
+        consumer.stop()
+
+
+def test_positions_pass_over_aborted_transactions(
+    client: KafkaClient, topic: Topic, transactions: Transactions
+) -> None:
+    transactions.write("a", *[b"%d" % number for number in range(500)])
+    transactions.abort("a")
+    plain(topic, b"behind")
+    consumer = topic.get_simple_consumer(
+        "readers", isolation_level="read_committed", consumer_timeout_ms=10_000, queued_max_messages=10
+    )
+    message = consumer.consume()
+    assert message is not None
+    assert message.value == b"behind"
+    consumer.commit_offsets()
+    consumer.stop()
+    transactions.write("a", b"again")
+    transactions.abort("a")
+    consumer = topic.get_simple_consumer("readers", isolation_level="read_committed", consumer_timeout_ms=4000)
+    assert consumer.consume() is None
+    assert consumer._partitions_by_id[0].position == 504  # 502 messages, 2 markers
+    consumer.stop()
+
+
+def test_the_end_is_the_first_open_transaction(topic: Topic, transactions: Transactions) -> None:
+    plain(topic, b"before")
+    transactions.write("a", b"a1")
+    consumers = {
+        level: topic.get_simple_consumer(
+            isolation_level=level, auto_offset_reset=OffsetType.LATEST, consumer_timeout_ms=4000
+        )
+        for level in ("read_committed", "read_uncommitted")
+    }
+    transactions.commit("a")
+    plain(topic, b"behind")
+    found = {level: [message.value for message in consumer] for level, consumer in consumers.items()}
+    for consumer in consumers.values():
+        consumer.stop()
+    assert found == {"read_committed": [b"a1", b"behind"], "read_uncommitted": [b"behind"]}
+
+
+def managed(topic: Topic, **options: Any) -> Any:
+    return topic.get_balanced_consumer("shared", managed=True, **options)
+
+
+def by_librdkafka(topic: Topic, **options: Any) -> Any:
+    return topic.get_simple_consumer(use_rdkafka=True, **options)
+
+
+@pytest.mark.parametrize("make", [managed, by_librdkafka])
+def test_other_consumers_take_it_too(topic: Topic, transactions: Transactions, make: Callable[..., Any]) -> None:
+    transactions.write("a", b"a1")
+    transactions.abort("a")
+    transactions.write("a", b"a2")
+    transactions.commit("a")
+    consumer = make(topic, isolation_level="read_committed", consumer_timeout_ms=8000)
+    try:
+        message = consumer.consume()
+        assert message is not None
+        assert message.value == b"a2"
+    finally:
+        consumer.stop()
+
+
+def test_levels_are_refused_by_name(topic: Topic) -> None:
+    with pytest.raises(ValueError, match="isolation_level must be"):
+        topic.get_simple_consumer(isolation_level="committed")

@@ -1,0 +1,173 @@
+"""Batches against a broker of Kafka's rules for sequence numbers, over connections that are cut at any moment."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pykafka.exceptions import (
+    InvalidProducerEpoch,
+    KafkaException,
+    MessageSizeTooLarge,
+    NotEnoughReplicas,
+    OutOfOrderSequenceNumber,
+    RequestTimedOut,
+    SocketDisconnectedError,
+)
+from pykafka.producer.idempotence import IN_FLIGHT, SEQUENCE_MAX, Flight, Lane, Verdict
+
+#: Numbers, one a message.
+Batch = list[int]
+
+
+@dataclass
+class Partition:
+    """A partition's log, and what its leader remembers of each producer."""
+
+    remembered: int
+    log: list[int] = field(default_factory=list)
+    last: dict[int, tuple[int, deque[tuple[int, int]]]] = field(default_factory=dict)
+
+    def append(self, producer_id: int, epoch: int, sequence: int, batch: Batch) -> KafkaException | None:
+        known = self.last.get(producer_id)
+        end = (sequence + len(batch) - 1) & SEQUENCE_MAX
+        if known is None or epoch > known[0]:
+            if known is not None and sequence != 0:
+                return OutOfOrderSequenceNumber()
+            known = self.last[producer_id] = (epoch, deque(maxlen=self.remembered))
+        elif epoch < known[0]:
+            return InvalidProducerEpoch()
+        elif (sequence, end) in known[1]:
+            return None
+        elif sequence != (known[1][-1][1] + 1) & SEQUENCE_MAX:
+            return OutOfOrderSequenceNumber()
+        known[1].append((sequence, end))
+        self.log.extend(batch)
+        return None
+
+    def restart(self) -> None:
+        """Keep of each producer what a snapshot has: its last batch."""
+        self.last = {
+            key: (epoch, deque(list(batches)[-1:], self.remembered)) for key, (epoch, batches) in self.last.items()
+        }
+
+
+class Client:
+    """Sends batches of consecutive numbers through a lane; what happens to them is drawn."""
+
+    def __init__(self, remembered: int, numbered: bool = True) -> None:
+        self.partition = Partition(remembered)
+        self.lane: Lane[Batch] = Lane()
+        self.wire: deque[tuple[Flight[Batch], tuple[int, int, int, Batch]]] = deque()
+        self.next_id = 1
+        self.made = 0
+        self.acknowledged: list[int] = []
+        self.unknown: list[int] = []
+        self.failed: list[int] = []
+
+    def send(self, size: int) -> None:
+        """Send what may go: something again, or a new batch."""
+        if self.lane.recovering:
+            flight = self.lane.resend()
+        elif self.lane.may_launch():
+            batch = list(range(self.made, self.made + size))
+            self.made += size
+            flight = self.lane.launch(batch, size)
+        else:
+            flight = None
+        if flight is None:
+            return
+        if self.lane.wants_id and not flight.numbered:
+            assert self.next_id != self.lane.spent_id
+            self.lane.adopt(self.next_id, 32765)
+            self.lane._sequence = SEQUENCE_MAX - 5  # a broker that does not know us takes it
+            self.next_id += 1
+        self.lane.number(flight)
+        assert len(self.lane.window) <= 2 * IN_FLIGHT
+        self.wire.append((flight, (flight.producer_id, flight.epoch, flight.sequence, flight.item)))
+
+    def serve(self, refusal: str) -> None:
+        """Have the broker answer the oldest request."""
+        if self.wire:
+            flight, request = self.wire.popleft()
+            self.settle(flight, self.handle(request, refusal))
+
+    def handle(self, request: tuple[int, int, int, Batch], refusal: str) -> KafkaException | None:
+        if refusal == "replicas":
+            return NotEnoughReplicas()
+        if refusal == "large" and len(request[3]) > 1:
+            return MessageSizeTooLarge()
+        error = self.partition.append(*request)
+        if error is None and refusal == "late":
+            return RequestTimedOut()
+        return error
+
+    def cut(self, written: int) -> None:
+        """Lose the connection after the broker has taken some of what was under way."""
+        wire, self.wire = list(self.wire), deque()
+        for _, request in wire[:written]:
+            self.partition.append(*request)
+        for flight, _ in wire:
+            self.settle(flight, SocketDisconnectedError("cut"))
+
+    def settle(self, flight: Flight[Batch], error: KafkaException | None) -> None:
+        for other, verdict in self.lane.answered(flight, error):
+            if verdict is Verdict.DELIVERED:
+                self.acknowledged += other.item
+            elif verdict is Verdict.FAILED:
+                (self.unknown if other.uncertain else self.failed).extend(other.item)
+            elif verdict is Verdict.SPLIT:
+                middle = len(other.item) // 2
+                self.lane.split(other, [(part, len(part)) for part in (other.item[:middle], other.item[middle:])])
+
+    def give_up(self) -> None:
+        """Drop the batch whose turn it is, where nothing is under way; its time is up."""
+        flight = self.lane.next_to_resend()
+        if flight is not None:
+            for other in self.lane.drop(flight):
+                (self.unknown if other.uncertain else self.failed).extend(other.item)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.integers(1, 4)),
+        st.tuples(st.just("send"), st.integers(1, 4)),
+        st.tuples(st.just("serve"), st.sampled_from(["", "", "", "replicas", "late", "large"])),
+        st.tuples(st.just("cut"), st.integers(0, IN_FLIGHT)),
+        st.tuples(st.sampled_from(["restart", "give up"]), st.just(0)),
+    ),
+    max_size=80,
+)
+
+
+@settings(max_examples=1000)
+@given(st.sampled_from([1, 5]), STEPS)
+def test_nothing_is_lost_doubled_or_reordered(remembered: int, steps: list[tuple[str, int | str]]) -> None:
+    client = Client(remembered)
+    for what, how in steps:
+        if what == "send":
+            client.send(int(how))
+        elif what == "serve":
+            client.serve(str(how))
+        elif what == "cut":
+            client.cut(int(how))
+        elif what == "restart":
+            client.partition.restart()
+        else:
+            client.give_up()
+    for _ in range(500):
+        if not client.wire and not client.lane.window:
+            break
+        if client.lane.recovering:
+            client.send(1)
+        client.serve("")
+    assert not client.lane.window
+    log = client.partition.log
+    assert sorted(log) == log, "out of order"
+    assert len(set(log)) == len(log), "doubled"
+    assert sorted(client.acknowledged + client.unknown + client.failed) == list(range(client.made)), "not accounted for"
+    assert set(client.acknowledged) <= set(log), "acknowledged and lost"
+    assert set(log) <= set(client.acknowledged) | set(client.unknown), "written, and said to have failed"

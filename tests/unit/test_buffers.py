@@ -1,0 +1,185 @@
+"""What was fetched and not yet read: messages one by one, in batches, and lent out; bytes counted all the while."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from pykafka.consumer.buffers import Buffers, OwnedPartition
+from pykafka.exceptions import InvalidMessageError
+from pykafka.handlers import Handler
+from pykafka.protocol.records import BatchReader, RecordBatchBuilder, scan
+
+MANY = 1 << 30
+
+
+def readers(*counts: int, start: int = 0, size: int = 10, partition: int = 0) -> list[BatchReader]:
+    """Make a cursor for each count, over records whose values are their offsets."""
+    found = []
+    for count in counts:
+        builder = RecordBatchBuilder()
+        for number in range(count):
+            builder.append(1, None, b"%0*d" % (size, start + number), None)
+        data = bytearray(b"".join(builder.seal(0)))
+        data[:8] = start.to_bytes(8, "big")
+        (raw,), _ = scan(bytes(data))
+        reader = raw.open()
+        reader.partition_id = partition
+        found.append(reader)
+        start += count
+    return found
+
+
+class Round:
+    """The buffers of one consumer with some partitions."""
+
+    def __init__(self, handler: Handler, partitions: int = 1, max_bytes: int = MANY) -> None:
+        self.buffers = Buffers(handler, "t", max_bytes)
+        self.buffers.closed = False
+        self.owned = [
+            OwnedPartition(SimpleNamespace(id=id_), self.buffers, 2000, 1024)  # type: ignore[arg-type]
+            for id_ in range(partitions)
+        ]
+        for owned in self.owned:
+            self.buffers.move(owned, 0, -1)
+
+    def put(self, id_: int, *counts: int, start: int = 0, size: int = 10) -> None:
+        owned = self.owned[id_]
+        assert self.buffers.put(owned, owned.epoch, readers(*counts, start=start, size=size, partition=id_))
+
+    def take(self, limit: int) -> list[tuple[int, int]]:
+        return [(message.partition_id, message.offset) for message in self.buffers.take(limit)]
+
+
+def test_a_batch_takes_one_partition_after_another(handler: Handler) -> None:
+    one = Round(handler, 2)
+    one.put(0, 3, 2)
+    one.put(1, 4)
+    first = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
+    assert one.take(5) == first
+    assert one.take(100) == [(1, 2), (1, 3), (0, 3), (0, 4)]
+    assert one.take(100) == []
+    assert [(owned.position, owned.last_offset_consumed, owned.messages) for owned in one.owned] == [
+        (5, 4, 0),
+        (4, 3, 0),
+    ]
+    assert one.buffers.nbytes == 0
+
+
+def test_a_batch_of_none(handler: Handler) -> None:
+    one = Round(handler)
+    one.put(0, 3)
+    assert one.take(0) == []
+    one.buffers.closed = True
+    assert one.take(3) == []
+    assert one.owned[0].position == 0
+
+
+def test_what_cannot_be_read_costs_no_message_before_it(handler: Handler) -> None:
+    one = Round(handler)
+    good, bad = readers(2, 2)
+    broken = BatchReader(b"\xff" * 20, 2, 2, 2, 4, first_offset=2)
+    del bad
+    one.buffers.put(one.owned[0], one.owned[0].epoch, [good, broken])
+    assert one.take(10) == [(0, 0), (0, 1)]
+    for _ in range(2):
+        with pytest.raises(InvalidMessageError, match="offset 2"):
+            one.take(10)
+    assert one.owned[0].position == 2
+
+
+def test_a_fetcher_that_waits_for_room_is_woken_when_a_quarter_is_free(handler: Handler) -> None:
+    one = Round(handler, 2, max_bytes=100_000)
+    wake = handler.Event()
+    one.put(0, *[10] * 4, size=1000)
+    assert not one.buffers.wait_for_room(wake)
+    one.put(1, *[10] * 6, size=1000)
+    held = one.buffers.nbytes
+    assert held > 100_000
+    assert one.buffers.wait_for_room(wake)
+    assert one.buffers.wait_for_room(wake)
+    while one.buffers.nbytes > 75_000:
+        assert not wake.is_set()
+        assert one.take(1)
+    assert wake.is_set()
+    assert not one.buffers.wait_for_room(wake)
+    one.buffers.move(one.owned[0], 0, -1)
+    one.buffers.move(one.owned[1], 0, -1)
+    assert one.buffers.nbytes == 0
+
+
+def test_what_was_fetched_before_a_move_is_refused(handler: Handler) -> None:
+    one = Round(handler)
+    owned = one.owned[0]
+    before = owned.epoch
+    one.buffers.move(owned, 50, 49)
+    assert not one.buffers.put(owned, before, readers(2))
+    assert not one.buffers.advance(owned, before, 2)
+    one.buffers.rewind(owned, before, 1)
+    assert one.buffers.next_fetch(owned, 0) == (owned.epoch, 50)
+    assert one.buffers.advance(owned, owned.epoch, 60)
+    one.buffers.rewind(owned, owned.epoch, 55)
+    assert one.buffers.next_fetch(owned, 0) == (owned.epoch, 55)
+    assert (owned.position, one.take(5), one.buffers.nbytes) == (50, [], 0)
+
+
+def test_a_partition_with_enough_is_fetched_again_when_it_is_read(handler: Handler) -> None:
+    one = Round(handler)
+    owned = one.owned[0]
+    owned.wake = handler.Event()
+    one.put(0, 1500)
+    assert one.buffers.next_fetch(owned, 499) is not None
+    assert one.buffers.next_fetch(owned, 500) is None
+    one.put(0, 501, start=1500)
+    assert one.buffers.next_fetch(owned, 0) is None
+    one.take(1)
+    assert not owned.wake.is_set()
+    one.take(1)
+    assert owned.wake.is_set()
+
+
+def test_what_is_lent_is_nobody_elses_until_it_is_settled(handler: Handler) -> None:
+    one = Round(handler, 2)
+    one.put(0, 3, 3, 3)
+    one.put(1, 1)
+    loan = one.buffers.lend(4, 100)
+    assert loan is not None
+    assert (loan.owned.partition_id, loan.rows, len(loan.readers)) == (0, 6, 2)
+    one.put(0, 1, start=9)
+    assert one.take(100) == [(1, 0)]
+    for reader in [loan.readers[0]] * 3 + [loan.readers[1]]:
+        reader.next()
+    one.buffers.settle(loan, 3)
+    owned = one.owned[0]
+    assert (owned.position, owned.last_offset_consumed, owned.messages) == (4, 3, 6)
+    assert one.take(100) == [(0, offset) for offset in range(4, 10)]
+    assert one.buffers.nbytes == 0
+
+
+def test_what_is_lent_when_a_partition_moves_is_forgotten(handler: Handler) -> None:
+    one = Round(handler)
+    owned = one.owned[0]
+    one.put(0, 3)
+    loan = one.buffers.lend(10, 100)
+    assert loan is not None
+    one.buffers.move(owned, 7, 6)
+    one.put(0, 2, start=7)
+    again = one.buffers.lend(10, 100)
+    assert again is not None
+    one.buffers.settle(loan, 2)
+    assert (owned.position, owned.messages, one.take(1)) == (7, 2, [])
+    one.buffers.settle(again, -1)
+    assert one.take(5) == [(0, 7), (0, 8)]
+    assert one.buffers.nbytes == 0
+
+
+def test_a_loan_has_no_more_cursors_than_asked_for(handler: Handler) -> None:
+    one = Round(handler)
+    one.put(0, *[1] * 10)
+    loan = one.buffers.lend(100, 4)
+    assert loan is not None
+    assert len(loan.readers) == 4
+    assert one.buffers.lend(100, 4) is None
+    one.buffers.settle(loan, -1)
+    assert len(one.take(100)) == 10

@@ -1,0 +1,216 @@
+"""The idempotent producer's table: what each answer means for the batch, and for those behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafka.exceptions import KafkaException, ResponseTimeoutError, SocketDisconnectedError, error_for
+from pykafka.producer.idempotence import EPOCH_MAX, IN_FLIGHT, SEQUENCE_MAX, Flight, Lane, Verdict
+
+
+def sent(lane: Lane[str], item: str, count: int = 10) -> Flight[str]:
+    assert lane.may_launch()
+    flight = lane.launch(item, count)
+    lane.number(flight)
+    return flight
+
+
+def resent(lane: Lane[str]) -> Flight[str]:
+    flight = lane.resend()
+    assert flight is not None
+    if lane.wants_id and not flight.numbered:
+        lane.adopt(8, 0)
+    lane.number(flight)
+    return flight
+
+
+@pytest.fixture
+def lane() -> Lane[str]:
+    """Give a lane whose first batch is acknowledged."""
+    lane: Lane[str] = Lane()
+    assert lane.wants_id
+    lane.adopt(7, 0)
+    lane.answered(sent(lane, "first"), None)
+    return lane
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict", "uncertain"),
+    [
+        (45, Verdict.RESEND, False),
+        (46, Verdict.DELIVERED, False),
+        (47, Verdict.RESEND, False),
+        (49, Verdict.RESEND, False),
+        (59, Verdict.RESEND, False),
+        (90, Verdict.RESEND, False),
+        (10, Verdict.SPLIT, False),
+        (18, Verdict.SPLIT, False),
+        (19, Verdict.RESEND, False),
+        (20, Verdict.RESEND, True),
+        (3, Verdict.RESEND, True),
+        (5, Verdict.RESEND, True),
+        (6, Verdict.RESEND, True),
+        (7, Verdict.RESEND, True),
+        (13, Verdict.RESEND, True),
+        (56, Verdict.RESEND, True),
+        (-1, Verdict.FAILED, True),
+        (17, Verdict.FAILED, False),
+        (29, Verdict.FAILED, False),
+        (31, Verdict.FAILED, False),
+        (87, Verdict.FAILED, False),
+    ],
+)
+def test_what_an_answer_means(lane: Lane[str], code: int, verdict: Verdict, uncertain: bool) -> None:
+    flight = sent(lane, "b")
+    assert lane.answered(flight, error_for(code)) == [(flight, verdict)]
+    assert flight.uncertain == uncertain
+    assert (flight in lane.window) == (verdict not in {Verdict.DELIVERED, Verdict.FAILED})
+
+
+@pytest.mark.parametrize("error", [SocketDisconnectedError("cut"), ResponseTimeoutError("late")])
+def test_a_lost_answer_leaves_it_open_and_the_number_stays(lane: Lane[str], error: KafkaException) -> None:
+    flight = sent(lane, "b")
+    assert lane.answered(flight, error) == [(flight, Verdict.RESEND)]
+    assert flight.uncertain
+    assert resent(lane) is flight
+    assert (flight.producer_id, flight.epoch, flight.sequence) == (7, 0, 10)
+
+
+def test_five_are_under_way_once_one_was_acknowledged(lane: Lane[str]) -> None:
+    numbers = [sent(lane, str(number)).sequence for number in range(IN_FLIGHT)]
+    assert numbers == [10, 20, 30, 40, 50]
+    assert not lane.may_launch()
+    fresh: Lane[str] = Lane()
+    fresh.adopt(9, 0)
+    sent(fresh, "alone")
+    assert not fresh.may_launch()
+
+
+def test_without_numbers_one_is_under_way(lane: Lane[str]) -> None:
+    plain: Lane[str] = Lane()
+    flight = plain.launch("b", 3)
+    assert not plain.may_launch(numbered=False)
+    assert plain.answered(flight, SocketDisconnectedError("cut")) == [(flight, Verdict.RESEND)]
+    assert not plain.may_launch(numbered=False)
+    assert plain.resend() is flight
+    assert plain.answered(flight, None) == [(flight, Verdict.DELIVERED)]
+    assert plain.may_launch(numbered=False)
+    assert not flight.numbered
+
+
+def test_those_behind_a_failure_follow_it_one_at_a_time(lane: Lane[str]) -> None:
+    a, b, c = (sent(lane, name) for name in "abc")
+    assert lane.answered(a, error_for(19)) == [(a, Verdict.RESEND)]
+    assert lane.resend() is None  # the others are still under way
+    for flight in (b, c):
+        assert lane.answered(flight, error_for(45)) == [(flight, Verdict.RESEND_IN_ORDER)]
+    for flight in (a, b, c):
+        assert not lane.may_launch()
+        number = flight.sequence
+        assert resent(lane) is flight
+        assert flight.sequence == number
+        assert lane.resend() is None
+        assert lane.answered(flight, None) == [(flight, Verdict.DELIVERED)]
+    assert lane.may_launch()
+
+
+def test_a_gap_that_is_nobodys_fault_begins_a_new_epoch(lane: Lane[str]) -> None:
+    a, b = sent(lane, "a"), sent(lane, "b")
+    lane.answered(a, error_for(45))
+    lane.answered(b, error_for(45))
+    assert resent(lane) is a
+    assert (a.producer_id, a.epoch, a.sequence) == (7, 1, 0)
+    lane.answered(a, None)
+    assert resent(lane) is b
+    assert (b.epoch, b.sequence) == (1, 10)
+
+
+def test_what_follows_one_that_was_given_up_is_numbered_anew(lane: Lane[str]) -> None:
+    a, b = sent(lane, "a"), sent(lane, "b")
+    lane.answered(a, error_for(29))
+    lane.answered(b, error_for(45))
+    assert resent(lane) is b
+    assert (b.epoch, b.sequence) == (1, 0)
+    lane.answered(b, error_for(29))
+    c = sent(lane, "c")
+    assert (c.epoch, c.sequence) == (2, 0)
+
+
+def test_an_uncertain_one_behind_a_given_up_one_is_asked_about_first(lane: Lane[str]) -> None:
+    a, b = sent(lane, "a"), sent(lane, "b")
+    for flight in (a, b):
+        lane.answered(flight, SocketDisconnectedError("cut"))
+    lane.drop(a)
+    assert resent(lane) is b
+    assert (b.epoch, b.sequence) == (0, 20)
+    assert lane.answered(b, error_for(45)) == [(b, Verdict.RESEND_IN_ORDER)]
+    assert resent(lane) is b
+    assert (b.epoch, b.sequence) == (1, 0)
+
+
+def test_a_broker_that_knows_only_the_last_batch_tells_of_those_before(lane: Lane[str]) -> None:
+    a, b, c = (sent(lane, name) for name in "abc")
+    for flight in (a, b, c):
+        lane.answered(flight, SocketDisconnectedError("cut"))
+    for flight in (a, b):
+        assert resent(lane) is flight
+        assert lane.answered(flight, error_for(45)) == [(flight, Verdict.RESEND_IN_ORDER)]
+    assert resent(lane) is c
+    assert lane.answered(c, error_for(46)) == [(flight, Verdict.DELIVERED) for flight in (a, b, c)]
+    assert not lane.window
+
+
+def test_a_refused_id_is_replaced(lane: Lane[str]) -> None:
+    a, b = sent(lane, "a"), sent(lane, "b")
+    lane.answered(a, error_for(47))
+    lane.answered(b, error_for(47))
+    assert lane.wants_id
+    assert lane.spent_id == 7
+    assert resent(lane) is a
+    assert (a.producer_id, a.epoch, a.sequence) == (8, 0, 0)
+
+
+def test_an_uncertain_one_is_not_sent_under_another_id(lane: Lane[str]) -> None:
+    flight = sent(lane, "a")
+    lane.answered(flight, SocketDisconnectedError("cut"))
+    assert resent(lane) is flight
+    assert lane.answered(flight, error_for(47)) == [(flight, Verdict.FAILED)]
+    assert flight.uncertain
+
+
+def test_the_last_epoch_is_followed_by_another_id(lane: Lane[str]) -> None:
+    lane.adopt(7, EPOCH_MAX)
+    lane.answered(sent(lane, "a"), error_for(29))
+    flight = lane.launch("b", 10)
+    assert lane.wants_id
+    assert lane.spent_id == 7
+    lane.adopt(8, 0)
+    lane.number(flight)
+    assert (flight.producer_id, flight.epoch, flight.sequence) == (8, 0, 0)
+
+
+def test_numbers_go_on_from_zero_after_the_last(lane: Lane[str]) -> None:
+    lane._sequence = SEQUENCE_MAX - 3
+    assert [sent(lane, name, 6).sequence for name in "abc"] == [SEQUENCE_MAX - 3, 2, 8]
+
+
+def test_parts_of_a_large_batch_take_its_numbers(lane: Lane[str]) -> None:
+    a, b = sent(lane, "a"), sent(lane, "b")
+    lane.answered(a, error_for(10))
+    lane.answered(b, error_for(45))
+    parts = lane.split(a, [("a1", 4), ("a2", 6)])
+    assert [(part.item, part.sequence) for part in parts] == [("a1", 10), ("a2", 14)]
+    for flight in (*parts, b):
+        assert resent(lane) is flight
+        lane.answered(flight, None)
+    assert b.sequence == 20
+    assert lane.may_launch()
+
+
+def test_what_was_never_sent_keeps_its_place_and_number(lane: Lane[str]) -> None:
+    flight = sent(lane, "a")
+    lane.unsent(flight)
+    assert not flight.uncertain
+    assert not lane.may_launch()
+    assert resent(lane) is flight
+    assert flight.sequence == 10
