@@ -11,7 +11,9 @@ import socket
 import time
 import weakref
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import MethodType, TracebackType
 from typing import Any, ClassVar, NamedTuple, ParamSpec, Protocol, TypeVar
 
@@ -356,6 +358,9 @@ class WeakCall:
 
 # By the references' own ids, since one that dies in the middle of a loop must be able to leave.
 _fork_callbacks: dict[int, WeakCall] = {}
+# Of objects that are gone. Appending is C: in a step of Python that runs when an object goes, the error of a signal's handler
+# would be lost.
+_forgotten: deque[weakref.ref[Any]] = deque()
 _fork_hooked = False
 
 
@@ -364,12 +369,11 @@ def _at_fork(fn: Callable[[], object]) -> None:
     if not _fork_hooked:
         os.register_at_fork(after_in_child=_call_in_child)
         _fork_hooked = True
-    call = WeakCall(fn, _forget)
+    with suppress(IndexError):
+        while True:
+            _fork_callbacks.pop(id(_forgotten.popleft()), None)
+    call = WeakCall(fn, _forgotten.append)
     _fork_callbacks[id(call.reference)] = call
-
-
-def _forget(reference: weakref.ref[Any]) -> None:
-    _fork_callbacks.pop(id(reference), None)
 
 
 def _call_in_child() -> None:

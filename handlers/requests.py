@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pykafka.exceptions import CorrelationIdError, KafkaException, ResponseTimeoutError, SocketDisconnectedError
 from pykafka.handlers.base import Buffer, EventType, WeakCall
 from pykafka.handlers.futures import ResponseFuture, fresh
+from pykafka.handlers.guards import guard
 from pykafka.handlers.pending import Pending, PendingRequests
 
 if TYPE_CHECKING:
@@ -85,17 +87,12 @@ class RequestHandler:
         self._writing = handler.Lock()
         self._worker: Worker | None = None
         self._inside = handler.local()
+        self._guard: Generator[None] | None = guard(partial(_let_go, self.shared))
         handler.at_fork(self._after_fork)
 
     def __repr__(self) -> str:
         state = "alive" if self.alive else "ended"
         return f"<{type(self).__name__} {self.shared.connection.address} {state}, {self.pending} pending>"
-
-    def __del__(self) -> None:
-        shared = self.__dict__.get("shared")
-        if shared is not None and shared.requests.error is None:
-            shared.ending.set()
-            shared.connection.disconnect()
 
     @property
     def alive(self) -> bool:
@@ -235,6 +232,9 @@ class RequestHandler:
                 SocketDisconnectedError("the connection was closed by this client", broker=shared.connection.address)
             )
         shared.connection.disconnect()
+        held, self._guard = self._guard, None
+        if held is not None:
+            held.close()
         if worker is not None and not inside:
             worker.join(0.0 if shared.requests.inherited else JOIN_S)
 
@@ -243,6 +243,13 @@ class RequestHandler:
         # the worker that held it may not exist in this process.
         self.shared.requests.error = _inherited(self.shared.connection.address)
         self.shared.connection.disconnect()
+
+
+def _let_go(shared: RequestHandler.Shared) -> None:
+    """End a reader whose RequestHandler is gone."""
+    if shared.requests.error is None:
+        shared.ending.set()
+        shared.connection.disconnect()
 
 
 class _Ending:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.dialing import Attempt, Dialer, reason_of
@@ -16,6 +16,7 @@ from pykafka.exceptions import (
 )
 from pykafka.frames import FrameReader
 from pykafka.handlers.futures import fresh
+from pykafka.handlers.guards import guard
 from pykafka.security import SslConfig, SslConfigLike, explain_refusal
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class BrokerConnection:
         self._timeout = DEFAULT_TIMEOUT_S
         self._stream: Stream | None = None
         self._frames: FrameReader | None = None
+        # Closes the stream, when it is told to or dropped.
+        self._guard: Generator[None] | None = None
         # What ended it, for workers that only notice that it has ended.
         self._cause: KafkaException = SocketDisconnectedError(
             "not connected; call connect() first", broker=self.address
@@ -80,10 +83,9 @@ class BrokerConnection:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address} {'connected' if self.connected else 'not connected'}>"
 
-    def __del__(self) -> None:
-        stream = self.__dict__.get("_stream")
-        if stream is not None:
-            stream.close()
+    # Documented, and C because what is raised in a `__del__` is lost, the error of a signal's handler too. Connections come
+    # and go by themselves where a cluster is dead, so those that are closed go without a step of Python: see `guard`.
+    __del__ = object.__init__
 
     @property
     def address(self) -> str:
@@ -122,14 +124,16 @@ class BrokerConnection:
             self._handler.sleep(RETRY_PAUSE_S * attempt)
         self._expected.clear()
         self._frames = FrameReader(stream, self._handler, self._buffer_size, self.is_tls)
+        self._guard = guard(stream.close)
         self._stream = stream
 
     def disconnect(self) -> None:
         """End the connection and wake whoever reads or writes; nothing happens where there is none."""
+        held = self._guard  # read first, so that it is never that of a later stream
         stream, self._stream, self._frames = self._stream, None, None
         if stream is not None:
             self._cause = SocketDisconnectedError("the connection was closed by this client", broker=self.address)
-            stream.close()
+            _close(stream, held)
 
     def reconnect(self) -> None:
         """End the connection and make a new one; errors as of `connect`."""
@@ -181,11 +185,12 @@ class BrokerConnection:
 
     def _broken(self, error: KafkaException) -> KafkaException:
         """End the connection for this error, and return what it really was: another worker may have met it first."""
+        held = self._guard
         stream, self._stream, self._frames = self._stream, None, None
         if stream is None:
             return fresh(self._cause)
         self._cause = fresh(error)  # whose traceback would hold its callers, and what they hold, in its place
-        stream.close()
+        _close(stream, held)
         return error
 
     def _lost(self, error: OSError, hint: str = "") -> SocketDisconnectedError:
@@ -227,6 +232,12 @@ class BrokerConnection:
                 broker=self.address,
             )
         return frame[4:]
+
+
+def _close(stream: Stream, held: Generator[None] | None) -> None:
+    stream.close()
+    if held is not None:
+        held.close()
 
 
 def _join_small(buffers: Sequence[Buffer]) -> list[Buffer]:

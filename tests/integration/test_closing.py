@@ -36,13 +36,15 @@ CONSUMERS = ("simple", "balanced", "managed")
 KINDS = ("producer", *CONSUMERS, "client")
 #: How long one worker may take to end (s): twice the time of all its timeouts, for a busy machine.
 BOUND_S = 40
+#: When a process that has not ended by itself says where it hangs, and when it is killed (s).
+HANG_S, KILL_S = 120, 200
 
 PROGRAM = """
-import json, logging, signal, sys, time
+import json, logging, signal, sys, threading, time
 from pykafka import KafkaClient
 from pykafka.exceptions import KafkaException, MessagesNotDelivered, OffsetsNotCommitted
 
-way, mode, hosts, zookeeper, group, *topics = sys.argv[1:]
+way, mode, patience, hosts, zookeeper, group, *topics = sys.argv[1:]
 logging.basicConfig(format="%(levelname)s %(message)s", level=logging.ERROR)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
@@ -108,8 +110,16 @@ def end(kind):
             if way != "with":
                 work_on(kind)
 
+def say_where_it_hangs():
+    from gevent.util import print_run_info
+    print_run_info(file=sys.stderr)
+    sys.stderr.flush()
+
 tell(ready=True)
 client.cluster.handler.offload(sys.stdin.readline)  # sessions with ZooKeeper want a hub that turns
+watch = threading.Timer(float(patience), say_where_it_hangs)
+watch.daemon = True
+watch.start()
 if way == "exit":
     leave_queued("producer")
     tell(ended=time.time())
@@ -152,7 +162,7 @@ class Row:
                 with client.topics[name].get_sync_producer() as producer:
                     producer.produce(b"first")
         pipe = subprocess.PIPE
-        arguments = [way, mode, kafka.hosts, zookeeper.hosts, self.group, *self.topics]
+        arguments = [way, mode, str(HANG_S), kafka.hosts, zookeeper.hosts, self.group, *self.topics]
         self.process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, text=True
         )
@@ -166,7 +176,7 @@ class Row:
     def go(self) -> None:
         """Have it end its workers, interrupting it in each where that is its way; to the end."""
         number = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}.get(self.way)
-        watch = threading.Timer(len(KINDS) * BOUND_S, self.process.kill)
+        watch = threading.Timer(KILL_S, self.process.kill)
         watch.start()
         try:
             assert self.process.stdin is not None
@@ -184,7 +194,9 @@ class Row:
 
     def of(self, kind: str) -> dict[str, Any]:
         """Return how a worker ended."""
-        return next(one for one in self.told if one.get("kind") == kind and "seconds" in one)
+        ended = [one for one in self.told if one.get("kind") == kind and "seconds" in one]
+        assert ended, f"the process did not come so far, and ended with {self.process.returncode}\n{self.told}\n{self.log}"
+        return ended[0]
 
 
 Rows = dict[tuple[str, str], Row]
