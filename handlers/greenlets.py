@@ -174,6 +174,17 @@ class HubWatch:
         return result
 
 
+def raise_in_main(error: BaseException) -> None:
+    """Raise in this thread's main greenlet what a signal's handler raised in a worker, and return when that waits again.
+
+    Python runs those handlers in whichever greenlet has its turn. gevent does the same for greenlets that end by such an
+    error, but prints their stack, and `threading` keeps it from the main greenlet where threads are greenlets.
+    """
+    import gevent
+
+    gevent.get_hub().handle_system_error(type(error), error)
+
+
 def native_beside_hub() -> Handler:
     """Make a native handler whose workers' last words are logged on the present hub."""
     import gevent
@@ -207,8 +218,10 @@ class GreenletWorker(Worker):
         except Exception as error:  # noqa: BLE001 - whatever a worker may raise
             self.error = error
             self._handler.report(f"worker {self.name}", error)
-        except BaseException as error:
-            # Ctrl-C hits whichever greenlet runs; gevent hands it on to the main one.
+        except (KeyboardInterrupt, SystemExit) as error:
+            self.error = error
+            raise_in_main(error)
+        except BaseException as error:  # such as a timeout of gevent's
             self.error = error
             raise
 

@@ -51,7 +51,12 @@ class ThreadWorker(Worker):
             run()
         except BaseException as error:  # noqa: BLE001 - whatever a worker may raise
             self.error = error
-            self._handler.report(f"worker {self.name}", error)
+            if self._handler.cooperative and isinstance(error, (KeyboardInterrupt, SystemExit)):
+                from pykafka.handlers.greenlets import raise_in_main
+
+                raise_in_main(error)
+            else:
+                self._handler.report(f"worker {self.name}", error)
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until the thread has ended and return whether it has. As `Worker.join`."""

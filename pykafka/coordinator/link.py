@@ -104,8 +104,7 @@ class GroupLink:
             return False
         if isinstance(error, ProtocolClientError):
             return error.ERROR_CODE in EVENT_OF_ERROR or error.retriable
-        # a broker that has moved is closed as if the client were
-        return error.retriable or isinstance(error, ClientClosedError)
+        return self._cluster.may_pass(error)
 
     def _drop_connection(self) -> None:
         if self.coordinator is not None:

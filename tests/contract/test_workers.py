@@ -7,6 +7,7 @@ import logging
 import os
 import random
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -72,6 +73,28 @@ def test_exceptions_are_kept_and_logged(handler: Handler, caplog: pytest.LogCapt
     assert "pykafka.unlucky" in caplog.text
     assert "nothing there" in caplog.text
     assert "Traceback" in caplog.text
+
+
+@pytest.mark.parametrize("ends", [lambda: signal.raise_signal(signal.SIGINT), lambda: sys.exit(7)], ids=["sigint", "exit"])
+def test_a_signal_in_a_greenlet_is_raised_in_the_main_one(
+    handler: Handler, ends: Callable[[], object], capfd: pytest.CaptureFixture[str]
+) -> None:
+    if not handler.cooperative:  # the system's threads are never asked, and what one raises by itself is its own
+        worker = handler.spawn(lambda: (_ for _ in ()).throw(SystemExit(7)))
+        assert worker.join(5)
+        assert isinstance(worker.error, SystemExit)
+        return
+
+    def work() -> None:
+        handler.sleep(0.01)  # until the main greenlet is where it is to be hit
+        ends()
+
+    worker = handler.spawn(work)
+    with pytest.raises((KeyboardInterrupt, SystemExit)) as caught:
+        handler.sleep(5)
+    assert worker.join(5)
+    assert worker.error is caught.value
+    assert capfd.readouterr() == ("", "")
 
 
 def _let_hub_turn(handler: Handler) -> None:

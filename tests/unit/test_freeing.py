@@ -35,12 +35,15 @@ def _steps(held: list[Any]) -> list[str]:
 
     gc.collect()
     gc.disable()
+    watching = gc.callbacks.copy()  # such as hypothesis'
+    gc.callbacks.clear()
     sys.setprofile(note)
     try:
         held.clear()
         gc.collect()
     finally:
         sys.setprofile(None)
+        gc.callbacks.extend(watching)
         gc.enable()
     return found
 
