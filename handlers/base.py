@@ -41,8 +41,9 @@ class RLockType(Protocol):
 class LockType(RLockType, Protocol):
     """A lock that nobody may take twice, not even the worker that holds it.
 
-    `acquire(timeout=s)` returns False when the lock was not to be had in time; -1 waits for ever. `release()` of a lock
-    that nobody holds raises RuntimeError. Any worker may release it.
+    `acquire(timeout=s)` returns False when the lock was not to be had in time; without, it waits for ever. `release()` of a
+    lock that nobody holds raises RuntimeError. Any worker may release it. A lock that is free is taken without a step of
+    Python, so that Ctrl-C never comes between taking it and the `with` that gives it back.
     """
 
     def locked(self) -> bool: ...

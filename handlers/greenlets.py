@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any, ParamSpec, TypeVar
 
 from pykafka.handlers.base import (
@@ -32,6 +33,9 @@ R = TypeVar("R")
 
 #: How long one worker may keep the hub before `breathe` lets it turn (s).
 HELD_MAX_S = 0.00025
+
+#: So short that a timer of libev that repeats fires at every turn of its loop (s).
+EVERY_TURN_S = 1e-9
 
 _numbers = itertools.count(1)
 
@@ -114,7 +118,8 @@ class _HubTurns:
         # Before all other callbacks of a turn, and no reason for the loop to go on.
         self._check = hub.loop.check(ref=False, priority=hub.loop.MAXPRI)
         self._check.start(self.clock.note)
-        self._timer = hub.loop.timer(0.0)
+        self._repeats = "libuv" not in type(hub.loop).__module__  # whose timers count milliseconds
+        self._timer = hub.loop.timer(0.0, EVERY_TURN_S if self._repeats else 0.0)
 
     def __del__(self) -> None:
         for watcher in (self.__dict__.get("_check"), self.__dict__.get("_timer")):
@@ -136,14 +141,21 @@ class _HubTurns:
             raise
 
     def _wake_one(self) -> None:
-        # One in each turn of the hub: several that each run for a fair time would hold it up together.
-        self._timer.stop()  # it has fired, but not every kind of loop has noticed by now
-        if not self._waiting:
-            return
-        waiter = self._waiting.popleft()
+        # One in each turn of the hub: several that each run for a fair time would hold it up together. Ctrl-C may come at
+        # any step, so whoever is woken leaves the queue behind that, and the timer goes on for as long as somebody waits.
+        if not self._repeats:
+            self._timer.stop()  # it has fired, but libuv's has not noticed by now
         if self._waiting:
+            waiter = self._waiting[0]
+            try:
+                waiter.switch(None)
+            finally:
+                if self._waiting and self._waiting[0] is waiter:
+                    self._waiting.popleft()
+        if not self._waiting:
+            self._timer.stop()
+        elif not self._timer.active:
             self._timer.start(self._wake_one)
-        waiter.switch(None)
 
 
 class HubWatch:
@@ -183,6 +195,26 @@ def raise_in_main(error: BaseException) -> None:
     import gevent
 
     gevent.get_hub().handle_system_error(type(error), error)
+
+
+@cache
+def _lock_class() -> type[Any]:
+    from gevent.lock import BoundedSemaphore
+
+    class HubLock(BoundedSemaphore):  # type: ignore[misc]  # a class of C
+        _OVER_RELEASE_ERROR = RuntimeError
+
+    return HubLock
+
+
+def make_lock() -> LockType:
+    """Make a lock for greenlets that is not re-entrant.
+
+    Not what `gevent.thread` has, and `threading` in a patched process: that one takes a step of Python once it is taken, and
+    where Ctrl-C comes there nobody ever gives it back.
+    """
+    lock: LockType = _lock_class()()
+    return lock
 
 
 def native_beside_hub() -> Handler:
@@ -253,7 +285,6 @@ class GEventHandler(Handler):
             import gevent.lock
             import gevent.queue
             import gevent.socket
-            import gevent.thread
         except ImportError as error:
             raise ImportError("greenlets need gevent: install pykafka[gevent]", name="gevent") from error
         super().__init__()
@@ -274,8 +305,7 @@ class GEventHandler(Handler):
 
     def Lock(self) -> LockType:
         """Make a lock that is not re-entrant."""
-        lock: LockType = self._gevent.thread.allocate_lock()
-        return lock
+        return make_lock()
 
     def RLock(self) -> RLockType:
         """Make a re-entrant lock."""

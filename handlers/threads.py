@@ -136,9 +136,11 @@ class ThreadingHandler(Handler):
             from pykafka.handlers import greenlets
 
             self._make_waiter: Any = greenlets.HubWaiter
+            self._make_lock: Callable[[], LockType] = greenlets.make_lock
             self._hub = greenlets.HubWatch()
         else:
             self._make_waiter = PollWaiter
+            self._make_lock = threading.Lock
 
     @property
     def Socket(self) -> type[Any]:
@@ -151,7 +153,7 @@ class ThreadingHandler(Handler):
 
     def Lock(self) -> LockType:
         """Make a lock that is not re-entrant."""
-        return threading.Lock()
+        return self._make_lock()
 
     def RLock(self) -> RLockType:
         """Make a re-entrant lock."""

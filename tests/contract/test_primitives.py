@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -61,6 +62,23 @@ def test_lock_may_be_released_by_another_worker(handler: Handler) -> None:
     assert lock.acquire(timeout=5)
     assert worker.join(5)
     lock.release()
+
+
+def test_taking_a_lock_is_no_step_of_python(handler: Handler) -> None:
+    lock, steps = handler.Lock(), []
+
+    def note(frame: Any, event: str, _: object) -> None:
+        if event == "call":
+            steps.append(frame.f_code.co_qualname)
+
+    sys.setprofile(note)
+    try:
+        with lock:
+            lock.release()
+            lock.acquire()
+    finally:
+        sys.setprofile(None)
+    assert steps == []
 
 
 def test_rlock_is_reentrant_and_excludes(handler: Handler) -> None:
