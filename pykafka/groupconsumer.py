@@ -329,7 +329,7 @@ class GroupConsumer(ABC):
     def commit_offsets(self, partition_offsets: Iterable[tuple[Partition, int]] | None = None) -> None:
         """Commit how far messages of this consumer's share were consumed.
 
-        :param partition_offsets: (partition, last offset consumed) pairs; by default what `consume()` has returned
+        :param partition_offsets: as `SimpleConsumer.commit_offsets` has them
         :raises KafkaException: the consumer has no share at present, or a partition is not in it
         :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them
         """

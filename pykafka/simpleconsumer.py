@@ -463,7 +463,8 @@ class SimpleConsumer(BatchConsumer):
     def commit_offsets(self, partition_offsets: Iterable[tuple[Partition, int]] | None = None) -> None:
         """Commit how far messages were consumed, to the group's coordinator.
 
-        :param partition_offsets: (partition, last offset consumed) pairs; by default what `consume()` has returned
+        :param partition_offsets: (partition, offset of the next message to consume) pairs, committed as they are; by
+            default behind what `consume()` has returned
         :raises KafkaException: there is no consumer group, or a partition is not this consumer's
         :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them
         """
@@ -478,7 +479,7 @@ class SimpleConsumer(BatchConsumer):
     ) -> None:
         offsets: Mapping[int, int] | Callable[[], Mapping[int, int]] = self._positions
         if partition_offsets is not None:
-            offsets = {self._own(partition): offset + 1 for partition, offset in valid_pairs(partition_offsets)}
+            offsets = {self._own(partition): offset for partition, offset in valid_pairs(partition_offsets, 0)}
         # One at a time, or what one tries again later would overwrite what another has committed since.
         with self._committing:
             if self._group_offsets is not None:

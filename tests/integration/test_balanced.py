@@ -314,7 +314,7 @@ def test_positions_stay_the_applications_without_auto_commit(group: Balanced) ->
     # nobody said that those were done with: they come again
     again = sum(held[id_] + 1 for id_ in two.partitions)
     assert group.drain(again).total() == again
-    one.commit_offsets([(partition, held[id_]) for id_, partition in one.partitions.items()])
+    one.commit_offsets([(partition, held[id_] + 1) for id_, partition in one.partitions.items()])
     with pytest.raises(KafkaException, match="does not read that partition"):
         one.commit_offsets([(partition, 0) for partition in two.partitions.values()])
 
