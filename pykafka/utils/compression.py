@@ -7,8 +7,9 @@ a few hundred bytes can claim to unpack to gigabytes.
 
 from __future__ import annotations
 
+import mmap
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pykafka.exceptions import CodecNotAvailableError, InvalidMessageError
@@ -27,6 +28,7 @@ MAX_UNPACKED = 2**30
 
 _GZIP_LEVEL = 6
 _GZIP_WINDOW = 31  # the largest window, with gzip's own header
+_GZIP_STEP = 1024  # what a member beyond the first is given at first (bytes)
 _ZSTD_LEVEL = 3
 # Snappy as Java's org.xerial.snappy frames it: magic, version and lowest compatible version; then (size, block) each.
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -38,6 +40,7 @@ _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_DESCRIPTOR = b"\x60\x40"
 _LZ4_BLOCK = 64 * 1024
 _LZ4_STORED = 0x80000000
+_SKIPPABLE = b"\x2a\x4d\x18"
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_BLOCK = 128 * 1024
 
@@ -192,37 +195,49 @@ def _guarded(name: str, function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _bounded(name: str, data: Buffer, bound: int, max_size: int) -> memoryview:
-    # `bound` is what the data can unpack to at most. Only where that is too much is memory set aside and no more taken.
+    # `bound` is what the data can unpack to at most. Only where that is too much is a place of `max_size` bytes set
+    # aside and no more taken; the system backs it with memory only where it is written to.
     module = _cramjam(name)
     if bound <= max_size:
         return memoryview(_guarded(name, module.decompress, data))
-    output = bytearray(max_size)
-    try:
-        written = module.decompress_into(data, output)
-    except Exception as error:
-        if "whole buffer" in str(error):
-            raise _too_much(name, max_size) from error
-        raise _corrupt(name, error) from error
-    return memoryview(output)[:written]
+    with mmap.mmap(-1, max(max_size, 1)) as output:
+        try:
+            written: int = module.decompress_into(data, output)
+        except Exception as error:
+            if "whole buffer" in str(error):
+                raise _too_much(name, max_size) from error
+            raise _corrupt(name, error) from error
+        if written > max_size:
+            raise _too_much(name, max_size)
+        return memoryview(output[:written])
 
 
 def _decode_gzip(data: Buffer, max_size: int) -> bytes:
+    view = memoryview(data)
     parts: list[bytes] = []
     room = max_size
-    rest: Buffer = data
-    while rest:
+    at = 0
+    while at < len(view):
         member = zlib.decompressobj(_GZIP_WINDOW)
-        try:
-            parts.append(member.decompress(rest, room + 1))
-        except zlib.error as error:
-            raise _corrupt("gzip", error) from error
-        room -= len(parts[-1])
-        if room < 0:
-            raise _too_much("gzip", max_size)
-        if not member.eof:
-            raise _corrupt("gzip", "it ends too early")
-        rest = member.unused_data
-    if not parts:
+        # zlib copies what follows a member. So the first one, mostly the only one, is given everything; others are
+        # given little at first and then ever more: what is copied stays in proportion to what is read.
+        step = _GZIP_STEP if at else len(view)
+        while not member.eof:
+            if at == len(view):
+                raise _corrupt("gzip", "it ends too early")
+            piece = view[at : at + step]
+            try:
+                part = member.decompress(piece, room + 1)
+            except zlib.error as error:
+                raise _corrupt("gzip", error) from error
+            room -= len(part)
+            if room < 0:
+                raise _too_much("gzip", max_size)
+            if part:
+                parts.append(part)
+            at += len(piece) - len(member.unused_data)
+            step *= 2
+    if not view:
         raise _corrupt("gzip", "it is empty")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -231,29 +246,40 @@ def _decode_snappy(data: Buffer, max_size: int) -> Buffer:
     view = memoryview(data)
     module = _cramjam("snappy")
     if bytes(view[:8]) != _XERIAL_MAGIC:
-        return _decode_snappy_block(module, view, max_size)
+        if _snappy_size(module, view) > max_size:
+            raise _too_much("snappy", max_size)
+        return memoryview(_guarded("snappy", module.decompress_raw, view))
     if len(view) < len(_XERIAL_HEADER):
         raise _corrupt("snappy", "its header is cut off")
-    parts: list[Buffer] = []
+    total = 0
+    for block in _xerial_blocks(view):
+        total += _snappy_size(module, block)
+        if total > max_size:
+            raise _too_much("snappy", max_size)
+    output = bytearray(total)
+    rest = memoryview(output)
+    for block in _xerial_blocks(view):
+        rest = rest[_guarded("snappy", module.decompress_raw_into, block, rest) :]
+    return output
+
+
+def _xerial_blocks(view: memoryview) -> Iterator[memoryview]:
     at = len(_XERIAL_HEADER)
     while at < len(view):
         size = int.from_bytes(view[at : at + 4], "big")
         at += 4
         if size > len(view) - at:
             raise _corrupt("snappy", f"a block of {size} bytes begins where {max(len(view) - at, 0)} are left")
-        parts.append(_decode_snappy_block(module, view[at : at + size], max_size))
-        max_size -= len(parts[-1])
+        yield view[at : at + size]
         at += size
-    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _decode_snappy_block(module: Any, block: memoryview, max_size: int) -> memoryview:
-    claimed = _guarded("snappy", module.decompress_raw_len, block)
+def _snappy_size(module: Any, block: memoryview) -> int:
+    # What a block unpacks to, as its first bytes say, which the unpacking holds it to.
+    claimed: int = _guarded("snappy", module.decompress_raw_len, block)
     if claimed > _SNAPPY_RATIO * len(block):
         raise _corrupt("snappy", f"{len(block)} bytes cannot unpack to {claimed}")
-    if claimed > max_size:
-        raise _too_much("snappy", max_size)
-    return memoryview(_guarded("snappy", module.decompress_raw, block))
+    return claimed
 
 
 def _encode_lz4(data: Buffer, checksummed: bytes) -> bytes:
@@ -276,22 +302,36 @@ def _decode_lz4(data: Buffer, max_size: int) -> memoryview:
 
 
 def _lz4_bound(view: memoryview) -> int:
-    # A frame: magic, flags, block size code, [content size], checksum; then blocks until one of size 0.
-    if len(view) < 7 or bytes(view[:4]) != _LZ4_MAGIC:
+    # Frames one after another, each of magic, flags, block size code, [content size], checksum; then blocks until one
+    # of size 0, and [a checksum].
+    at = bound = 0
+    while at + 7 <= len(view):
+        magic = view[at : at + 4]
+        if _is_skippable(magic):
+            at += 8 + int.from_bytes(view[at + 4 : at + 8], "little")
+            continue
+        if magic != _LZ4_MAGIC:
+            raise _corrupt("lz4", f"no lz4 frame begins at byte {at}")
+        flags = view[at + 4]
+        largest = 1 << (8 + 2 * (view[at + 5] >> 4 & 7))
+        at += 7 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
+        trailer = 4 if flags & 16 else 0
+        size = -1
+        while size and at + 4 <= len(view):
+            size = int.from_bytes(view[at : at + 4], "little") & ~_LZ4_STORED
+            at += 4
+            if size:
+                bound += largest
+                at += size + trailer
+        at += 4 if flags & 4 else 0
+    if not at:
         raise _corrupt("lz4", "it does not begin as an lz4 frame does")
-    flags = view[4]
-    largest = 1 << (8 + 2 * (view[5] >> 4 & 7))
-    at = 7 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
-    trailer = 4 if flags & 16 else 0
-    bound = 0
-    while at + 4 <= len(view):
-        size = int.from_bytes(view[at : at + 4], "little") & ~_LZ4_STORED
-        at += 4
-        if size == 0:
-            break
-        bound += largest
-        at += size + trailer
     return bound
+
+
+def _is_skippable(magic: memoryview) -> bool:
+    # Frames of lz4 and zstd that hold no data of theirs, which readers pass over.
+    return magic[0] >> 4 == 5 and magic[1:] == _SKIPPABLE
 
 
 def _zstd_bound(view: memoryview) -> int:
@@ -299,7 +339,7 @@ def _zstd_bound(view: memoryview) -> int:
     at = bound = 0
     while at + 5 <= len(view):
         magic = int.from_bytes(view[at : at + 4], "little")
-        if magic >> 4 == 0x184D2A5:  # a frame to be skipped
+        if _is_skippable(view[at : at + 4]):
             at += 8 + int.from_bytes(view[at + 4 : at + 8], "little")
             continue
         if magic != _ZSTD_MAGIC:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import random
 import sys
+import tracemalloc
+import zlib
 from collections.abc import Callable
+from typing import Any
 
 import cramjam
 import pytest
@@ -91,10 +94,80 @@ def test_a_snappy_block_that_claims_gigabytes() -> None:
         decompress(2, b"\xff\xff\xff\xff\x0f" + b"x" * 100)
 
 
-def test_members_one_after_another() -> None:
-    assert bytes(decompress(1, gzip.compress(b"one ") + gzip.compress(b"two"))) == b"one two"
-    frames = bytes(compress(4, b"one ")) + bytes(compress(4, b"two"))
-    assert bytes(decompress(4, frames)) == b"one two"
+def concatenated(codec: int, pieces: list[bytes], skippable: bool = False) -> bytes:
+    """Return pieces as one message's worth of frames, one each (of snappy: the blocks of one stream)."""
+    if codec == 2:
+        framed = [compression.encode_snappy(b"", xerial_compatible=True)]
+        for piece in pieces:
+            block = compression.encode_snappy(piece)
+            framed += [len(block).to_bytes(4, "big"), block]
+        return b"".join(framed)
+    between = b"\x5a\x2a\x4d\x18\x03\x00\x00\x00abc" if skippable and codec in (3, 4) else b""
+    return between + between.join(bytes(compress(codec, piece)) + between for piece in pieces)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("skippable", [False, True])
+@pytest.mark.parametrize("pieces", [[b"one ", b"two"], [b"", b"one", b""], [b"x" * 100_000, b"y", b"z" * 70_000]])
+def test_frames_one_after_another(codec: int, skippable: bool, pieces: list[bytes]) -> None:
+    data = b"".join(pieces)
+    packed = concatenated(codec, pieces, skippable)
+    assert bytes(decompress(codec, packed)) == data
+    # The bound was taken from the first frame of lz4 alone.
+    assert bytes(decompress(codec, packed, max_size=len(data))) == data
+    with pytest.raises(InvalidMessageError, match=f"more than {len(data) - 1} bytes"):
+        decompress(codec, packed, max_size=len(data) - 1)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_bomb_of_many_frames_is_refused_without_its_memory(codec: int) -> None:
+    # 64 frames of a mebibyte: each keeps to the bound, all together do not.
+    bomb = concatenated(codec, [bytes(2**20)] * 64)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidMessageError, match="more than 1048576 bytes"):
+            decompress(codec, bomb, max_size=2**20)
+        assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_small_message_takes_little_memory(codec: int) -> None:
+    # So many empty frames could hold a lot, for all that their headers say: a gibibyte was filled with zeros for them.
+    packed = concatenated(codec, [b""] * 20_000 + [b"end"])
+    tracemalloc.start()
+    try:
+        assert bytes(decompress(codec, packed)) == b"end"
+        assert tracemalloc.get_traced_memory()[1] < 32 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_gzip_reads_each_byte_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 4 MB of empty members took 13 s: what followed a member was copied for each of them.
+    given = 0
+    make = zlib.decompressobj
+
+    class Counted:
+        def __init__(self, window: int) -> None:
+            self.member = make(window)
+
+        def decompress(self, data: bytes, most: int) -> bytes:
+            nonlocal given
+            given += len(data)
+            return self.member.decompress(data, most)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.member, name)
+
+    monkeypatch.setattr(zlib, "decompressobj", Counted)
+    for pieces in ([b""] * 5_000, [SAMPLES["noise"]] * 5, [b"x" * 3_000] * 500, [SAMPLES["noise"], b"", b"z"]):
+        given = 0
+        packed = concatenated(1, pieces)
+        assert decompress(1, packed) == b"".join(pieces)
+        # What a member has read at most, and at least: 1,024 bytes.
+        assert given <= 4 * len(packed) + 1024 * len(pieces)
 
 
 def test_xerial_framing() -> None:
