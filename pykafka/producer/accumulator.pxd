@@ -30,6 +30,7 @@ cdef class MessageBatch:
     cdef public bint done
     cdef public bint told
     cdef public int attempts
+    cdef public int failures
     cdef public double retry_at
     cdef public object last_error
     cdef public object wire

@@ -98,7 +98,10 @@ class MessageBatch:
         self.done = False
         #: Whether everybody has been told, and it is off the books.
         self.told = False
+        #: Failures that count against `max_retries`.
         self.attempts = 0
+        #: All failures, by which the pause before the next try grows.
+        self.failures = 0
         self.retry_at = 0.0
         self.last_error: KafkaException | None = None
         self.wire: list[Any] | None = None
@@ -139,15 +142,16 @@ class MessageBatch:
         """Divide into two batches that are sent instead; the messages handed out find their outcome through them."""
         records = list(self.builder.records())
         middle = len(records) // 2
-        self.parts = []
+        parts: list[MessageBatch] = []
         for some in (records[:middle], records[middle:]):
             part = MessageBatch(self.topic, self.partition_id, self.ledger, self.created, None)
             part.parent = self
             for timestamp, key, value, headers in some:
                 part.builder.append(timestamp, key, value, headers)
                 part.count += 1
-            self.parts.append(part)
-        return self.parts
+            parts.append(part)
+        self.parts = parts  # not before they are whole: other threads look messages up meanwhile
+        return parts
 
     def messages(self) -> Iterator[Message]:
         """Yield the messages of this batch, read back from its records."""

@@ -29,16 +29,11 @@ from pykafka.exceptions import (
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
     KafkaException,
-    MessageSizeTooLarge,
-    NotEnoughReplicas,
     OutOfOrderSequenceNumber,
     ProducerFenced,
-    ProtocolClientError,
-    RecordListTooLarge,
-    ThrottlingQuotaExceeded,
-    UnknownError,
     UnknownProducerId,
 )
+from pykafka.producer.retrying import Kind, kind_of
 
 T = TypeVar("T")
 
@@ -48,8 +43,6 @@ IN_FLIGHT = 5
 SEQUENCE_MAX = 2**31 - 1
 #: The last epoch of a producer id; after it, another id is needed.
 EPOCH_MAX = 2**15 - 1
-#: Answers after which the same request may succeed, and which are given before anything is written.
-REFUSED = (NotEnoughReplicas, ThrottlingQuotaExceeded)
 
 
 class Verdict(Enum):
@@ -57,7 +50,7 @@ class Verdict(Enum):
 
     #: It is written; its messages are acknowledged.
     DELIVERED = "delivered"
-    #: Send it again, at its turn; one more attempt.
+    #: Send it again, at its turn, if `retrying.counts` leaves it a try.
     RESEND = "resend"
     #: The same, but it was refused only for the sake of another one: not an attempt of its own.
     RESEND_IN_ORDER = "resend in order"
@@ -265,12 +258,13 @@ class Lane(Generic[T]):
             flight.broken = True
             # under a new id an uncertain one might be written twice
             return Verdict.FAILED if flight.uncertain else Verdict.RESEND
-        if isinstance(error, (MessageSizeTooLarge, RecordListTooLarge)) and flight.count > 1:
+        kind = kind_of(error)
+        if kind is Kind.TOO_LARGE and flight.count > 1:
             return Verdict.SPLIT
-        if isinstance(error, ProtocolClientError) and not error.retriable:
-            flight.uncertain |= isinstance(error, UnknownError)
+        if kind in (Kind.TOO_LARGE, Kind.FINAL, Kind.FINAL_OPEN):
+            flight.uncertain |= kind is Kind.FINAL_OPEN
             return Verdict.FAILED
-        flight.uncertain |= not isinstance(error, REFUSED)
+        flight.uncertain |= kind is not Kind.NOT_READY
         return Verdict.RESEND
 
     def _refused(self, flight: Flight[T], forgotten: bool) -> Verdict:

@@ -23,6 +23,7 @@ class ProducerOptions:
     compression: int
     max_retries: int
     retry_backoff_ms: int
+    retry_backoff_max_ms: int
     required_acks: int
     ack_timeout_ms: int
     max_queued_messages: int
@@ -50,6 +51,7 @@ class ProducerOptions:
         for name in (
             "max_retries",
             "retry_backoff_ms",
+            "retry_backoff_max_ms",
             "ack_timeout_ms",
             "linger_ms",
             "pending_timeout_ms",
@@ -96,11 +98,6 @@ class ProducerOptions:
     def linger_s(self) -> float:
         """How long a message may wait for company (s)."""
         return self.linger_ms / 1000
-
-    @property
-    def retry_backoff_s(self) -> float:
-        """How long to wait before a batch is sent again (s)."""
-        return self.retry_backoff_ms / 1000
 
     @property
     def delivery_timeout_s(self) -> float:

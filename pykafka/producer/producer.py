@@ -30,6 +30,7 @@ from pykafka.producer.accumulator import (
 from pykafka.producer.documented import DocumentedProducer
 from pykafka.producer.identity import Identity
 from pykafka.producer.options import ProducerOptions
+from pykafka.producer.retrying import Backoff
 from pykafka.producer.routing import Routing
 from pykafka.producer.sender import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES, OwnedBroker, outcome_unknown
 from pykafka.producer.values import Headers, as_bytes, header_pairs, timestamp_ms
@@ -62,9 +63,10 @@ class Producer(DocumentedProducer):
     :param topic: to which to produce
     :param partitioner: `(partitions, key) -> partition`; by default one partition after another
     :param compression: a `pykafka.common.CompressionType`
-    :param max_retries: how often a batch that a broker refused or left unanswered is sent again; waiting for a leader is
-        not counted, but bounded by `delivery_timeout_ms`
-    :param retry_backoff_ms: pause before that
+    :param max_retries: how often a batch is sent again that a broker found wrong or, where batches have no sequence numbers
+        (`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader, brokers down, too
+        few replicas in sync) is waited for until `delivery_timeout_ms`
+    :param retry_backoff_ms: pause before the first time, give or take a fifth; twice as long each time after that
     :param required_acks: 1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing
     :param ack_timeout_ms: how long the leader may wait for replicas
     :param max_queued_messages: for each broker; beyond, `produce()` blocks or raises
@@ -78,6 +80,7 @@ class Producer(DocumentedProducer):
     :param pending_timeout_ms: how long `stop()` waits while no message gets through
     :param auto_start: start at once; else with `start()`
     :param serializer: `(message, partition_key) -> (bytes, bytes)`
+    :param retry_backoff_max_ms: the longest such pause; `retry_backoff_ms` where that is longer
     :param delivery_timeout_ms: how old a message may get before it has failed
     :param max_queued_bytes: for each broker, as `max_queued_messages`
     :param enable_idempotence: number the batches of each partition (KIP-98), so that what is sent again is stored once
@@ -107,6 +110,7 @@ class Producer(DocumentedProducer):
         auto_start: bool = True,
         serializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
         *,
+        retry_backoff_max_ms: int = 1000,
         delivery_timeout_ms: int = 120 * 1000,
         max_queued_bytes: int = 256 * 1024 * 1024,
         enable_idempotence: bool | None = None,
@@ -118,6 +122,7 @@ class Producer(DocumentedProducer):
             compression=compression,
             max_retries=max_retries,
             retry_backoff_ms=retry_backoff_ms,
+            retry_backoff_max_ms=retry_backoff_max_ms,
             required_acks=required_acks,
             ack_timeout_ms=ack_timeout_ms,
             max_queued_messages=max_queued_messages,
@@ -141,6 +146,7 @@ class Producer(DocumentedProducer):
         self._plain = self._partitioner is None and serializer is None and not sync and not delivery_reports
         self._routing = Routing(self)
         self._identity = Identity(cluster, self._options.enable_idempotence)
+        self._backoff = Backoff(retry_backoff_ms, retry_backoff_max_ms, self._handler.random)
         self._progress = self._handler.Event()
         self._reports = self._handler.local()
         self._undelivered: list[tuple[Any, KafkaException]] = []

@@ -128,6 +128,8 @@ class Routing:
             if batch is not None:
                 queue.sealed.append(batch)
             queue.open = None
+        for flight in queue.lane.window:
+            flight.item.retry_at = 0.0  # what it waited for has come
         if owner is not None:
             owner.queues[queue.partition_id] = queue
         queue.owner = owner

@@ -28,6 +28,7 @@ from pykafka.exceptions import (
 )
 from pykafka.producer.accumulator import Ledger, MessageBatch, PartitionQueue
 from pykafka.producer.idempotence import Verdict
+from pykafka.producer.retrying import counts, kind_of, with_remark
 from pykafka.protocol.messages import ProduceRequest, ProduceResponse
 from pykafka.protocol.messagesets import encode_message_set
 from pykafka.utils.compression import compress
@@ -82,6 +83,9 @@ class OwnedBroker:
         #: Batches of each request whose answer is awaited.
         self._awaiting: dict[object, list[MessageBatch]] = {}
         self._blocked = False
+        # When leaders may be looked up again, and how often that has failed in a row.
+        self._look_up_at = 0.0
+        self._look_ups_failed = 0
         self._stepping = self._handler.Lock()
         self._worker: Worker | None = None
         if auto_start:
@@ -156,12 +160,22 @@ class OwnedBroker:
         """Send what is ready; return how long to sleep unless woken (s)."""
         with self._stepping:
             deadline = self._send_ready()
-        producer = self.producer
-        if self._routing.stale or producer._cluster.metadata_is_old:
-            return 0.0 if self._routing.refresh() else producer._options.retry_backoff_s
-        if self._routing.behind:
+        if self._routing.stale or self.producer._cluster.metadata_is_old:
+            if self._handler.now() >= self._look_up_at:
+                return self._look_up()
+            deadline = self._look_up_at if deadline is None else min(deadline, self._look_up_at)
+        elif self._routing.behind:
             self._routing.catch_up()
         return None if deadline is None else max(0.0, deadline - self._handler.now())
+
+    def _look_up(self) -> float:
+        """Ask where the leaders are; return how long to sleep unless woken (s)."""
+        found = self._routing.refresh()
+        self._look_ups_failed = 0 if found else self._look_ups_failed + 1
+        # Messages wake the sender as they come; that is no reason to ask again at once.
+        pause = self.producer._backoff.seconds(self._look_ups_failed)
+        self._look_up_at = self._handler.now() + pause
+        return 0.0 if found else pause
 
     def _send_ready(self) -> float | None:
         """Send what is ready; return when there will be more, if nothing changes."""
@@ -255,23 +269,31 @@ class OwnedBroker:
         if self._routing.leader_of(queue) is not self.broker:
             self._routing.stale = True
             lane.unsent(flight)
-            batch.retry_at = self._handler.now() + self.producer._options.retry_backoff_s
+            self._back_off(batch)
         return batch
+
+    def _back_off(self, batch: MessageBatch) -> None:
+        """Let a batch wait before it is sent again, the longer the oftener it has failed; called under the lock."""
+        now = self._handler.now()
+        batch.failures += 1
+        until = now + self.producer._backoff.seconds(batch.failures)
+        # its last try is when its time is over
+        batch.retry_at = min(until, max(now, batch.created + self.producer._options.delivery_timeout_s))
 
     def _check_age(self, batch: MessageBatch) -> None:
         """Fail a batch that has waited for a leader beyond the delivery timeout."""
+        if self._handler.now() - batch.created <= self.producer._options.delivery_timeout_s:
+            return
+        error = batch.last_error or RequestTimedOut("no broker leads the partition; check that its replicas are up")
+        self._give_up(batch, self._explained(batch, error))
+
+    def _explained(self, batch: MessageBatch, error: KafkaException) -> KafkaException:
+        """Say how long a batch was tried, with the last error that it met."""
         options = self.producer._options
-        if self._handler.now() - batch.created > options.delivery_timeout_s:
-            self._give_up(
-                batch,
-                batch.last_error
-                or RequestTimedOut(
-                    f"no leader took the message within delivery_timeout_ms={options.delivery_timeout_ms}; "
-                    "check that the partition's replicas are up",
-                    topic=batch.topic,
-                    partition=batch.partition_id,
-                ),
-            )
+        late = self._handler.now() - batch.created > options.delivery_timeout_s
+        bound = f"delivery_timeout_ms={options.delivery_timeout_ms}" if late else f"max_retries={options.max_retries}"
+        remark = f"not delivered in {batch.failures} tries, within {bound}"
+        return with_remark(error, remark).with_context(topic=batch.topic, partition=batch.partition_id)
 
     # -- sending ---------------------------------------------------------------------------------------------------
 
@@ -381,13 +403,12 @@ class OwnedBroker:
         answered = isinstance(error, ProtocolClientError)  # the cluster is busy with itself, but well
         tell = log.info if answered else self.broker.warn
         tell("broker %s: %s; %d batches wait", self.broker.address, error, len(batches))
-        now = self._handler.now()
         with self._lock:
             self._routing.stale |= not answered
             for batch in batches:
                 self._lane_of(batch).unsent(batch.flight)
                 batch.last_error = error.again()
-                batch.retry_at = now + self.producer._options.retry_backoff_s
+                self._back_off(batch)
         for batch in batches:
             self._check_age(batch)
         self.wake.set()  # when to look again was worked out before
@@ -471,7 +492,7 @@ class OwnedBroker:
                 judged = lane.answered(batch.flight, error) if batch.flight in lane.window else []
                 for flight, verdict in judged:
                     if verdict is Verdict.RESEND:  # not before that is followed
-                        flight.item.retry_at = self._handler.now() + self.producer._options.retry_backoff_s
+                        self._back_off(flight.item)
             if not judged and not batch.done and batch.parts is None:  # this was interrupted half-way
                 judged = [(batch.flight, Verdict.DELIVERED if error is None else Verdict.FAILED)]
             for flight, verdict in judged:
@@ -490,23 +511,19 @@ class OwnedBroker:
         elif verdict is Verdict.FAILED:
             self._finish(batch, error)
         elif verdict is Verdict.RESEND and not self._may_retry(batch, error):
-            self._give_up(batch, error)
+            self._give_up(batch, self._explained(batch, error))
         else:
             log.info("will send %d messages to %s/%d again: %s", batch.count, batch.topic, batch.partition_id, error)
-            pause = self.producer._options.retry_backoff_s if verdict is Verdict.RESEND else 0.0
             with self._lock:
                 batch.last_error = error.again()
                 batch.record_errors = None
-                batch.retry_at = self._handler.now() + pause
+                if verdict is Verdict.RESEND_IN_ORDER:
+                    batch.retry_at = self._handler.now()
 
     def _may_retry(self, batch: MessageBatch, error: KafkaException) -> bool:
         options = self.producer._options
-        # where it is no broker's answer, the connection failed
-        answered = isinstance(error, ProtocolClientError)
-        if error.invalid_metadata or not answered:
-            self._routing.stale = True
-        if not (error.invalid_metadata and answered):
-            batch.attempts += 1
+        self._routing.stale |= error.invalid_metadata or not isinstance(error, ProtocolClientError)
+        batch.attempts += counts(kind_of(error), batch.flight.numbered)
         if self._handler.now() - batch.created > options.delivery_timeout_s:
             return False
         return batch.attempts <= options.max_retries

@@ -25,6 +25,10 @@ log = logging.getLogger(__name__)
 
 #: How long the worker waits for reports at a time (s); it comes back as soon as there is one.
 POLL_S = 0.1
+#: As often as librdkafka can send again.
+RETRIES_MAX = 2**31 - 1
+#: The longest pause that librdkafka can be told to make.
+BACKOFF_MAX_MS = 300_000
 #: How long it may take to give up what is queued (s).
 PURGE_S = 5.0
 
@@ -68,6 +72,8 @@ class RdKafkaProducer(Producer):
     `_lock`.
 
     :param cluster: as of `Producer`, and so the others
+    :param max_retries: librdkafka counts each failure, also of a cluster that is not ready; where `enable_idempotence` is
+        True, it tries until `delivery_timeout_ms`
     :param min_queued_messages: how many messages make a batch full
     :param enable_idempotence: whether librdkafka numbers batches; None: it does not, as its own default is
     :raises ImportError: the extra `rdkafka` is not installed
@@ -95,6 +101,7 @@ class RdKafkaProducer(Producer):
         *,
         block_on_queue_full: bool = True,
         pending_timeout_ms: int = 5 * 1000,
+        retry_backoff_max_ms: int = 1000,
         delivery_timeout_ms: int = 120 * 1000,
         max_queued_bytes: int = 256 * 1024 * 1024,
         enable_idempotence: bool | None = None,
@@ -111,6 +118,7 @@ class RdKafkaProducer(Producer):
             compression=compression,
             max_retries=max_retries,
             retry_backoff_ms=retry_backoff_ms,
+            retry_backoff_max_ms=retry_backoff_max_ms,
             required_acks=required_acks,
             ack_timeout_ms=ack_timeout_ms,
             max_queued_messages=max_queued_messages,
@@ -137,8 +145,10 @@ class RdKafkaProducer(Producer):
             "acks": options.required_acks,
             "request.timeout.ms": max(options.ack_timeout_ms, 1),
             "message.timeout.ms": max(options.delivery_timeout_ms, options.linger_ms + 1),
-            "retries": options.max_retries,
+            # it counts what means that the cluster is not ready, too, but where batches have numbers that does no harm
+            "retries": RETRIES_MAX if options.enable_idempotence else options.max_retries,
             "retry.backoff.ms": max(options.retry_backoff_ms, 1),
+            "retry.backoff.max.ms": min(max(options.retry_backoff_max_ms, options.retry_backoff_ms, 1), BACKOFF_MAX_MS),
             # so that what is sent again does not come behind what was sent later
             "max.in.flight.requests.per.connection": 1 if options.max_retries and not options.enable_idempotence else 5,
             "enable.idempotence": bool(options.enable_idempotence),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.cluster import Cluster
 from pykafka.exceptions import KafkaException, error_for
 from pykafka.producer.idempotence import Flight, Lane, Verdict
+from pykafka.producer.retrying import Backoff
 from pykafka.protocol.messages import ProduceRequest
 from pykafka.protocol.messagesets import encode_message_set
 from pykafka.protocol.records import RecordBatchBuilder
@@ -18,7 +19,7 @@ from pykafka.spark.errors import SinkError
 from pykafka.spark.loss import log
 from pykafka.spark.offsets import TopicPartition
 from pykafka.spark.options import WriteOptions
-from pykafka.spark.sequences import RETRY_BACKOFF_S
+from pykafka.spark.sequences import RETRY_BACKOFF_MAX_S, RETRY_BACKOFF_S
 from pykafka.utils.compression import compress
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class _Outbox:
     lane: Lane[Batch]
     waiting: deque[Batch] = field(default_factory=deque)
     retry_at: float = 0.0
+    #: Failures since something was last acknowledged.
+    failures: int = 0
     #: Who has what is unanswered.
     broker: Broker | None = None
 
@@ -93,6 +96,7 @@ class BatchSender:
         self._queued_bytes = 0
         self._given_up: list[Flight[Batch]] = []
         self._refreshed_at = -RETRY_BACKOFF_S
+        self._backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, self._handler.random)
         self._sequences = sequences.take(cluster, options.client)
         self._sequences.begin(self._deadline())
         #: Rows acknowledged so far, by topic.
@@ -259,6 +263,7 @@ class BatchSender:
             error = problem if problem is not None else _refusal(parts.get(tp), tp, request.broker)
             for other, verdict in self._outboxes[tp].lane.answered(flight, error):
                 if verdict is Verdict.DELIVERED:
+                    self._outboxes[tp].failures = 0
                     self._queued_bytes -= other.item.builder.size
                     self.acknowledged[tp.topic] += other.count
                 elif verdict is Verdict.FAILED:
@@ -269,7 +274,9 @@ class BatchSender:
     def _pause(self, batch: Batch, error: KafkaException) -> None:
         # Before a batch is sent again.
         now = self._check_deadline(batch, error)
-        self._outboxes[batch.tp].retry_at = now + RETRY_BACKOFF_S
+        outbox = self._outboxes[batch.tp]
+        outbox.failures += 1
+        outbox.retry_at = now + self._backoff.seconds(outbox.failures)
         if now - self._refreshed_at >= RETRY_BACKOFF_S:
             self._refreshed_at = now
             self._refresh(batch.tp.topic)

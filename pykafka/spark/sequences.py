@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pykafka.exceptions import ProtocolClientError, UnsupportedVersion
 from pykafka.producer.idempotence import Flight, Lane
 from pykafka.producer.identity import Identity
+from pykafka.producer.retrying import Backoff
 from pykafka.spark.offsets import TopicPartition
 from pykafka.spark.options import ClientOptions
 
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
     from pykafka.cluster import Cluster
     from pykafka.spark.sender import Batch
 
-#: Pause before what failed is tried again (s).
+#: Pause before what failed is tried again (s); twice as long each time, up to the second one.
 RETRY_BACKOFF_S = 0.1
+RETRY_BACKOFF_MAX_S = 1.0
 
 
 class Sequences:
@@ -63,15 +65,19 @@ class Sequences:
         lane.number(flight)
 
     def _ask(self, spent_id: int, deadline: float) -> tuple[int, int] | None:
+        handler = self.cluster.handler
+        backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, handler.random)
+        failures = 0
         while True:
             try:
                 return self._identity.get(spent_id)
             except UnsupportedVersion:
                 return None
             except ProtocolClientError as error:
-                if not error.retriable or self.cluster.handler.now() > deadline:
+                if not error.retriable or handler.now() > deadline:
                     raise
-                self.cluster.handler.sleep(RETRY_BACKOFF_S)
+                failures += 1
+                handler.sleep(backoff.seconds(failures))
 
 
 # What the last task of this process left behind in good order.

@@ -150,6 +150,41 @@ def test_nothing_is_lost_doubled_or_reordered(kafka3: KafkaCluster, greenlets: b
     produce_in_trouble(kafka3, greenlets, 200_000, kills=1, every_s=0.05)
 
 
+@needs_producer_ids
+def test_too_few_replicas_in_sync_for_a_while(kafka3: KafkaCluster, greenlets: bool) -> None:
+    """What was produced while a broker was restarted failed after 0.3 s (NOT_ENOUGH_REPLICAS), by default options."""
+    with KafkaClient(hosts=kafka3.hosts, use_greenlets=greenlets) as client:
+        topic = create_topic(client, partitions=2, replicas=3, config={"min.insync.replicas": "3"})
+        handler = client.cluster.handler
+        producer = topic.get_producer(
+            partitioner=InTurn(), required_acks=-1, linger_ms=5, delivery_reports=True, pending_timeout_ms=90_000
+        )
+        victim = kafka3.broker_ids[-1]
+        waited, count = threading.Event(), 0
+
+        def restart() -> None:
+            kafka3.stop(victim)
+            waited.wait(4)
+            kafka3.start(victim)
+
+        dip = threading.Thread(target=restart)
+        try:
+            for count in range(1, 100_000):
+                producer.produce(b"%d" % ((count - 1) // 2))
+                if count == 100:
+                    dip.start()
+                if count > 1000 and not dip.is_alive():
+                    break
+                handler.sleep(0.005)
+            producer.stop()
+        finally:
+            waited.set()
+            dip.join(120)
+        reports = [producer._report_queue().get(timeout=1) for _ in range(count)]
+        assert {error for _, error in reports} == {None}
+        check(topic, 2, count)
+
+
 @pytest.mark.slow
 @pytest.mark.matrix
 @pytest.mark.timeout(1800)
@@ -277,11 +312,13 @@ def test_one_that_fails_leaves_no_gap(kafka: KafkaCluster, greenlets: bool, comp
 def test_what_may_have_been_written_is_told_by_name(greenlets: bool) -> None:
     with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
         with KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets) as client:
-            with client.topics["t"].get_sync_producer(required_acks=-1, max_retries=1, retry_backoff_ms=1) as producer:
+            options = {"delivery_timeout_ms": 500, "retry_backoff_ms": 10}
+            with client.topics["t"].get_sync_producer(required_acks=-1, **options) as producer:
                 producer.produce(b"fine")
-                cluster.inject_errors("Produce", "REQUEST_TIMED_OUT", "REQUEST_TIMED_OUT")
+                cluster.inject_errors("Produce", *["REQUEST_TIMED_OUT"] * 200)
                 with pytest.raises(DeliveryUnknownError, match="the broker may have it.*REQUEST_TIMED_OUT"):
                     producer.produce(b"who knows")
+                cluster.clear_errors("Produce")
                 cluster.inject_errors("Produce", "INVALID_RECORD")
                 with pytest.raises(InvalidRecord):
                     producer.produce(b"refused")

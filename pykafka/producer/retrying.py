@@ -1,0 +1,140 @@
+"""What an answer to Produce means for sending again, as a table, and how long to wait before; without I/O.
+
+Three questions are asked of each error. Is the cluster not ready, or is it about the messages? What waits for the cluster is
+bounded by the delivery timeout alone; what is about the messages counts against `max_retries`. Is it certain that nothing
+was written? Where it is not, and nothing numbers the batches, each further try may store them once more, so that it counts,
+too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from pykafka.exceptions import (
+    GroupCoordinatorNotAvailable,
+    GroupLoadInProgress,
+    KafkaException,
+    KafkaStorageError,
+    LeaderNotAvailable,
+    MessageSizeTooLarge,
+    NetworkException,
+    NoBrokersAvailableError,
+    NotCoordinatorForGroup,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderForPartition,
+    ProtocolClientError,
+    RecordListTooLarge,
+    ReplicaNotAvailable,
+    RequestTimedOut,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    ThrottlingQuotaExceeded,
+    UnknownError,
+    UnknownTopicOrPartition,
+)
+
+if TYPE_CHECKING:
+    import random
+
+#: By how much pauses differ from each other, so that clients do not come all at once (KIP-580).
+JITTER = 0.2
+
+
+class Kind(Enum):
+    """What an error says of the batch that it answers."""
+
+    #: The cluster is not ready, and nothing was written.
+    NOT_READY = "not ready"
+    #: Another broker leads the partition, or will. What a leader has written that was deposed meanwhile may stay: once for
+    #: each that was deposed, as the others refuse at once.
+    MOVED = "moved"
+    #: The cluster is not ready, or gone; it may have written the batch.
+    OPEN = "open"
+    #: It is about the batch, though it may pass.
+    BATCH = "batch"
+    #: The batch is too large: its parts may not be.
+    TOO_LARGE = "too large"
+    #: No sending again helps, and nothing was written.
+    FINAL = "final"
+    #: No sending again helps, and it may have been written.
+    FINAL_OPEN = "final, open"
+
+
+#: The kinds of errors; of an error whose class is not here, its nearest ancestor's. Last comes what is told by
+#: `retriable` and `invalid_metadata`.
+KINDS: dict[type[KafkaException], Kind] = {
+    NotEnoughReplicas: Kind.NOT_READY,
+    ThrottlingQuotaExceeded: Kind.NOT_READY,
+    NoBrokersAvailableError: Kind.NOT_READY,
+    # of InitProducerId
+    GroupLoadInProgress: Kind.NOT_READY,
+    GroupCoordinatorNotAvailable: Kind.NOT_READY,
+    NotCoordinatorForGroup: Kind.NOT_READY,
+    LeaderNotAvailable: Kind.MOVED,
+    NotLeaderForPartition: Kind.MOVED,
+    ReplicaNotAvailable: Kind.MOVED,
+    UnknownTopicOrPartition: Kind.MOVED,
+    KafkaStorageError: Kind.MOVED,
+    NotEnoughReplicasAfterAppend: Kind.OPEN,
+    RequestTimedOut: Kind.OPEN,
+    NetworkException: Kind.OPEN,
+    SocketDisconnectedError: Kind.OPEN,
+    ResponseTimeoutError: Kind.OPEN,
+    MessageSizeTooLarge: Kind.TOO_LARGE,
+    RecordListTooLarge: Kind.TOO_LARGE,
+    UnknownError: Kind.FINAL_OPEN,
+}
+
+
+def kind_of(error: KafkaException) -> Kind:
+    """Return what an error says of the batch that it answers."""
+    found = next((KINDS[cls] for cls in type(error).__mro__ if cls in KINDS), None)
+    if found is Kind.OPEN and not error.retriable:
+        return Kind.BATCH  # as an answer larger than this client allows: the next one will be, too
+    if found is not None:
+        return found
+    if error.invalid_metadata:
+        return Kind.MOVED
+    if error.retriable or not isinstance(error, ProtocolClientError):
+        return Kind.BATCH
+    return Kind.FINAL
+
+
+def counts(kind: Kind, numbered: bool) -> bool:
+    """Return whether an error counts against `max_retries`.
+
+    :param kind: the error's
+    :param numbered: whether the batch has sequence numbers, by which brokers store it once
+    """
+    return kind not in (Kind.NOT_READY, Kind.MOVED) and not (kind is Kind.OPEN and numbered)
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """How long to wait before something is tried again: twice as long each time, up to a bound.
+
+    :param first_ms: after the first failure
+    :param most_ms: the bound; `first_ms`, where that is longer
+    :param chance: by which pauses differ
+    """
+
+    first_ms: float
+    most_ms: float
+    chance: random.Random
+
+    def seconds(self, failures: int) -> float:
+        """Return how long to wait after so many failures in a row (s)."""
+        doubled = self.first_ms * 2.0 ** min(max(failures - 1, 0), 60)
+        pause = min(doubled, max(self.most_ms, self.first_ms))
+        return pause * self.chance.uniform(1 - JITTER, 1 + JITTER) / 1000
+
+
+def with_remark(error: KafkaException, remark: str) -> KafkaException:
+    """Return the same error with a remark behind what happened."""
+    told = error.again()
+    said = " ".join(str(arg) for arg in error.args) or getattr(error, "description", "")
+    told.args = (f"{said}; {remark}" if said else remark,)
+    return told

@@ -1,0 +1,177 @@
+"""What is sent again, how often and after how long: the cluster is waited for, what is about the messages is counted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.embedded import EmbeddedCluster
+from pykafka.exceptions import (
+    ConnectionRefused,
+    CorruptResponseError,
+    DeliveryUnknownError,
+    FrameTooLargeError,
+    KafkaException,
+    LeaderNotFoundError,
+    NoBrokersAvailableError,
+    NotEnoughReplicas,
+    RequestTimedOut,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    error_for,
+)
+from pykafka.producer.retrying import Backoff, Kind, counts, kind_of
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (error_for(19), Kind.NOT_READY),
+        (error_for(89), Kind.NOT_READY),
+        (error_for(14), Kind.NOT_READY),
+        (NoBrokersAvailableError(), Kind.NOT_READY),
+        (error_for(3), Kind.MOVED),
+        (error_for(5), Kind.MOVED),
+        (error_for(6), Kind.MOVED),
+        (error_for(56), Kind.MOVED),
+        (error_for(74), Kind.MOVED),
+        (LeaderNotFoundError(), Kind.MOVED),
+        (error_for(7), Kind.OPEN),
+        (error_for(13), Kind.OPEN),
+        (error_for(20), Kind.OPEN),
+        (SocketDisconnectedError(), Kind.OPEN),
+        (ConnectionRefused(), Kind.OPEN),
+        (ResponseTimeoutError(), Kind.OPEN),
+        (error_for(2), Kind.BATCH),
+        (CorruptResponseError(), Kind.BATCH),
+        (FrameTooLargeError(), Kind.BATCH),
+        (error_for(10), Kind.TOO_LARGE),
+        (error_for(18), Kind.TOO_LARGE),
+        (error_for(-1), Kind.FINAL_OPEN),
+        (error_for(9999), Kind.FINAL_OPEN),
+        (error_for(17), Kind.FINAL),
+        (error_for(29), Kind.FINAL),
+        (error_for(87), Kind.FINAL),
+    ],
+)
+def test_what_an_error_says_of_a_batch(error: KafkaException, kind: Kind) -> None:
+    assert kind_of(error) is kind
+
+
+def test_what_counts_against_max_retries() -> None:
+    assert {kind for kind in Kind if not counts(kind, numbered=True)} == {Kind.NOT_READY, Kind.MOVED, Kind.OPEN}
+    assert {kind for kind in Kind if not counts(kind, numbered=False)} == {Kind.NOT_READY, Kind.MOVED}
+
+
+def test_pauses_double_up_to_a_bound_and_differ() -> None:
+    backoff = Backoff(100, 1000, random.Random(1))
+    for failures, wanted in ((0, 0.1), (1, 0.1), (2, 0.2), (3, 0.4), (4, 0.8), (5, 1.0), (100_000, 1.0)):
+        pauses = [backoff.seconds(failures) for _ in range(200)]
+        assert wanted * 0.8 <= min(pauses) < wanted * 0.9 < wanted * 1.1 < max(pauses) <= wanted * 1.2
+    assert Backoff(5000, 1000, random.Random(1)).seconds(1) >= 4  # the bound does not shorten what was asked for
+    assert Backoff(0, 1000, random.Random(1)).seconds(7) == 0
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
+        cluster.track_requests()
+        yield cluster
+
+
+@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
+def client(request: pytest.FixtureRequest, cluster: EmbeddedCluster) -> Iterator[KafkaClient]:
+    with KafkaClient(cluster.hosts, use_greenlets=request.param) as client:
+        yield client
+
+
+QUICK: dict[str, Any] = {"required_acks": -1, "max_retries": 2, "retry_backoff_ms": 1, "retry_backoff_max_ms": 10}
+
+
+@pytest.mark.parametrize(
+    ("error", "numbered"),
+    [
+        ("NOT_ENOUGH_REPLICAS", True),
+        ("NOT_ENOUGH_REPLICAS", False),
+        ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", True),
+        ("REQUEST_TIMED_OUT", True),
+        ("DISCONNECT", True),
+    ],
+)
+def test_a_cluster_that_is_not_ready_is_waited_for(
+    cluster: EmbeddedCluster, client: KafkaClient, error: str, numbered: bool
+) -> None:
+    """What says that the cluster is not ready used up max_retries, and messages failed after 0.3 s."""
+    with client.topics["t"].get_sync_producer(enable_idempotence=numbered or False, **QUICK) as producer:
+        producer.produce(b"before")
+        cluster.inject_errors("Produce", *[error] * 12)
+        assert producer.produce(b"after").offset == 1
+
+
+@pytest.mark.parametrize("error", ["NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT"])
+def test_without_numbers_what_may_be_stored_is_not_sent_for_ever(
+    cluster: EmbeddedCluster, client: KafkaClient, error: str
+) -> None:
+    with client.topics["t"].get_sync_producer(enable_idempotence=False, **QUICK) as producer:
+        producer.produce(b"before")
+        cluster.inject_errors("Produce", *[error] * 12)
+        with pytest.raises(KafkaException, match=r"not delivered in 3 tries, within max_retries=2.*" + error) as caught:
+            producer.produce(b"perhaps")
+        assert caught.value.context["topic"] == "t"
+        cluster.clear_errors("Produce")
+    assert len(cluster.requests("Produce")) == 1 + 3
+
+
+@pytest.mark.parametrize(
+    ("error", "numbered", "raised"),
+    [
+        ("NOT_ENOUGH_REPLICAS", True, NotEnoughReplicas),
+        ("NOT_ENOUGH_REPLICAS", False, NotEnoughReplicas),
+        ("REQUEST_TIMED_OUT", True, DeliveryUnknownError),
+    ],
+)
+def test_the_deadline_names_the_last_error(
+    cluster: EmbeddedCluster, client: KafkaClient, error: str, numbered: bool, raised: type[KafkaException]
+) -> None:
+    options = QUICK | {"retry_backoff_ms": 20, "retry_backoff_max_ms": 100, "delivery_timeout_ms": 1_000}
+    with client.topics["t"].get_sync_producer(enable_idempotence=numbered, **options) as producer:
+        producer.produce(b"before")
+        cluster.inject_errors("Produce", *[error] * 200)
+        with pytest.raises(raised, match=r"within delivery_timeout_ms=1000") as caught:
+            producer.produce(b"late")
+        cluster.clear_errors("Produce")
+        assert error in str(caught.value)
+        assert caught.value.context["partition"] == 0
+        last = caught.value.__cause__ if raised is DeliveryUnknownError else caught.value
+        assert isinstance(last, (NotEnoughReplicas, RequestTimedOut))
+        assert last.broker is not None
+        assert last.broker in cluster.hosts
+        assert producer.produce(b"in time").offset >= 0
+    assert 8 <= len(cluster.requests("Produce")) <= 100  # the pauses have grown
+
+
+@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
+def test_a_leader_that_is_away_is_not_looked_up_with_each_message(greenlets: bool) -> None:
+    """Each message woke the sender, which asked for metadata at once."""
+    with EmbeddedCluster(brokers=2, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts, use_greenlets=greenlets) as client:
+        cluster.set_leader("t", 0, 2)
+        options = QUICK | {"retry_backoff_ms": 50, "retry_backoff_max_ms": 500}
+        producer = client.topics["t"].get_producer(linger_ms=0, pending_timeout_ms=30_000, **options)
+        producer.produce(b"before")
+        producer.flush()
+        cluster.broker_down(2)
+        cluster.track_requests()
+        handler = client.cluster.handler
+        waiting = []
+        for _ in range(200):
+            waiting.append(producer.produce(b"waits"))
+            producer._owned_brokers[2].wake.set()
+            handler.sleep(0.01)
+        assert len(cluster.requests("Metadata")) <= 40
+        cluster.broker_up(2)
+        producer.stop()
+        assert [message.offset for message in waiting] == list(range(1, 201))
