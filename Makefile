@@ -35,19 +35,19 @@ setup: $(VENV)/.ready ## make the virtual environment
 build: $(VENV)/.ready ## compile the modules that have a .pxd, in place
 	@$(PY) tools/build.py
 
-test: java build ## all tests: pure and compiled, real Kafka, examples, Spark 4.3 and 4.2; tools/matrix.py says in which parts
-	@$(PY) tools/matrix.py --jobs 2 test
+test: java build ## all tests: pure and compiled, real Kafka, examples, Spark 4.3 and 4.2; tools/parts.py says in which parts
+	@$(PY) -m tools.matrix --jobs 2 $(TIMES) test
 
 # The compiled modules lie in the checkout, where the first environment has put them.
 $(VENV42)/.ready: setup.cfg $(VENV)/.ready
 	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==4.2.*" PYTHON="$(PYTHON)" tools/setup.sh $(VENV42) gevent,spark,rdkafka,cli,test
 
-# Those for parts of the matrix; tools/matrix.py asks for them.
+# Those for parts of the matrix; tools/running.py asks for them.
 .venv-spark4%/.ready: setup.cfg $(VENV)/.ready
 	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==4.$*.*" PYTHON="$(PYTHON)" tools/setup.sh .venv-spark4$* gevent,spark,rdkafka,cli,test
 
-test-matrix: java build ## every Kafka from 0.8.2.2 on, and more; PARTS="core-1.1.1 ..." for some (tools/matrix.py --list)
-	$(PY) tools/matrix.py $(PARTS)
+test-matrix: java build ## every Kafka from 0.8.2.2 on, and more; PARTS="core-1.1.1 ..." for some (python -m tools.matrix --list)
+	@$(PY) -m tools.matrix $(PARTS)
 
 test-fast: build ## the tests that need no Java and no patience
 	$(PYTEST) $(ARGS) -m "not slow and not kafka and not spark" tests/unit tests/property tests/contract tests/regressions tests/integration

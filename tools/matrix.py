@@ -1,172 +1,138 @@
-"""The tests, cut into named parts: `python tools/matrix.py [--jobs N] [--minutes N] [PART ...]`.
+"""Run the tests, cut into named parts (tools/parts.py): `python -m tools.matrix [--jobs N] [PART ...]`.
 
-`test` stands for the parts of `make test`. Without names all the other parts are run; with --minutes, those in rotation
-(the number of commits says where to begin) until that time has passed since --since, and what was left out is printed.
-With --jobs, what a part says is printed when it ends.
+`test` stands for the parts of `make test`. Without names all the other parts are run; with --at-most, those in rotation
+(the number of commits says where to begin) that likely end by then, and what was left out is printed. Logs are in
+build/tests, a file a part. What fails or hangs is run again alone (tools/running.py); the last line sums up.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import re
+import json
+import shutil
+import signal
 import subprocess
 import sys
-import tempfile
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import IO, NamedTuple
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import NoReturn
 
-RELEASES = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.2", "4.3.1")
-INTEGRATION = "tests/integration"
-#: What every release must do: produce, consume, offsets, codecs, groups through ZooKeeper and through the brokers, the
-#: documented requests; on threads and on greenlets.
-CORE = [f"{INTEGRATION}/test_{name}.py" for name in ("produce_consume", "balanced", "managed", "documented")]
-CORE += ["-m", "not slow"]
-#: The releases that the whole suite is run on, besides the latest, on which `make test` runs it.
-WHOLE = ("0.9.0.1", "2.8.2")
-#: All that the age of the shared brokers makes a difference to.
-SUITE = [INTEGRATION, "-m", "kafka and not matrix"]
-SUITE += [f"--ignore={INTEGRATION}/test_{name}.py" for name in ("brokers", "java_records")]
-#: Groups together with other clients, through outages and minutes of computing.
-GROUPS = [
-    f"{INTEGRATION}/test_{name}.py"
-    for name in (
-        "balanced_outages",
-        "balanced_mixed",
-        "managed_mixed",
-        "managed_static",
-        "managed_heartbeats",
-        "closing",
-    )
-]
-#: What PySpark before 4.2 can do as well; the Makefile knows how to install it.
-EARLIER_SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "stream_read", "sink", "lag", "kill")]
-EARLIER_SPARK += ["-m", "not matrix"]
-#: Reading from PySpark.
-SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "positions", "transactions")]
-#: Source and sink, and what Spark's own connector says of the same topics.
-SOURCE_AND_SINK = [
-    f"tests/spark/test_{name}.py"
-    for name in ("batch_read", "jvm_connector", "lag", "positions", "sink", "stream_read", "transactions")
-]
-#: What needs no broker, in seconds each.
-QUICK = [f"tests/{name}" for name in ("unit", "property", "contract", "regressions")]
-#: Against real brokers: what goes through the modules that are compiled elsewhere.
-PURE = [
-    f"{INTEGRATION}/test_{name}.py"
-    for name in ("produce_consume", "batches", "isolation", "idempotence", "failures", "damage", "fork", "managed")
-]
+from tools.parts import MATRIX, PARTS, TEST, Part
+from tools.running import Outcome, Progress, Runner, closing
+
+LOGS = Path("build") / "tests"
+#: Seconds between two lines about a part; on a terminal there is one line, which changes every second.
+TELL_S = 20.0
 
 
-#: What pytest says of tests that failed, and of all together.
-LAST_WORDS = re.compile(r"^(?:(?:FAILED|ERROR) tests/.*|(?:=+ )?\d+ .* in \d[\d.]*s.*)$", re.MULTILINE)
+class Board:
+    """Tell how far all parts are.
 
-
-class Part(NamedTuple):
-    """One run of pytest.
-
-    :param release: of the shared brokers
-    :param arguments: of pytest
-    :param minutes: that it takes on two cores, rounded up
-    :param directory: of the virtual environment, which the Makefile makes; None: the one that runs this
-    :param pure: with the uncompiled sources
+    :param parts: how many there are
+    :param tell_s: see `TELL_S`
     """
 
-    release: str
-    arguments: list[str]
-    minutes: int
-    directory: str | None = None
-    pure: bool = False
+    def __init__(self, parts: int, tell_s: float = TELL_S) -> None:
+        self.parts = parts
+        self.ended = 0
+        self.running: list[Progress] = []
+        self._terminal = sys.stdout.isatty()
+        self._every = 1.0 if self._terminal else tell_s
+        self._told_at = time.monotonic()
+        self._lock = threading.Lock()
+
+    def begin(self, name: str) -> Progress:
+        """Add a part."""
+        progress = Progress(name)
+        self.say(f"matrix: {name} begins")
+        with self._lock:
+            self.running.append(progress)
+        return progress
+
+    def end(self, progress: Progress, words: str) -> None:
+        """Take a part away, with what is to be said of it."""
+        with self._lock:
+            self.running.remove(progress)
+            self.ended += 1
+        self.say(words)
+
+    def say(self, words: str) -> None:
+        """Print lines, in one go."""
+        with self._lock:
+            print(f"\r\033[K{words}" if self._terminal else words, flush=True)
+
+    def tell(self) -> None:
+        """Say how far everything is, where it is time to."""
+        if time.monotonic() - self._told_at < self._every:
+            return
+        self._told_at = time.monotonic()
+        with self._lock:
+            lines = [f"[{self.ended} of {self.parts} parts ended] {progress.told()}" for progress in self.running]
+        if not lines:
+            return
+        if self._terminal:
+            columns = shutil.get_terminal_size().columns
+            short = " | ".join(line.partition("] ")[2] for line in lines)
+            print(f"\r\033[K{f'[{self.ended}/{self.parts}] {short}'[: columns - 1]}", end="", flush=True)
+        else:
+            self.say("\n".join(lines))
 
 
-#: What `make test` runs, the longest first.
-TEST = {
-    "kafka": Part("4.3.1", ["tests", "--ignore=tests/spark", "--ignore=tests/examples", "-m", "not matrix"], 16),
-    "spark": Part("4.3.1", ["tests/spark", "tests/examples", "-m", "not matrix"], 15),
-    "pure": Part("4.3.1", [*QUICK, *PURE, "-m", "not slow and not matrix"], 7, pure=True),
-    "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 6, ".venv-spark42"),
-    "core-0.9.0.1": Part("0.9.0.1", CORE, 2),
-    "core-2.8.2": Part("2.8.2", CORE, 2),
-}
-MATRIX = {
-    **{f"core-{release}": Part(release, CORE, 2) for release in RELEASES if f"core-{release}" not in TEST},
-    **{f"whole-{release}": Part(release, SUITE, 8) for release in WHOLE},
-    **{f"spark-on-{release}": Part(release, SPARK, 3) for release in RELEASES},
-    "whole-pure": Part("4.3.1", SUITE, 8, pure=True),
-    "churn-4.3.1": Part("4.3.1", [f"{INTEGRATION}/test_balanced_churn.py"], 10),
-    "groups": Part("4.3.1", ["-m", "matrix", *GROUPS], 10),
-    "idempotence": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_idempotence.py"], 8),
-    "spark-4.0": Part("4.3.1", EARLIER_SPARK, 5, ".venv-spark40"),
-    "spark-4.1": Part("4.3.1", EARLIER_SPARK, 5, ".venv-spark41"),
-    "whole-spark-4.2": Part("4.3.1", ["tests/spark", "-m", "not matrix"], 13, ".venv-spark42"),
-    "spark-pipeline": Part(
-        "4.3.1", ["tests/spark/test_pipeline_programs.py", "tests/spark/test_pipeline_terminal.py", "-m", "matrix"], 6
-    ),
-    "spark-killed": Part("4.3.1", ["tests/spark/test_kill.py", "-m", "matrix"], 5),
-    "tools": Part("4.3.1", [f"{INTEGRATION}/test_cli_old_brokers.py"], 1),
-    "rdkafka": Part("4.3.1", [f"{INTEGRATION}/test_rdkafka.py"], 5),
-}
-PARTS = TEST | MATRIX
+def run_part(runner: Runner, board: Board, name: str, part: Part) -> Outcome:
+    """Run one part, and tell of it."""
+    progress = board.begin(name)
+    outcome = None
+    try:
+        outcome = runner.run(name, part, progress)
+    finally:
+        words = [f"matrix: {name} is over"] if outcome is None else last_words(outcome)
+        board.end(progress, "\n".join(words))
+    return outcome
 
 
-class Outcome(NamedTuple):
-    """How a part went that ran beside others.
+def last_words(outcome: Outcome) -> list[str]:
+    """Give the log of a part that has failed, else how pytest summed it up."""
+    said = Path(outcome.log).read_text(errors="replace").splitlines()
+    if outcome.failures:
+        said = [f"matrix: {outcome.name} said:", *said]
+    else:
+        said = [line for line in said[-20:] if line.startswith("left out ") or (" passed" in line and " in " in line)]
+    return [*said, f"matrix: {outcome.told()}"]
 
-    :param name: of the part
-    :param passed: whether it did
-    :param seconds: that it took
-    :param last_words: how pytest sums it up, after the tests that failed
+
+def run_parts(
+    runner: Runner, parts: dict[str, Part], jobs: int, fits: Callable[[Part], bool], tell_s: float = TELL_S
+) -> Iterator[Outcome]:
+    """Run parts, some at a time, in their order; none that does not fit in the time that is left.
+
+    :param fits: tells whether it does
+    :param tell_s: see `TELL_S`
     """
-
-    name: str
-    passed: bool
-    seconds: float
-    last_words: list[str]
-
-    def told(self) -> list[str]:
-        """Say it in lines."""
-        *failed, summary = self.last_words or [""]
-        verdict = "passed" if self.passed else "FAILED"
-        return [*failed, f"{self.name}: {verdict} after {self.seconds:.0f} s{summary and ': ' + summary.strip('= ')}"]
-
-
-def run(name: str, output: IO[str] | None = None) -> bool:
-    """Run a part; tell whether it passed.
-
-    :param output: where all that it says goes; None: where ours does
-    """
-    part = PARTS[name]
-    command = ["sh", "-c", 'make "$0" && exec "$@"', f"{part.directory}/.ready"] if part.directory else []
-    python = f"{part.directory}/bin/python" if part.directory else sys.executable
-    command += [python, "-m", "pytest", "-q", *part.arguments]
-    environment = {**os.environ, "KAFKA_VERSION": part.release, "REBALANCES": "1000"}
-    if part.pure:
-        environment["PYKAFKA_PURE_PYTHON"] = "1"
-    return subprocess.run(command, env=environment, stdout=output, stderr=output, check=False).returncode == 0
-
-
-def run_aside(name: str) -> Outcome:
-    """Run a part beside others, and print all that it says in one go."""
-    print(f"matrix: {name} begins", flush=True)
-    began = time.monotonic()
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
-        passed = run(name, output)
-        output.seek(0)
-        said = output.read()
-    print(f"matrix: {name} ended, and said:\n{said}", flush=True)
-    return Outcome(name, passed, time.monotonic() - began, LAST_WORDS.findall(said))
-
-
-def run_together(names: list[str], jobs: int) -> list[Outcome]:
-    """Run parts, some at a time, and sum up; what failed stands at the end."""
-    outcomes = []
+    board = Board(len(parts), tell_s)
+    waiting = list(parts)
+    left_out: list[str] = []
+    running: set[Future[Outcome]] = set()
     with ThreadPoolExecutor(jobs) as pool:
-        for future in as_completed([pool.submit(run_aside, name) for name in names]):
-            outcomes.append(future.result())
-    for outcome in sorted(outcomes, key=lambda outcome: not outcome.passed):
-        print("\n".join(outcome.told()), flush=True)
-    return outcomes
+        try:
+            while waiting or running:
+                while waiting and len(running) < jobs:
+                    name = waiting.pop(0)
+                    if fits(parts[name]):
+                        running.add(pool.submit(run_part, runner, board, name, parts[name]))
+                    else:
+                        left_out.append(name)
+                        board.parts -= 1
+                ended, running = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    yield future.result()
+                board.tell()
+        finally:
+            runner.stop()
+    if left_out:
+        print(f"matrix: left out for lack of time: {', '.join(left_out)}")
 
 
 def rotated() -> list[str]:
@@ -177,60 +143,90 @@ def rotated() -> list[str]:
     return names[begin:] + names[:begin]
 
 
-def run_in_turn(names: list[str], start: float, minutes: float | None, at_most: float | None) -> list[str]:
-    """Run one part after the other while there is time; gives those that failed."""
-    left_out, failed = [], []
-    for name in names:
-        passed = (time.time() - start) / 60
-        late = minutes is not None and passed >= minutes
-        long = at_most is not None and passed + PARTS[name].minutes > at_most
-        if late or long:
-            left_out.append(name)
-            continue
-        print(f"matrix: {name}", flush=True)
-        if not run(name):
-            failed.append(name)
-    if left_out:
-        print(f"matrix: left out for lack of time: {', '.join(left_out)}")
-    return failed
-
-
 def parsed() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help="names of parts, or `test`; by default the matrix")
     parser.add_argument("--jobs", type=int, default=1, help="how many parts run at a time")
-    parser.add_argument("--minutes", type=float, help="begin no part after this time")
     parser.add_argument("--at-most", type=float, help="begin no part that would likely end after this time (minutes)")
+    parser.add_argument("--end-by", type=float, help="end whatever still runs then (minutes)")
     parser.add_argument(
         "--since", type=float, metavar="EPOCH", help="the time counts from there (s); by default from now"
+    )
+    parser.add_argument("--outcomes", type=Path, metavar="FILE", help="add there how the parts went, and sum up later")
+    parser.add_argument("--sum-up", type=Path, metavar="FILE", help="run nothing: sum up what is written there")
+    parser.add_argument(
+        "--failed",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="with --sum-up: what else ended the run",
     )
     parser.add_argument("--list", action="store_true", help="print the names of the parts")
     args = parser.parse_args()
     unknown = [part for part in args.parts if part not in (*PARTS, "test")]
     if unknown:
         parser.error(f"no such part: {', '.join(unknown)}; --list names them")
-    if args.jobs > 1 and (args.minutes is not None or args.at_most is not None):
-        parser.error("--minutes and --at-most are for parts that run one after the other")
     return args
 
 
-def main() -> int:
+def sum_up(outcomes: list[Outcome], others: list[str]) -> int:
+    """Print the closing lines; give the exit code.
+
+    :param others: what else has failed
+    """
+    print("\n".join(closing(outcomes, others)), flush=True)
+    return 1 if others or any(outcome.failures for outcome in outcomes) else 0
+
+
+def run(args: argparse.Namespace) -> int:
     """Run what was asked for; give 1 where a part failed."""
+    names = [name for part in args.parts for name in (TEST if part == "test" else [part])]
+    if not names:
+        names = list(MATRIX) if args.at_most is None else rotated()
+    # Minutes of the wall clock, seen from the clock that nobody sets.
+    start = time.monotonic() - (0 if args.since is None else time.time() - args.since)
+
+    def fits(part: Part) -> bool:
+        return args.at_most is None or (time.monotonic() - start) / 60 + part.minutes <= args.at_most
+
+    runner = Runner(LOGS, end_by=None if args.end_by is None else start + args.end_by * 60)
+    outcomes: list[Outcome] = []
+    others: list[str] = []
+    try:
+        for outcome in run_parts(runner, {name: PARTS[name] for name in names}, args.jobs, fits):
+            outcomes.append(outcome)
+            if args.outcomes is not None:
+                with args.outcomes.open("a") as file:
+                    file.write(json.dumps(outcome._asdict()) + "\n")
+    except KeyboardInterrupt:
+        others.append("interrupted")
+    if args.outcomes is None:
+        sum_up(outcomes, others)
+    if others:
+        return 130
+    return 1 if any(outcome.failures for outcome in outcomes) else 0
+
+
+def interrupted(number: int, frame: object) -> NoReturn:
+    """End as after Ctrl-C, with all that was started, when the terminal goes or somebody ends us."""
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    """Do what the command line says."""
     args = parsed()
     if args.list:
         print("\n".join(PARTS))
         return 0
-    names = [name for part in args.parts for name in (TEST if part == "test" else [part])]
-    if not names:
-        names = list(MATRIX) if args.minutes is None else rotated()
-    if args.jobs > 1:
-        failed = [outcome.name for outcome in run_together(names, args.jobs) if not outcome.passed]
-    else:
-        failed = run_in_turn(names, args.since or time.time(), args.minutes, args.at_most)
-    if failed:
-        print(f"matrix: failed: {', '.join(failed)}")
-    return 1 if failed else 0
+    if args.sum_up is not None:
+        told = args.sum_up.read_text().splitlines() if args.sum_up.exists() else []
+        outcomes = [Outcome(**json.loads(line)) for line in told]
+        # A step of make has failed where a part of it has.
+        return sum_up(outcomes, [] if any(outcome.failures for outcome in outcomes) else args.failed)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupted)
+    return run(args)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,115 @@
+"""The tests, cut into named parts: what each one runs, on which Kafka, and how long that takes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+RELEASES = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.2", "4.3.1")
+INTEGRATION = "tests/integration"
+#: What every release must do: produce, consume, offsets, codecs, groups through ZooKeeper and through the brokers, the
+#: documented requests; on threads and on greenlets.
+CORE = [f"{INTEGRATION}/test_{name}.py" for name in ("produce_consume", "balanced", "managed", "documented")]
+CORE += ["-m", "not slow"]
+#: The releases that the whole suite is run on, in two parts, besides the latest, on which `make test` runs it.
+WHOLE = ("0.9.0.1", "2.8.2")
+FIVE_MILLION = f"{INTEGRATION}/test_idempotence.py::test_five_million_messages"
+#: All that the age of the shared brokers makes a difference to.
+SUITE = [INTEGRATION, "-m", "kafka and not matrix"]
+OWN_BROKERS = [f"{INTEGRATION}/test_{name}.py" for name in ("brokers", "java_records")]
+SUITE += [f"--ignore={path}" for path in OWN_BROKERS]
+#: Brokers that are stopped, killed and hung, and programs: each brings a cluster of its own.
+OUTAGES = [f"{INTEGRATION}/test_{name}.py" for name in ("benchmarks", "brokers", "closing", "failures", "idempotence")]
+#: Groups together with other clients, through minutes of computing.
+MANAGED = [f"{INTEGRATION}/test_managed_{name}.py" for name in ("mixed", "static", "heartbeats")]
+#: Groups through ZooKeeper, in its outages, and together with other clients.
+BALANCED = [f"{INTEGRATION}/test_balanced_{name}.py" for name in ("outages", "mixed")]
+#: Programs that start Spark themselves, and Spark that is killed.
+SPARK_PROGRAMS = [
+    f"tests/spark/test_{name}.py"
+    for name in ("connect", "executor_faults", "kill", "pipeline_programs", "pipeline_terminal")
+]
+#: What PySpark before 4.2 can do as well; the Makefile knows how to install it.
+EARLIER_SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "stream_read", "sink", "lag", "kill")]
+EARLIER_SPARK += ["-m", "not matrix"]
+#: Reading from PySpark.
+SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "positions", "transactions")]
+#: Source and sink, and what Spark's own connector says of the same topics.
+SOURCE_AND_SINK = [
+    f"tests/spark/test_{name}.py"
+    for name in ("batch_read", "jvm_connector", "lag", "positions", "sink", "stream_read", "transactions")
+]
+#: What needs no broker, in seconds each.
+QUICK = [f"tests/{name}" for name in ("unit", "property", "contract", "regressions")]
+#: Against real brokers: what goes through the modules that are compiled elsewhere.
+PURE = [
+    f"{INTEGRATION}/test_{name}.py"
+    for name in ("produce_consume", "batches", "isolation", "idempotence", "failures", "damage", "fork", "managed")
+]
+
+
+class Part(NamedTuple):
+    """One run of pytest.
+
+    :param release: of the shared brokers
+    :param arguments: of pytest
+    :param minutes: that it takes on two cores, rounded up
+    :param directory: of the virtual environment, which the Makefile makes; None: the one that runs this
+    :param pure: with the uncompiled sources
+    """
+
+    release: str
+    arguments: list[str]
+    minutes: float
+    directory: str | None = None
+    pure: bool = False
+
+
+def without(paths: list[str]) -> list[str]:
+    """Give what keeps pytest from running files: a part that names a directory has every new file of it."""
+    return [f"--ignore={path}" for path in paths]
+
+
+def others(release: str) -> dict[str, Part]:
+    """Cut the whole suite in two, on a release."""
+    return {
+        f"whole-{release}": Part(release, [*SUITE, *without(OUTAGES)], 5),
+        f"outages-{release}": Part(release, ["-m", "kafka and not matrix", *OUTAGES, *without(OWN_BROKERS)], 5),
+    }
+
+
+#: What `make test` runs, the longest first.
+TEST = {
+    "kafka": Part("4.3.1", ["tests", *without(["tests/spark", "tests/examples", *OUTAGES]), "-m", "not matrix"], 8),
+    "spark": Part("4.3.1", ["tests/spark", *without(SPARK_PROGRAMS), "-m", "not matrix"], 8),
+    "spark-programs": Part("4.3.1", ["tests/examples", *SPARK_PROGRAMS, "-m", "not matrix"], 8),
+    "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 8),
+    "pure": Part("4.3.1", [*QUICK, *PURE, "-m", "not slow and not matrix"], 7, pure=True),
+    "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 6, ".venv-spark42"),
+    "core-0.9.0.1": Part("0.9.0.1", CORE, 2),
+    "core-2.8.2": Part("2.8.2", CORE, 2),
+}
+MATRIX = {
+    **{f"core-{release}": Part(release, CORE, 2) for release in RELEASES if f"core-{release}" not in TEST},
+    **{name: part for release in WHOLE for name, part in others(release).items()},
+    **{f"spark-on-{release}": Part(release, SPARK, 3) for release in RELEASES},
+    "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 6, pure=True),
+    "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without(OWN_BROKERS)], 6, pure=True),
+    "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/test_balanced_churn.py", "-k", "zookeeper"], 5),
+    "churn-managed": Part("4.3.1", [f"{INTEGRATION}/test_balanced_churn.py", "-k", "managed"], 5),
+    "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 7),
+    "groups-balanced": Part("4.3.1", ["-m", "matrix", *BALANCED], 4),
+    "closing": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_closing.py"], 4),
+    "idempotence-threads": Part("4.3.1", [FIVE_MILLION, "-k", "threads"], 5),
+    "idempotence-greenlets": Part("4.3.1", [FIVE_MILLION, "-k", "greenlets"], 5),
+    "spark-4.0": Part("4.3.1", EARLIER_SPARK, 5, ".venv-spark40"),
+    "spark-4.1": Part("4.3.1", EARLIER_SPARK, 5, ".venv-spark41"),
+    "whole-spark-4.2": Part("4.3.1", ["tests/spark", *without(SPARK_PROGRAMS), "-m", "not matrix"], 8, ".venv-spark42"),
+    "spark-4.2-programs": Part("4.3.1", [*SPARK_PROGRAMS, "-m", "not matrix"], 6, ".venv-spark42"),
+    "spark-pipeline": Part(
+        "4.3.1", ["tests/spark/test_pipeline_programs.py", "tests/spark/test_pipeline_terminal.py", "-m", "matrix"], 6
+    ),
+    "spark-killed": Part("4.3.1", ["tests/spark/test_kill.py", "-m", "matrix"], 5),
+    "tools": Part("4.3.1", [f"{INTEGRATION}/test_cli_old_brokers.py"], 1),
+    "rdkafka": Part("4.3.1", [f"{INTEGRATION}/test_rdkafka.py"], 5),
+}
+PARTS = TEST | MATRIX
