@@ -280,12 +280,20 @@ class Handler(ABC):
         """
 
     @abstractmethod
-    def connect(self, address: Address, timeout: float, source_address: tuple[str, int] | None = None) -> Stream:
+    def connect(
+        self,
+        address: Address,
+        timeout: float,
+        source_address: tuple[str, int] | None = None,
+        wanted: Callable[[], bool] | None = None,
+    ) -> Stream:
         """Connect to an address over TCP, without Nagle's delay and with keep-alive.
 
         :param timeout: how long to wait (s)
         :param source_address: local host and port to connect from; port 0 for any
+        :param wanted: asked every tenth of a second while nobody answers; False ends the attempt
         :raises TimeoutError: nobody answered in time
+        :raises ConnectionAbortedError: it is not `wanted` any more
         :raises OSError: refused, unreachable, or the source address cannot be used
         """
 

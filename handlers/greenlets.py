@@ -351,9 +351,15 @@ class GEventHandler(Handler):
         with self._gevent.Timeout(timeout, late):
             return look_up(getaddrinfo, host, port)
 
-    def connect(self, address: Address, timeout: float, source_address: tuple[str, int] | None = None) -> Stream:
+    def connect(
+        self,
+        address: Address,
+        timeout: float,
+        source_address: tuple[str, int] | None = None,
+        wanted: Callable[[], bool] | None = None,
+    ) -> Stream:
         """Connect to an address over TCP. As `Handler.connect`."""
-        return connect_stream(self, address, timeout, source_address, HubWaiter)
+        return connect_stream(self, address, timeout, source_address, HubWaiter, wanted)
 
     def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
         """Speak TLS over a connected stream. As `Handler.wrap_tls`."""

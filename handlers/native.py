@@ -338,9 +338,15 @@ class NativeHandler(Handler):
             return look_up(self._getaddrinfo, host, port)
         return resolve_aside(self, self._getaddrinfo, host, port, timeout)
 
-    def connect(self, address: Address, timeout: float, source_address: tuple[str, int] | None = None) -> Stream:
+    def connect(
+        self,
+        address: Address,
+        timeout: float,
+        source_address: tuple[str, int] | None = None,
+        wanted: Callable[[], bool] | None = None,
+    ) -> Stream:
         """Connect to an address over TCP. As `Handler.connect`."""
-        return connect_stream(self, address, timeout, source_address, PollWaiter)
+        return connect_stream(self, address, timeout, source_address, PollWaiter, wanted)
 
     def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
         """Speak TLS over a connected stream. As `Handler.wrap_tls`."""

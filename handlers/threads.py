@@ -197,9 +197,15 @@ class ThreadingHandler(Handler):
             return look_up(socket.getaddrinfo, host, port)
         return resolve_aside(self, socket.getaddrinfo, host, port, timeout)
 
-    def connect(self, address: Address, timeout: float, source_address: tuple[str, int] | None = None) -> Stream:
+    def connect(
+        self,
+        address: Address,
+        timeout: float,
+        source_address: tuple[str, int] | None = None,
+        wanted: Callable[[], bool] | None = None,
+    ) -> Stream:
         """Connect to an address over TCP. As `Handler.connect`."""
-        return connect_stream(self, address, timeout, source_address, self._make_waiter)
+        return connect_stream(self, address, timeout, source_address, self._make_waiter, wanted)
 
     def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
         """Speak TLS over a connected stream. As `Handler.wrap_tls`."""

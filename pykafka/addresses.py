@@ -26,6 +26,8 @@ def parse_address(text: str, default_port: int = DEFAULT_PORT) -> tuple[str, int
         host, _, port = text.partition(":")
     if not host:
         raise ValueError(f"{text!r} is no address: the host is missing; write host:port")
+    if "\0" in host:
+        raise ValueError(f"{text!r} is no address: there is a NUL in the host")
     if not port:
         return host, default_port
     if not port.isdigit() or not 0 <= int(port) <= 65535:

@@ -96,7 +96,8 @@ class Broker(DocumentedGroupRequests):
         self._shared: dict[Any, Any] = {}
         self._left_to_parent: list[Any] = []
         self._warned_at: dict[str, float] = {}
-        self._closed = False
+        # Why it is of no use any more; None as long as it is.
+        self._closed: KafkaException | None = None
 
     @classmethod
     def from_metadata(
@@ -231,7 +232,7 @@ class Broker(DocumentedGroupRequests):
         with self._lock:
             channel = self._channels.pop(name, None)
         if channel is not None:
-            channel.close()
+            channel.close(SocketDisconnectedError("this client has given the connection up", broker=self.address))
 
     def channel(self, name: str) -> Channel:
         """Return the channel of this name, making it (unconnected) where there is none."""
@@ -243,8 +244,8 @@ class Broker(DocumentedGroupRequests):
                     channel = Channel(
                         self._handler, self._new_connection, self._prepare, self._channel_timeout_ms(name)
                     )
-                    if self._closed:
-                        channel.close()
+                    if self._closed is not None:
+                        channel.close(self._closed)
                     self._channels[name] = channel
         return channel
 
@@ -289,20 +290,38 @@ class Broker(DocumentedGroupRequests):
         self._channels = {}
         self._shared = {}
 
-    def close(self) -> None:
-        """End every connection and fetch worker of this broker."""
-        self._closed = True
+    def close(self, reason: KafkaException | None = None) -> None:
+        """End every connection and fetch worker of this broker.
+
+        :param reason: what whoever uses it from now on gets; by default that the client was closed
+        """
+        self._end(reason)
         with self._lock:
             channels = list(self._channels.values())
             shared, self._shared = list(self._shared.values()), {}
         for worker in shared:
             worker.stop()
         for channel in channels:
-            channel.close()
+            channel.close(self._closed)
+
+    def part(self) -> None:
+        """Have nobody begin anything more here, and connects under way end: it has left the cluster, or moved.
+
+        Waits for nobody; `close` does what may take its time.
+        """
+        self._end(SocketDisconnectedError("the broker left the cluster, or moved to another address", broker=self.address))
+        for channel in list(self._channels.values()):
+            channel.abort(self._closed)
+
+    def _end(self, reason: KafkaException | None) -> None:
+        if self._closed is None:
+            self._closed = reason or ClientClosedError(
+                "this client was closed; make a new KafkaClient", broker=self.address
+            )
 
     def forsake(self) -> None:
         """End every connection and fetch worker as `close` does, without taking a lock or waiting for them to have ended."""
-        self._closed = True
+        self._end(None)
         for worker in list(self._shared.values()):
             worker.abandon()
         for channel in list(self._channels.values()):
@@ -385,7 +404,7 @@ class Broker(DocumentedGroupRequests):
         except ResponseTimeoutError:
             raise
         except SocketDisconnectedError:
-            if not was_up or self._closed:
+            if not was_up or self._closed is not None:
                 raise
             self.forget_versions()
             return self._call_once(request, channel, timeout_ms, version, ceiling)
@@ -410,7 +429,7 @@ class Broker(DocumentedGroupRequests):
         with self._lock:
             worker = self._shared.get(key)
             if worker is None:
-                if self._closed:
-                    raise ClientClosedError("this client was closed; make a new KafkaClient", broker=self.address)
+                if self._closed is not None:
+                    raise self._closed.again()
                 worker = self._shared[key] = make()
         return worker

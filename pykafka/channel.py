@@ -96,7 +96,8 @@ class PendingResponse(Generic[R]):
 class Channel:
     """The connection of one role; a new one is made when the old one is gone.
 
-    State: `_requests`, the live request handler or None, is changed under `_lock` alone; `send` reads it without.
+    State: `_requests`, the live request handler or None, is changed under `_lock`, which is held while a connection is made;
+    readers take none, and neither does `close`: it marks first and looks then, and `_reopen` the other way around.
 
     :param handler: supplies worker, lock and clock
     :param make_connection: makes an unconnected BrokerConnection
@@ -117,7 +118,10 @@ class Channel:
         self._timeout_ms = timeout_ms
         self._lock = handler.Lock()
         self._requests: RequestHandler | None = None
-        self._closed = False
+        # The connection that is being made, for `close` to end.
+        self._connecting: BrokerConnection | None = None
+        # Why there will be no connection any more; None as long as there may be one.
+        self._closed: KafkaException | None = None
         self._failures = 0
         self._retry_at = 0.0
         self._last_error: KafkaException | None = None
@@ -148,30 +152,41 @@ class Channel:
             return self._reopen()
 
     def _reopen(self) -> RequestHandler:
-        if self._closed:
-            raise ClientClosedError("this client was closed; make a new KafkaClient")
+        self._check_open()
         if self._last_error is not None and self._handler.now() < self._retry_at:
             raise self._last_error.again()
         if self._requests is not None:
             self._requests.stop()
             self._requests = None
-        connection = self._make_connection()
+        connection = self._connecting = self._make_connection()
         try:
+            self._check_open()
             connection.connect(self._timeout_ms)
             self._prepare(connection)
+            requests = RequestHandler(self._handler, connection)
+            requests.start()
         except KafkaException as error:
             connection.disconnect()
+            self._check_open()
             self._back_off(error)
             raise
         except BaseException:
             connection.disconnect()
             raise
+        finally:
+            self._connecting = None
         self._failures = 0
         self._last_error = None
-        requests = RequestHandler(self._handler, connection)
-        requests.start()
         self._requests = requests
+        if self._closed is not None:  # meanwhile, and `close` may have looked before there was anything to end
+            self._requests = None
+            requests.stop()
+            raise self._closed.again()
         return requests
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise self._closed.again() from None
 
     def _back_off(self, error: KafkaException) -> None:
         pause = min(BACKOFF_MAX_S, BACKOFF_MIN_S * 2**self._failures) * self._handler.random.uniform(0.8, 1.2)
@@ -179,20 +194,36 @@ class Channel:
         self._retry_at = self._handler.now() + pause
         self._last_error = error.again()  # whose traceback would hold all that its callers hold
 
-    def close(self) -> None:
-        """End the connection; a later `open` raises ClientClosedError."""
-        self._closed = True
-        with self._lock:
-            requests, self._requests = self._requests, None
+    def close(self, reason: KafkaException | None = None) -> None:
+        """End the connection, or the making of one; waits for nobody but the reader.
+
+        :param reason: what a later `open`, or one under way, raises; by default that the client was closed
+        """
+        requests = self._cut(reason)
+        self._requests = None
         if requests is not None:
             requests.stop()
 
+    def abort(self, reason: KafkaException | None) -> None:
+        """Have the making of a connection end, and none begin; one that is up stays so. Waits for nobody.
+
+        :param reason: as for `close`
+        """
+        self._cut(reason)
+
     def forsake(self) -> None:
-        """End the connection as `close` does, without taking a lock or waiting for its reader."""
-        self._closed = True
-        requests = self._requests
+        """End the connection as `close` does, without waiting for its reader."""
+        requests = self._cut(None)
         if requests is not None:
             requests.shared.connection.disconnect()
+
+    def _cut(self, reason: KafkaException | None) -> RequestHandler | None:
+        if self._closed is None:
+            self._closed = reason or ClientClosedError("this client was closed; make a new KafkaClient")
+        connecting = self._connecting
+        if connecting is not None:
+            connecting.give_up()
+        return self._requests
 
     def drop(self) -> None:
         """End the present connection; the next `open` makes a new one."""

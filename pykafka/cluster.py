@@ -32,7 +32,7 @@ from pykafka.utils.error_handlers import valid_ms
 
 if TYPE_CHECKING:
     from pykafka.connection import SslConfigLike
-    from pykafka.handlers import Handler
+    from pykafka.handlers import Handler, Worker
     from pykafka.protocol.schema import Request
 
 __all__ = ["Cluster", "TopicDict", "register_topic_factory"]
@@ -47,6 +47,8 @@ RETRY_BACKOFF_S = 0.1
 METADATA_MAX_AGE_S = 300.0
 #: A topic that is being created is unknown to most brokers at first: this is how long they are asked again (s).
 CREATION_S = 3.0
+#: How long `close()` waits for brokers that have left to be closed (s): answers that are on their way are waited for.
+PARTING_S = 5.0
 NO_BROKERS = (
     "the cluster names no brokers: it is starting, or what answers is cut off from the others; Kafka 0.8.2 names none until "
     "the first topic is made"
@@ -112,6 +114,8 @@ class Cluster(Discovery):
         self._updated_at = -METADATA_MAX_AGE_S
         self._update_lock = handler.Lock()
         self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
+        # Workers that close brokers which have left.
+        self._partings: list[Worker] = []
         self._closed = False
         _open_clusters.add(self)
         handler.at_fork(self._after_fork)
@@ -233,22 +237,33 @@ class Cluster(Discovery):
         return self.call(_metadata_request(topics))
 
     def _update_brokers(self, broker_metadata: Mapping[int, BrokerMetadata], controller_id: int | None = None) -> None:
-        """Take over the brokers of fresh metadata: those that moved are reconnected, those gone are closed."""
+        """Take over the brokers of fresh metadata: those that moved are made anew, those gone are closed, by a worker."""
         self._controller_id = controller_id if controller_id is not None and controller_id >= 0 else None
         brokers = dict(self._brokers)
+        left: list[Broker] = []
         for id_, found in broker_metadata.items():
             known = brokers.get(id_)
             if known is not None and (known.host, known.port) == (found.host, found.port):
                 continue
             if known is not None:
                 log.info("broker %d moved from %s to %s:%d", id_, known.address, found.host, found.port)
-                known.close()
+                left.append(known)
             brokers[id_] = self._new_broker(id_, found.host, found.port)
         for id_ in set(brokers) - set(broker_metadata):
-            brokers.pop(id_).close()
+            left.append(brokers.pop(id_))
         if not brokers and (self._brokers or not self._generation):
             log.warning(NO_BROKERS)
         self._brokers = brokers
+        if left:
+            self._topics.relink()
+            self._part_with(left)
+
+    def _part_with(self, brokers: list[Broker]) -> None:
+        """Close brokers that nobody is to use any more, without waiting for it: this is under `_update_lock`."""
+        for broker in brokers:
+            broker.part()
+        self._partings = [worker for worker in self._partings if worker.is_alive()]
+        self._partings.append(self._handler.spawn(_close_all, brokers, name="pykafka.Cluster.parting"))
 
     def _new_broker(self, id_: int, host: str, port: int) -> Broker:
         return Broker(
@@ -424,8 +439,8 @@ class Cluster(Discovery):
         self._closables.discard(stoppable)
 
     def may_pass(self, error: KafkaException) -> bool:
-        """Return whether trying again may help: also where a broker has left the cluster, whose object is closed then."""
-        return error.retriable or (isinstance(error, ClientClosedError) and not self._closed)
+        """Return whether trying again may help."""
+        return error.retriable and not self._closed
 
     @property
     def closed(self) -> bool:
@@ -446,6 +461,8 @@ class Cluster(Discovery):
         self._closed = True
         for broker in self._every_broker():
             broker.close()
+        for worker in self._partings:
+            worker.join(PARTING_S)
         for other in errors[1:]:
             log.error("while closing: %s", other)
         if errors:
@@ -454,6 +471,7 @@ class Cluster(Discovery):
     def _after_fork(self) -> None:
         # Connections stay the parent's; this child makes its own when it needs them.
         self._update_lock = self._handler.Lock()
+        self._partings = []
         self._topics.after_fork()
         for broker in self._every_broker():
             broker.after_fork()
@@ -470,6 +488,11 @@ def _close_at_exit() -> None:
                 cluster.close()
         except Exception as error:  # noqa: BLE001 - nobody is left to catch it, and other clusters want closing
             log.error("at the end of the interpreter: %s", error)
+
+
+def _close_all(brokers: list[Broker]) -> None:
+    for broker in brokers:
+        broker.close()
 
 
 def _metadata_request(topics: list[str] | None, create: bool = False) -> MetadataRequest:

@@ -126,6 +126,9 @@ class BrokerConnection:
         self._frames = FrameReader(stream, self._handler, self._buffer_size, self.is_tls)
         self._guard = guard(stream.close)
         self._stream = stream
+        if self._dialer.given_up:  # meanwhile, and `give_up` may have looked for a stream before there was one
+            self.disconnect()
+            raise fresh(self._cause)
 
     def disconnect(self) -> None:
         """End the connection and wake whoever reads or writes; nothing happens where there is none."""
@@ -134,6 +137,19 @@ class BrokerConnection:
         if stream is not None:
             self._cause = SocketDisconnectedError("the connection was closed by this client", broker=self.address)
             _close(stream, held)
+
+    def give_up(self) -> None:
+        """End the connection for good: a `connect` under way in another worker ends now, and none begins.
+
+        Takes no lock, and waits for nobody.
+        """
+        self._dialer.give_up()
+        self.disconnect()
+
+    @property
+    def given_up(self) -> bool:
+        """Whether `give_up` was called."""
+        return self._dialer.given_up
 
     def reconnect(self) -> None:
         """End the connection and make a new one; errors as of `connect`."""

@@ -22,6 +22,9 @@ ADVERTISED = (
 )
 
 
+PORT_MAX = 65535
+
+
 class Attempt(NamedTuple):
     """One step of connecting that failed: a line in the `ledger` of the error."""
 
@@ -60,11 +63,29 @@ class Dialer:
         self._source = source
         self._ssl_config = ssl_config
         self._origin = f"; {ADVERTISED}" if advertised else ""
+        self._given_up = False
+        # What shakes hands now: `give_up` ends it.
+        self._opening: Stream | None = None
 
     @property
     def address(self) -> str:
         """Host and port as people write them."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def given_up(self) -> bool:
+        """Whether nobody wants a connection any more."""
+        return self._given_up
+
+    def give_up(self) -> None:
+        """Have an `open` that is under way in another worker end now, and none begin; takes no lock, and waits for nobody."""
+        self._given_up = True
+        stream = self._opening
+        if stream is not None:
+            stream.close()
+
+    def _wanted(self) -> bool:
+        return not self._given_up
 
     def open(self, timeout: float, ledger: list[Attempt]) -> Stream:
         """Try each address of the host in turn and return the first connection that can be made, through TLS if asked for.
@@ -78,6 +99,7 @@ class Dialer:
         :raises SocketDisconnectedError: anything else
         """
         deadline = self._handler.now() + timeout
+        self._check_wanted()
         addresses = self._resolve(timeout, ledger)
         worst: SocketDisconnectedError = NameResolutionError(
             f"the host name {self.host!r} has no address", broker=self.address
@@ -88,15 +110,25 @@ class Dialer:
             try:
                 return self._open_one(address, left, ledger)
             except SocketDisconnectedError as error:
+                self._check_wanted()
                 if not isinstance(worst, TlsError):  # which came furthest
                     worst = error
         raise worst
 
+    def _check_wanted(self) -> None:
+        if self._given_up:
+            raise SocketDisconnectedError("the connection was given up by this client", broker=self.address)
+
     def _resolve(self, timeout: float, ledger: list[Attempt]) -> list[Address]:
         started = self._handler.now()
+        if "\0" in self.host or not 0 <= self.port <= PORT_MAX:  # the system would cut them off, and connect elsewhere
+            raise NameResolutionError(
+                f"{self.host!r} and {self.port} are no host and port to connect to; correct the address{self._origin}",
+                broker=self.address,
+            )
         try:
             addresses = self._handler.resolve(self.host, self.port, timeout=timeout)
-        except (OSError, UnicodeError) as error:
+        except (OSError, ValueError) as error:
             ledger.append(self._attempt("DNS", self.address, error, started))
             late = isinstance(error, TimeoutError)
             raise (ConnectTimeoutError if late else NameResolutionError)(
@@ -118,7 +150,9 @@ class Dialer:
             raise self._explain_tcp(error, address, timeout) from error
         if self._ssl_config is None:
             return stream
+        self._opening = stream
         try:
+            self._check_wanted()
             return self._wrap_tls(stream, self._ssl_config, max(timeout - (self._handler.now() - started), 0.0))
         except BaseException as error:
             stream.close()
@@ -126,21 +160,23 @@ class Dialer:
                 raise
             # Whatever it is: other libraries' errors are no OSErrors.
             ledger.append(self._attempt("TLS", address.text, error, started))
-            if isinstance(error, TlsError):
+            if isinstance(error, SocketDisconnectedError):  # named already
                 raise error.with_context(broker=self.address) from None
             raise TlsError(explain_tls_error(error, self.host), broker=self.address) from error
+        finally:
+            self._opening = None
 
     def _connect_tcp(self, address: Address, timeout: float) -> Stream:
         host, port = self._source
         if not host and not port:
-            return self._handler.connect(address, timeout)
+            return self._handler.connect(address, timeout, wanted=self._wanted)
         try:
-            return self._handler.connect(address, timeout, self._source)
+            return self._handler.connect(address, timeout, self._source, self._wanted)
         except OSError as error:
             if not port or error.errno not in {errno.EADDRINUSE, errno.EADDRNOTAVAIL}:
                 raise
         # One port serves one connection to an address, and a broker is given several.
-        return self._handler.connect(address, timeout, (host, 0))
+        return self._handler.connect(address, timeout, (host, 0), self._wanted)
 
     def _explain_tcp(self, error: OSError, address: Address, timeout: float) -> SocketDisconnectedError:
         if isinstance(error, TimeoutError):

@@ -114,3 +114,12 @@ class Partition:
         self._leader = brokers.get(metadata.leader)
         self._replicas = [brokers[id_] for id_ in metadata.replicas if id_ in brokers]
         self._isr = [brokers[id_] for id_ in metadata.isr if id_ in brokers]
+
+    def relink(self, brokers: Mapping[int, Broker]) -> None:
+        """Refer to these brokers by the ids of those that it refers to; those that are not there are left out.
+
+        :param brokers: the cluster's brokers by id
+        """
+        self._leader = brokers.get(self._leader.id) if self._leader is not None else None
+        self._replicas = [brokers[broker.id] for broker in self._replicas if broker.id in brokers]
+        self._isr = [brokers[broker.id] for broker in self._isr if broker.id in brokers]

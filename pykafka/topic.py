@@ -71,6 +71,12 @@ class Topic:
             log.info("topic %s: partition %d is gone (was the topic made anew?)", self._name, id_)
             self._gone[id_] = self._partitions.pop(id_)
 
+    def unlink(self) -> None:
+        """Refer to no broker that the cluster does not have: it says nothing of this topic now."""
+        brokers = self._cluster.brokers
+        for partition in self._partitions.values():
+            partition.relink(brokers)
+
     # -- offsets ---------------------------------------------------------------------------------------------------
 
     def fetch_offset_limits(

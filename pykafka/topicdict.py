@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import ProtocolClientError
@@ -73,12 +74,13 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
             raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
         if self._should_exclude_topic(name):
             raise KeyError(f"topic {name!r} is internal; KafkaClient(exclude_internal_topics=False) shows it")
-        return self.__missing__(name) if not super().__contains__(name) else self._create(cluster, name)
+        metadata = cluster.topic_metadata(name) if super().__contains__(name) else None
+        return self.__missing__(name) if metadata is None else self._create(cluster, name, metadata)
 
-    def _create(self, cluster: Cluster, name: str) -> Topic:
-        metadata = cluster.topic_metadata(name)
-        if metadata is None or _topic_factory is None:
-            return self.__missing__(name)
+    def _create(self, cluster: Cluster, name: str, metadata: TopicMetadata) -> Topic:
+        if _topic_factory is None:  # Spark's workers, which want no topics, are spared what comes with them
+            import_module("pykafka.topic")
+        assert _topic_factory is not None
         made = _topic_factory(cluster, metadata)
         with self._lock:
             topic = self._live.get(name)
@@ -95,10 +97,10 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
             raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
         log.info("topic %s is not known; asking the cluster for it", name)
         try:
-            cluster.wait_for_topic(name)
+            metadata = cluster.wait_for_topic(name)
         except ProtocolClientError as error:
             raise KeyError(f"topic {name!r}: {error}") from error
-        return self._create(cluster, name)
+        return self._create(cluster, name, metadata)
 
     def values(self) -> list[Topic]:  # type: ignore[override]
         """Return the topics, making those that nobody holds."""
@@ -107,6 +109,16 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
     def items(self) -> list[tuple[str, Topic]]:  # type: ignore[override]
         """Return (name, topic) pairs, making the topics that nobody holds."""
         return [(name, self[name]) for name in list(self)]
+
+    def relink(self) -> None:
+        """Have the topics that somebody holds refer to the brokers that the cluster has now, whatever it was asked about."""
+        cluster = self._cluster()
+        for topic in list(self._live.values()):
+            metadata = cluster.topic_metadata(topic.name) if cluster is not None else None
+            if metadata is not None:
+                topic.update(metadata)
+            else:
+                topic.unlink()
 
     def live(self) -> Iterator[Topic]:
         """Yield the topics that somebody holds."""

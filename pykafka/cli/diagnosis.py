@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.broker import CLIENT_ID
@@ -58,10 +58,16 @@ class _SteppingHandler(ThreadingHandler):
         """Return the one address."""
         return [self._address]
 
-    def connect(self, address: Address, timeout: float, source_address: tuple[str, int] | None = None) -> Stream:
+    def connect(
+        self,
+        address: Address,
+        timeout: float,
+        source_address: tuple[str, int] | None = None,
+        wanted: Callable[[], bool] | None = None,
+    ) -> Stream:
         """Connect, as `Handler.connect`."""
         started = self.now()
-        stream = super().connect(address, timeout, source_address)
+        stream = super().connect(address, timeout, source_address, wanted)
         self._passed("TCP", started)
         return stream
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pykafka.consumer.aborted import AbortedTransactions
 from pykafka.exceptions import (
-    ClientClosedError,
     KafkaException,
     ProtocolClientError,
     ResponseTimeoutError,
@@ -164,7 +163,7 @@ class Fetcher:
         """Fetch a partition from its `fetch_offset` on."""
         with self._lock:
             if self._stopped:
-                raise ClientClosedError("this fetcher was stopped", broker=self._broker.address)
+                raise self._parted()
             owned.fetcher = self
             owned.wake = self.wake
             owned.paused = False
@@ -197,13 +196,16 @@ class Fetcher:
             for member in members:
                 self._let_go(member.owned)
         self.wake.set()
-        self._broker.channel(self._settings.channel).close()
+        self._broker.channel(self._settings.channel).close(self._parted())
         worker = self._worker
         if worker is not None:
             worker.join(JOIN_TIMEOUT_S)
         for member in members:
-            error = SocketDisconnectedError("the broker left, or moved to another address", broker=self._broker.address)
-            member.subscriber.fetch_failed(member.owned, error)
+            member.subscriber.fetch_failed(member.owned, self._parted())
+
+    def _parted(self) -> SocketDisconnectedError:
+        # Also where the client is closed: its consumers were stopped before.
+        return SocketDisconnectedError("the broker left, or moved to another address", broker=self._broker.address)
 
     def abandon(self) -> None:
         """End without touching a lock or a socket: in a forked child, where the worker is a copy, or when forsaken."""

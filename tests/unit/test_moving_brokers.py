@@ -1,0 +1,215 @@
+"""Brokers that move to another address, leave, or cannot be reached any more while somebody uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.exceptions import ClientClosedError, KafkaException, SocketDisconnectedError
+from pykafka.handlers import Handler
+from pykafka.protocol.messages import (
+    FetchRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from tests.scripted import ScriptedBroker, batch
+from tests.waiting import until
+
+#: Longer than any test may take: nothing here is to wait for it.
+TIMEOUT_MS = 60_000
+
+
+class Layout:
+    """What all brokers of a scripted cluster say of it; a test changes it as it goes on."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, str] = {}
+        #: {topic: leader of its one partition}
+        self.topics: dict[str, int] = {}
+        self.asked: list[list[str] | None] = []
+
+    def answer(self, request: MetadataRequest) -> MetadataResponse:
+        """Return the metadata that a request asks for."""
+        names = None if request.topics is None else [str(topic.name) for topic in request.topics]
+        self.asked.append(names)
+        return MetadataResponse(
+            brokers=[
+                MetadataResponse.Broker(node_id=id_, host=where.split(":")[0], port=int(where.split(":")[1]))
+                for id_, where in self.brokers.items()
+            ],
+            controller_id=1,
+            topics=[self._topic(name) for name in (self.topics if names is None else names)],
+        )
+
+    def _topic(self, name: str) -> MetadataResponse.Topic:
+        if name not in self.topics:
+            return MetadataResponse.Topic(name=name, error_code=3)
+        leader = self.topics[name]
+        partition = MetadataResponse.Topic.Partition(
+            partition_index=0, leader_id=leader, replica_nodes=[leader], isr_nodes=[leader]
+        )
+        return MetadataResponse.Topic(name=name, partitions=[partition])
+
+
+class Member(ScriptedBroker):
+    """A broker of a scripted cluster, which leads whatever it is asked for."""
+
+    def __init__(self, layout: Layout, records: bytes = b"") -> None:
+        super().__init__(records)
+        self.layout = layout
+
+    def _respond(self, request: Any) -> Any:
+        if isinstance(request, MetadataRequest):
+            return self.layout.answer(request)
+        if isinstance(request, ListOffsetsRequest):
+            partition = ListOffsetsResponse.Topic.Partition(partition_index=0, offset=0)
+            return ListOffsetsResponse(
+                topics=[ListOffsetsResponse.Topic(name=topic.name, partitions=[partition]) for topic in request.topics]
+            )
+        answer = super()._respond(request)
+        if isinstance(request, FetchRequest):
+            answer.responses[0].topic = request.topics[0].topic
+        return answer
+
+
+@pytest.fixture
+def layout() -> Layout:
+    return Layout()
+
+
+@pytest.fixture
+def members(layout: Layout) -> Iterator[list[Member]]:
+    """Give three brokers that are up; which of them is which is for the layout to say."""
+    with ExitStack() as stack:
+        found = [Member(layout, batch([b"one", b"two"])) for _ in range(3)]
+        for member in found:
+            stack.enter_context(member)
+        layout.brokers = {1: found[0].hosts, 2: found[1].hosts}
+        layout.topics = {"here": 1, "there": 2}
+        yield found
+
+
+@pytest.fixture
+def client(members: list[Member], handler: Handler) -> Iterator[KafkaClient]:
+    with KafkaClient(members[0].hosts, handler=handler, socket_timeout_ms=TIMEOUT_MS) as client:
+        yield client
+
+
+def connecting(client: KafkaClient, layout: Layout, peers: dict[str, int], outcome: list[Any]) -> Any:
+    """Have a worker connect to broker 2 at an address that swallows what is sent there."""
+    layout.brokers[2] = f"127.0.0.1:{peers['swallows']}"
+    client.update_cluster()
+    channel = client.brokers[2].channel("produce")
+
+    def connect() -> None:
+        try:
+            channel.open()
+        except KafkaException as error:
+            outcome.append(error)
+
+    handler = client.cluster.handler
+    worker = handler.spawn(connect, name="connecting")
+    until(handler, lambda: channel._connecting is not None)
+    return worker
+
+
+def test_a_broker_that_moves_from_an_address_that_swallows_holds_up_nobody(
+    client: KafkaClient, layout: Layout, members: list[Member], peers: dict[str, int]
+) -> None:
+    """Closing the old broker waited for the connect under way, and all metadata waited for that."""
+    outcome: list[Any] = []
+    worker = connecting(client, layout, peers, outcome)
+    layout.brokers[2] = members[2].hosts
+    handler = client.cluster.handler
+    started = handler.now()
+    client.update_cluster()
+    client.update_cluster()
+    assert worker.join(20)
+    assert handler.now() - started < TIMEOUT_MS / 2000
+    assert type(outcome[0]) is SocketDisconnectedError
+    assert "moved to another address" in str(outcome[0])
+    assert client.brokers[2].address == members[2].hosts
+
+
+def test_closing_a_client_ends_a_connect_under_way(
+    client: KafkaClient, layout: Layout, peers: dict[str, int]
+) -> None:
+    outcome: list[Any] = []
+    worker = connecting(client, layout, peers, outcome)
+    handler = client.cluster.handler
+    started = handler.now()
+    client.close()
+    assert worker.join(20)
+    assert handler.now() - started < TIMEOUT_MS / 2000
+    assert type(outcome[0]) is ClientClosedError
+
+
+def test_topics_refer_to_a_broker_that_moved_though_others_were_asked_about(
+    client: KafkaClient, layout: Layout, members: list[Member]
+) -> None:
+    """What another topic's refresh had replaced was used on by this one, whose consumer heard that the client was closed."""
+    there = client.topics["there"]
+    old = client.brokers[2]
+    layout.brokers[2] = members[2].hosts
+    client.cluster.update(["here"])
+    assert there.partitions[0].leader is client.brokers[2] is not old
+    with pytest.raises(SocketDisconnectedError, match="left the cluster, or moved"):
+        old.channel("new").open()
+    with pytest.raises(SocketDisconnectedError, match="left the cluster, or moved"):
+        old.shared("new", lambda: pytest.fail("it made something for a broker that is gone"))
+
+
+def test_a_consumer_follows_a_broker_that_another_topics_refresh_has_replaced(
+    client: KafkaClient, layout: Layout, members: list[Member]
+) -> None:
+    consumer = client.topics["there"].get_simple_consumer(consumer_timeout_ms=20_000, fetch_error_backoff_ms=50)
+    assert [message.value for message in (consumer.consume(), consumer.consume()) if message is not None] == [b"one", b"two"]
+    members[2].records = batch([b"one", b"two"]) + batch([b"three"], 2)
+    layout.brokers[2] = members[2].hosts
+    client.cluster.update(["here"])
+    message = consumer.consume()
+    assert message is not None
+    assert message.value == b"three"
+    consumer.stop()
+
+
+def test_a_consumer_waits_while_metadata_names_no_brokers(
+    client: KafkaClient, layout: Layout, members: list[Member]
+) -> None:
+    """Every half second it raised that the client was closed."""
+    consumer = client.topics["there"].get_simple_consumer(consumer_timeout_ms=1500, fetch_error_backoff_ms=50)
+    assert consumer.consume() is not None
+    assert consumer.consume() is not None
+    brokers, topics = dict(layout.brokers), dict(layout.topics)
+    layout.brokers.clear()
+    layout.topics.clear()
+    client.update_cluster()
+    client.cluster.update(["here"])
+    assert consumer.consume() is None
+    layout.brokers.update(brokers)
+    layout.topics.update(topics)
+    for member in members:
+        member.records += batch([b"three"], 2)
+    client.update_cluster()
+    until(client.cluster.handler, lambda: consumer.consume(block=False) is not None)
+    consumer.stop()
+
+
+@pytest.mark.parametrize("where", ["127.0.0.1\0evil:9092", "127.0.0.1:70000", "127.0.0.1:-5"])
+def test_an_advertised_address_that_is_none(client: KafkaClient, layout: Layout, where: str) -> None:
+    """A NUL was a bare ValueError, and a port that is too large was cut off to another one."""
+    layout.brokers[2] = where
+    client.update_cluster()
+    with pytest.raises(SocketDisconnectedError, match="no host and port to connect to; .*advertise"):
+        client.brokers[2].connect(attempts=1)
+
+
+def test_the_user_is_told_of_a_nul_in_hosts() -> None:
+    with pytest.raises(ValueError, match="a NUL in the host"):
+        KafkaClient("local\0host:9092")
