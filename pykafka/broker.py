@@ -174,6 +174,16 @@ class Broker(DocumentedGroupRequests):
         log.log(logging.DEBUG if again else logging.WARNING, text, *args)
 
     @property
+    def reach(self) -> int:
+        """How surely the broker can be asked without waiting for a connect, the surest lowest."""
+        if self._is_up("main"):
+            return 0
+        channels = list(self._channels.values())
+        if any(channel.connected for channel in channels):
+            return 1
+        return 3 if any(channel.in_trouble for channel in channels) else 2
+
+    @property
     def connected(self) -> bool:
         """Whether the main connection is up."""
         return self._is_up("main")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pykafka.connection import BrokerConnection
-from pykafka.exceptions import ClientClosedError, KafkaException
+from pykafka.exceptions import ClientClosedError, ConnectTimeoutError, KafkaException
 from pykafka.handlers import RequestHandler
 from pykafka.protocol.schema import decode_response, encode_request
 
@@ -137,9 +137,15 @@ class Channel:
         """The request handler of the present connection, or None."""
         return self._requests
 
-    def open(self) -> RequestHandler:
+    @property
+    def in_trouble(self) -> bool:
+        """Whether a connection is being made now, or could not be made the last time."""
+        return self._connecting is not None or self._last_error is not None
+
+    def open(self, timeout_ms: int | None = None) -> RequestHandler:
         """Return the live request handler, connecting first where there is none.
 
+        :param timeout_ms: for connecting, by default that of the channel
         :raises SocketDisconnectedError: the broker cannot be reached, or could not a moment ago
         """
         requests = self._requests
@@ -149,9 +155,9 @@ class Channel:
             requests = self._requests
             if requests is not None and requests.alive:
                 return requests
-            return self._reopen()
+            return self._reopen(timeout_ms)
 
-    def _reopen(self) -> RequestHandler:
+    def _reopen(self, timeout_ms: int | None) -> RequestHandler:
         self._check_open()
         if self._last_error is not None and self._handler.now() < self._retry_at:
             raise self._last_error.again()
@@ -161,7 +167,7 @@ class Channel:
         connection = self._connecting = self._make_connection()
         try:
             self._check_open()
-            connection.connect(self._timeout_ms)
+            connection.connect(self._timeout_ms if timeout_ms is None else min(timeout_ms, self._timeout_ms))
             self._prepare(connection)
             requests = RequestHandler(self._handler, connection)
             requests.start()
@@ -169,6 +175,8 @@ class Channel:
             connection.disconnect()
             self._check_open()
             self._back_off(error)
+            if timeout_ms is not None and isinstance(error, ConnectTimeoutError):
+                self._retry_at = 0.0  # it was not given its time
             raise
         except BaseException:
             connection.disconnect()

@@ -6,6 +6,7 @@ import atexit
 import logging
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.addresses import parse_hosts, parse_source
@@ -14,6 +15,7 @@ from pykafka.dialing import Attempt
 from pykafka.discovery import Discovery
 from pykafka.exceptions import (
     ClientClosedError,
+    ConnectTimeoutError,
     KafkaException,
     LeaderNotFoundError,
     NoBrokersAvailableError,
@@ -49,6 +51,8 @@ METADATA_MAX_AGE_S = 300.0
 CREATION_S = 3.0
 #: How long `close()` waits for brokers that have left to be closed (s): answers that are on their way are waited for.
 PARTING_S = 5.0
+#: How long a connect may take while there are other brokers to ask (ms): one that swallows packets would hold up all metadata.
+QUICK_CONNECT_MS = 3000
 NO_BROKERS = (
     "the cluster names no brokers: it is starting, or what answers is cut off from the others; Kafka 0.8.2 names none until "
     "the first topic is made"
@@ -321,12 +325,18 @@ class Cluster(Discovery):
         :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
         """
         attempts: list[Any] = []
-        for broker in self._candidates():
+        slow: list[Broker] = []
+        for broker in chain(self._candidates(), slow):  # in this order, as `slow` grows meanwhile
             try:
+                if broker.reach >= 2 and broker not in slow:
+                    broker.channel("main").open(QUICK_CONNECT_MS)
                 return broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling)
             except ProtocolClientError:
                 raise
             except KafkaException as error:
+                if isinstance(error, ConnectTimeoutError) and broker not in slow and self._socket_timeout_ms > QUICK_CONNECT_MS:
+                    slow.append(broker)
+                    continue
                 broker.warn("broker %s did not answer %s: %s", broker.address, type(request).__name__, error)
                 attempts.append((broker.address, error))
         raise NoBrokersAvailableError(_explain(attempts), ledger=attempts)
@@ -336,7 +346,7 @@ class Cluster(Discovery):
             raise ClientClosedError("this client was closed; make a new KafkaClient")
         brokers = list(self._brokers.values())
         self._handler.random.shuffle(brokers)
-        brokers.sort(key=lambda broker: not broker.connected)
+        brokers.sort(key=lambda broker: broker.reach)
         yield from brokers
         known = {(broker.host, broker.port) for broker in brokers}
         for address in self._get_broker_connection_info():
