@@ -3,6 +3,7 @@
 from pykafka.handlers.base import Address, Handler, Stream, Worker
 from pykafka.handlers.futures import ResponseFuture
 from pykafka.handlers.greenlets import GEventHandler
+from pykafka.handlers.pending import Throttle
 from pykafka.handlers.requests import RequestHandler
 from pykafka.handlers.threads import ThreadingHandler
 
@@ -14,5 +15,6 @@ __all__ = [
     "ResponseFuture",
     "Stream",
     "ThreadingHandler",
+    "Throttle",
     "Worker",
 ]

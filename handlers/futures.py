@@ -31,7 +31,7 @@ class ResponseFuture:
     :param handler: supplies the event
     """
 
-    __slots__ = ("__weakref__", "_callbacks", "_event", "_handler", "error", "response")
+    __slots__ = ("__weakref__", "_callbacks", "_event", "_handler", "due", "error", "response")
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
@@ -41,6 +41,8 @@ class ResponseFuture:
         self.response: Any = None
         #: What was given to `set_error`.
         self.error: BaseException | None = None
+        #: When the response is overdue, on the handler's clock (s); moved where the peer throttles. None: never.
+        self.due: float | None = None
 
     @property
     def done(self) -> bool:
@@ -83,6 +85,18 @@ class ResponseFuture:
         self._callbacks.append(fn)
         if self._event.is_set():
             self._call_back()
+
+    def get_when_due(self) -> Any:
+        """Wait for the response until it is overdue, however often that is put off, and return it.
+
+        :raises ResponseTimeoutError: it is overdue
+        """
+        while True:
+            due = self.due
+            if self._event.wait(None if due is None else max(due - self._handler.now(), 0.0)):
+                return self.get()
+            if due == self.due:
+                raise ResponseTimeoutError("no answer in time; the broker may be overloaded, or the timeout too short")
 
     def get(self, response_cls: Callable[..., Any] | None = None, timeout: float | None = None, **kwargs: Any) -> Any:
         """Wait for the response and return it.

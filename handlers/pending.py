@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,11 +19,27 @@ ID_MAX = 2**31 - 1
 
 
 class Pending(NamedTuple):
-    """One request that waits for its answer; `deadline` is on the handler's clock (s)."""
+    """One request that waits for its answer; `deadline` and `latest` are on the handler's clock (s).
+
+    `timeout` is how long the peer may be silent (s). Where it throttles, the deadline is put off, but not beyond `latest`.
+    """
 
     request: object
     future: ResponseFuture
     deadline: float
+    timeout: float = 0.0
+    latest: float = math.inf
+
+
+class Throttle(NamedTuple):
+    """What an answer says about throttling.
+
+    :param seconds: for how long
+    :param over: whether the peer waited that long before it answered; else it reads nothing for that long from now on
+    """
+
+    seconds: float
+    over: bool
 
 
 class PendingRequests:
@@ -46,6 +63,10 @@ class PendingRequests:
         self.turn = ReadingTurn(handler, self)
         #: Why no answer can come any more; None while some can.
         self.error: KafkaException | None = None
+        #: Until when the peer reads nothing from this connection, as it throttles this client (on the handler's clock, s).
+        self.muted_until = 0.0
+        #: How much later the peer has answered last, as it throttles this client (s).
+        self.late = 0.0
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -109,6 +130,30 @@ class PendingRequests:
     def discard(self, correlation_id: int) -> None:
         """Remove a request that was not sent after all."""
         self.take(correlation_id)
+
+    def throttled(self, throttle: Throttle | None, now: float) -> None:
+        """Take note of what an answer says about throttling: what waits behind it is given its whole time from then on."""
+        with self._lock:
+            if throttle is None:
+                self.late = 0.0
+                return
+            if throttle.over:
+                self.late = throttle.seconds
+            else:
+                self.muted_until = max(self.muted_until, now + throttle.seconds)
+            begin = max(self.muted_until, now) + self.late
+            for number, task in self._tasks.items():
+                deadline = min(max(task.deadline, begin + task.timeout), task.latest)
+                self._tasks[number] = task._replace(deadline=deadline)
+                task.future.due = deadline
+
+    def about_throttling(self, now: float) -> str:
+        """Return what an error about time is to say of throttling; nothing where there is none."""
+        if self.muted_until > now:
+            return f"the broker throttles this client by a quota, for {(self.muted_until - now) * 1000:.0f} ms more"
+        if self.late:
+            return f"the broker throttles this client by a quota: its last answer was {self.late * 1000:.0f} ms late for it"
+        return ""
 
     def next_deadline(self) -> float | None:
         """Return the earliest deadline; None where nothing is pending."""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pykafka.exceptions import CorrelationIdError, KafkaException, ResponseTimeoutError, SocketDisconnectedError
+from pykafka.exceptions import (
+    CorrelationIdError,
+    KafkaException,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    ThrottledError,
+)
 from pykafka.handlers.base import Buffer, EventType, WeakCall
 from pykafka.handlers.futures import ResponseFuture, fresh
 from pykafka.handlers.guards import guard
-from pykafka.handlers.pending import Pending, PendingRequests
+from pykafka.handlers.pending import Pending, PendingRequests, Throttle
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, Worker
@@ -125,33 +132,54 @@ class RequestHandler:
         name = f"pykafka.RequestHandler.{self.shared.connection.address}"
         return self.handler.spawn(_read, self.handler, self.shared, self._end, self._inside, name=name)
 
-    def request(self, request: Any, has_response: bool = True, timeout: float | None = None) -> ResponseFuture:
-        """Send a request at once and return the future of its answer: the frame, from the correlation id on.
+    def request(
+        self,
+        request: Any,
+        has_response: bool = True,
+        timeout: float | None = None,
+        latest: float | None = None,
+        patient: bool = True,
+    ) -> ResponseFuture:
+        """Send a request and return the future of its answer: the frame, from the correlation id on.
+
+        It is sent at once, unless the peer throttles this client: then when that is over, which counts against no timeout.
 
         Never raises for the request's or the connection's sake: what goes wrong is the future's error. An error while
         the request is encoded concerns that future only.
 
-        :param request: has `encode(correlation_id)`, or the documented `get_bytes()`
+        :param request: has `encode(correlation_id)`, or the documented `get_bytes()`; and `throttle(frame)`, where the
+            answer may tell of throttling: a `Throttle` or None
         :param has_response: False for what the broker does not answer (acks=0): the future is done when it is written
         :param timeout: deadline for writing it and for the answer (s); when it passes unanswered the connection is
             ended, as no answer behind it can be trusted to come; None for DEFAULT_TIMEOUT_S
+        :param latest: the caller's own deadline, on the handler's clock (s): throttling does not put it off
+        :param patient: False: where the peer throttles this client, the future fails with ThrottledError at once
         """
         if timeout is None:
             timeout = DEFAULT_TIMEOUT_S
         future = ResponseFuture(self.handler)
-        correlation_id = self.shared.requests.next_id()
+        requests = self.shared.requests
+        correlation_id = requests.next_id()
         try:
             frame = _frame(request, correlation_id)
         except Exception as error:  # noqa: BLE001 - the future's, so that a bad request looks the same as a bad answer
             future.set_error(error)
             return future
-        deadline = self.handler.now() + timeout
-        task = Pending(self.Task(request, future), future, deadline)
-        try:
-            broken = self._write(frame, correlation_id, task if has_response else None, deadline)
-        except KafkaException as error:  # not written at all
-            future.set_error(error)
-            return future
+        latest = math.inf if latest is None else latest
+        while True:
+            try:
+                self._wait_until_heard(latest, patient)
+                deadline = future.due = min(self.handler.now() + timeout + requests.late, latest)
+                task = Pending(self.Task(request, future), future, deadline, timeout, latest)
+                broken = self._write(frame, correlation_id, task if has_response else None, deadline)
+                break
+            except ThrottledError as error:
+                if not patient:
+                    future.set_error(error)
+                    return future
+            except KafkaException as error:  # not written at all
+                future.set_error(error)
+                return future
         if broken is not None:
             self._end(broken)
             future.set_error(fresh(self.shared.requests.error or broken))  # the reader may have met the reason before
@@ -160,6 +188,29 @@ class RequestHandler:
         else:
             self.shared.requests.turn.answer_due()
         return future
+
+    @property
+    def muted_for(self) -> float:
+        """For how long nothing may be sent, since the peer throttles this client (s); 0: it does not."""
+        until = self.shared.requests.muted_until
+        return max(until - self.handler.now(), 0.0) if until else 0.0
+
+    def _wait_until_heard(self, latest: float, patient: bool) -> None:
+        """Wait until the peer reads again from this connection.
+
+        :raises ThrottledError: the caller does not want to wait
+        :raises ResponseTimeoutError: it would be later than `latest`
+        :raises KafkaException: the connection has ended meanwhile
+        """
+        shared = self.shared
+        while left := self.muted_for:
+            shared.requests.check()
+            told = shared.requests.about_throttling(self.handler.now())
+            if not patient:
+                raise ThrottledError(f"{told}; the request waits", broker=shared.connection.address)
+            if self.handler.now() + left > latest:
+                raise ResponseTimeoutError(f"{told}; the request was not sent", broker=shared.connection.address)
+            shared.ending.wait(min(left, TICK_S))
 
     def help_read(self) -> bool:
         """Take the turn to read answers in this worker, where no other one reads; then `read_until` and `leave`."""
@@ -186,6 +237,7 @@ class RequestHandler:
     ) -> KafkaException | None:
         """Enter and write one request; return what broke the connection, if anything did.
 
+        :raises ThrottledError: the peer throttles this client since a moment
         :raises KafkaException: nothing has been written, and the connection is as good or as bad as before
         """
         shared = self.shared
@@ -197,6 +249,10 @@ class RequestHandler:
                 broker=shared.connection.address,
             )
         try:
+            if self.muted_for:  # since the caller has looked
+                raise ThrottledError(
+                    shared.requests.about_throttling(self.handler.now()), broker=shared.connection.address
+                )
             if task is None:
                 shared.requests.check()
             else:
@@ -333,11 +389,21 @@ def _read_one(handler: Handler, shared: RequestHandler.Shared, tick: float) -> N
             frame = shared.connection.receive(patience)
         except ResponseTimeoutError:
             return  # nothing yet
-    _hand_out(shared, frame)
+    _hand_out(handler, shared, frame)
     handler.breathe()
 
 
-def _hand_out(shared: RequestHandler.Shared, frame: memoryview) -> None:
+def _heed_throttle(handler: Handler, requests: PendingRequests, task: Any, frame: memoryview) -> None:
+    """Find out whether the peer throttles this client, before anybody sends again."""
+    find = getattr(task.request.request, "throttle", None)
+    if find is None:
+        return
+    throttle: Throttle | None = find(frame)
+    if throttle is not None or requests.late:
+        requests.throttled(throttle, handler.now())
+
+
+def _hand_out(handler: Handler, shared: RequestHandler.Shared, frame: memoryview) -> None:
     """Complete the future that a frame answers.
 
     :raises CorrelationIdError: there is none
@@ -350,6 +416,7 @@ def _hand_out(shared: RequestHandler.Shared, frame: memoryview) -> None:
             "what answers there is no Kafka broker, or a proxy mixes connections up",
             broker=shared.connection.address,
         )
+    _heed_throttle(handler, shared.requests, task, frame)
     try:
         if shared.requests.take(correlation_id) is not None:
             task.future.set_response(frame)
@@ -366,13 +433,10 @@ def _give_up(handler: Handler, shared: RequestHandler.Shared, now: float) -> Non
     :raises SocketDisconnectedError: always
     """
     where = shared.connection.address
+    why = shared.requests.about_throttling(now) or "the broker may be overloaded, or socket_timeout_ms too short"
     overdue = shared.requests.take_overdue(now)
     for task in overdue:
-        task.future.set_error(
-            ResponseTimeoutError(
-                "no answer in time; the broker may be overloaded, or socket_timeout_ms too short", broker=where
-            )
-        )
+        task.future.set_error(ResponseTimeoutError(f"no answer in time; {why}", broker=where))
     raise SocketDisconnectedError(
         f"the connection was given up after {len(overdue)} of its requests had got no answer in time", broker=where
     )

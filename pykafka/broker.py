@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from pykafka.channel import Channel, Outgoing, PendingResponse
 from pykafka.connection import BrokerConnection
 from pykafka.documentedgroups import DocumentedGroupRequests, group_channel
-from pykafka.exceptions import ClientClosedError, KafkaException, ResponseTimeoutError, SocketDisconnectedError
+from pykafka.exceptions import (
+    ClientClosedError,
+    KafkaException,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    ThrottledError,
+)
+from pykafka.loglimit import LogLimiter
 from pykafka.negotiation import negotiate
 from pykafka.protocol import versions
 
@@ -26,8 +33,8 @@ S = TypeVar("S", bound="Stoppable")
 
 #: How brokers' logs and quotas know this client.
 CLIENT_ID = "pykafka"
-#: How long the same warning about a broker is not repeated (s): who waits for one tries ten times a second.
-WARN_AGAIN_S = 10.0
+#: How long a broker's throttling is not told again (s): it goes on for as long as somebody is too fast.
+THROTTLE_AGAIN_S = 600.0
 
 
 class Stoppable(Protocol):
@@ -58,6 +65,7 @@ class Broker(DocumentedGroupRequests):
     :param api_versions: what the broker speaks where that is known already: {API key: (lowest, highest)}, or as
         `pykafka.protocol.API_VERSIONS_090`
     :param client_id: how the broker's logs and quotas know this client
+    :param limiter: leaves out warnings that only repeat others; the client's
     """
 
     def __init__(
@@ -75,6 +83,7 @@ class Broker(DocumentedGroupRequests):
         broker_version: str = "0.9.0",
         api_versions: Mapping[int, tuple[int, ...]] | None = None,
         client_id: str = CLIENT_ID,
+        limiter: LogLimiter | None = None,
     ) -> None:
         self._id = int(id_)
         self._host = host.decode() if isinstance(host, bytes) else host
@@ -95,7 +104,7 @@ class Broker(DocumentedGroupRequests):
         self._channels: dict[str, Channel] = {}
         self._shared: dict[Any, Any] = {}
         self._left_to_parent: list[Any] = []
-        self._warned_at: dict[str, float] = {}
+        self._limiter = limiter or LogLimiter(handler)
         # Why it is of no use any more; None as long as it is.
         self._closed: KafkaException | None = None
 
@@ -163,15 +172,20 @@ class Broker(DocumentedGroupRequests):
         return self._socket_timeout_ms
 
     def warn(self, text: str, *args: object) -> None:
-        """Log a warning about this broker, and the same one again only every ten seconds; in between at level debug.
+        """Log a warning about this broker, and the same one again only every ten seconds, with a count.
 
         :param text: by which the same one is known; followed by `args`, as for a logger
         """
-        now = self._handler.now()
-        again = now - self._warned_at.get(text, -WARN_AGAIN_S) < WARN_AGAIN_S
-        if not again:
-            self._warned_at[text] = now
-        log.log(logging.DEBUG if again else logging.WARNING, text, *args)
+        self._limiter.warn(log, self.address, text, *args)
+
+    def _tell_throttled(self, api: str, seconds: float) -> None:
+        text = (
+            "broker %s throttles this client by a quota: %s, for %d ms now; requests wait for as long as it says "
+            "(raise the quota of client %s, or send and fetch less)"
+        )
+        ms = round(seconds * 1000)
+        args = (self.address, api, ms, self._client_id)
+        self._limiter.warn(log, self.address, text, *args, again_s=THROTTLE_AGAIN_S)
 
     @property
     def reach(self) -> int:
@@ -243,6 +257,11 @@ class Broker(DocumentedGroupRequests):
             channel = self._channels.pop(name, None)
         if channel is not None:
             channel.close(SocketDisconnectedError("this client has given the connection up", broker=self.address))
+
+    def muted_for(self, name: str = "main") -> float:
+        """Return for how long nothing may be sent on a channel, since the broker throttles this client (s)."""
+        channel = self._channels.get(name)
+        return channel.muted_for if channel is not None else 0.0
 
     def channel(self, name: str) -> Channel:
         """Return the channel of this name, making it (unconnected) where there is none."""
@@ -372,8 +391,12 @@ class Broker(DocumentedGroupRequests):
         version: int | None = None,
         ceiling: int | None = None,
         has_response: bool = True,
+        latest: float | None = None,
+        patient: bool = True,
     ) -> PendingResponse[R]:
         """Send a request and return at once; answers of one channel come in the order of its requests.
+
+        Where the broker throttles this client, it is sent when that is over, and the time counts against no deadline.
 
         :param request: a wire message
         :param channel: the role whose connection to use
@@ -381,6 +404,9 @@ class Broker(DocumentedGroupRequests):
         :param version: of the API; by default the highest that both sides speak
         :param ceiling: no version above this one
         :param has_response: False for a request that the broker does not answer (Produce with acks=0)
+        :param latest: the caller's own deadline (on the handler's clock, s), which throttling does not put off
+        :param patient: False: raise rather than wait for the end of throttling
+        :raises ThrottledError: the broker throttles this client, and the caller is not patient
         :raises UnsupportedVersion: the broker lacks the API
         :raises SocketDisconnectedError: the broker cannot be reached
         """
@@ -389,9 +415,11 @@ class Broker(DocumentedGroupRequests):
             version = self.api_version(type(request), ceiling)
         if timeout_ms is None:
             timeout_ms = self._channel_timeout_ms(channel)
-        outgoing = Outgoing(request, version, self._client_id)
-        future = requests.request(outgoing, has_response=has_response, timeout=timeout_ms / 1000)
-        return PendingResponse(future, type(request), version, self.address, self._handler.breathe)
+        outgoing = Outgoing(request, version, self._client_id, self._tell_throttled)
+        future = requests.request(outgoing, has_response, timeout_ms / 1000, latest, patient)
+        if not patient and isinstance(future.error, ThrottledError):
+            raise future.error
+        return PendingResponse(future, type(request), version, self.address, self._handler.breathe, outgoing)
 
     def call(
         self,
@@ -401,6 +429,7 @@ class Broker(DocumentedGroupRequests):
         timeout_ms: int | None = None,
         version: int | None = None,
         ceiling: int | None = None,
+        latest: float | None = None,
     ) -> R:
         """Send a request and wait for its answer; parameters and errors as in `send`.
 
@@ -410,25 +439,28 @@ class Broker(DocumentedGroupRequests):
         """
         was_up = self._is_up(channel)
         try:
-            return self._call_once(request, channel, timeout_ms, version, ceiling)
+            return self._call_once(request, channel, timeout_ms, version, ceiling, latest)
         except ResponseTimeoutError:
             raise
         except SocketDisconnectedError:
             if not was_up or self._closed is not None:
                 raise
             self.forget_versions()
-            return self._call_once(request, channel, timeout_ms, version, ceiling)
+            return self._call_once(request, channel, timeout_ms, version, ceiling, latest)
         except KafkaException as error:
             raise error.with_context(broker=self.address, api=type(request).__name__) from None
 
     def _call_once(
-        self, request: Request[R], channel: str, timeout_ms: int | None, version: int | None, ceiling: int | None
+        self,
+        request: Request[R],
+        channel: str,
+        timeout_ms: int | None,
+        version: int | None,
+        ceiling: int | None,
+        latest: float | None,
     ) -> R:
-        if timeout_ms is None:
-            timeout_ms = self._channel_timeout_ms(channel)
-        return self.send(request, channel, timeout_ms=timeout_ms, version=version, ceiling=ceiling).get(
-            timeout_ms / 1000
-        )
+        pending = self.send(request, channel, timeout_ms=timeout_ms, version=version, ceiling=ceiling, latest=latest)
+        return pending.get_when_due()
 
     def shared(self, key: Any, make: Callable[[], S]) -> S:
         """Return the worker of this key that lives as long as this broker, making it where there is none.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pykafka.connection import BrokerConnection
 from pykafka.exceptions import ClientClosedError, ConnectTimeoutError, KafkaException
-from pykafka.handlers import RequestHandler
-from pykafka.protocol.schema import decode_response, encode_request
+from pykafka.handlers import RequestHandler, Throttle
+from pykafka.protocol.schema import decode_response, encode_request, read_throttle_ms
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, ResponseFuture
@@ -30,18 +30,48 @@ class Outgoing:
     :param request: the message
     :param version: of its API
     :param client_id: how the broker's logs and quotas know this client
+    :param tell: called with (API, how long in s) where the broker throttles this client
     """
 
-    __slots__ = ("client_id", "request", "version")
+    __slots__ = ("_decoded", "client_id", "request", "tell", "version")
 
-    def __init__(self, request: Request[Any], version: int, client_id: str) -> None:
+    def __init__(
+        self,
+        request: Request[Any],
+        version: int,
+        client_id: str,
+        tell: Callable[[str, float], object] | None = None,
+    ) -> None:
         self.request = request
         self.version = version
         self.client_id = client_id
+        self.tell = tell
+        self._decoded: Any = None
 
     def encode(self, correlation_id: int) -> Sequence[bytes | bytearray | memoryview]:
         """Return the frame as buffers, its length first."""
         return encode_request(self.request, self.version, correlation_id, self.client_id)
+
+    def throttle(self, frame: memoryview) -> Throttle | None:
+        """Return for how long the broker that answers this throttles the client, if it does."""
+        request_cls = type(self.request)
+        ms = read_throttle_ms(request_cls, self.version, frame)
+        if ms is None:  # deep in the answer, which is kept for whoever wants to decode it next
+            try:
+                _, self._decoded = decode_response(request_cls, self.version, frame)
+            except KafkaException:  # who waits for the answer decodes it, too
+                return None
+            ms = self._decoded.throttle_time_ms
+        if ms <= 0:
+            return None
+        if self.tell is not None:
+            self.tell(request_cls.__name__.removesuffix("Request"), ms / 1000)
+        return Throttle(ms / 1000, self.version not in request_cls.response.early_versions)
+
+    def take_decoded(self) -> Any:
+        """Take the answer that `throttle` had to decode; None where it had not."""
+        found, self._decoded = self._decoded, None
+        return found
 
 
 class PendingResponse(Generic[R]):
@@ -52,9 +82,10 @@ class PendingResponse(Generic[R]):
     :param version: the version it was sent in
     :param where: the broker, for errors ("host:port")
     :param breathe: the handler's, so that a large answer does not hold its hub up while it is decoded
+    :param outgoing: what was sent
     """
 
-    __slots__ = ("breathe", "future", "request_cls", "version", "where")
+    __slots__ = ("breathe", "future", "outgoing", "request_cls", "version", "where")
 
     def __init__(
         self,
@@ -63,8 +94,10 @@ class PendingResponse(Generic[R]):
         version: int,
         where: str,
         breathe: Callable[[], object] | None = None,
+        outgoing: Outgoing | None = None,
     ) -> None:
         self.future = future
+        self.outgoing = outgoing
         self.breathe = breathe
         self.request_cls = request_cls
         self.version = version
@@ -80,8 +113,15 @@ class PendingResponse(Generic[R]):
         """
         return self.decode(self.future.get(timeout=timeout))
 
+    def get_when_due(self) -> R:
+        """Wait for the answer until it is overdue, which is later where the broker throttles; errors as of `get`."""
+        return self.decode(self.future.get_when_due())
+
     def decode(self, frame: memoryview) -> R:
         """Return what a frame of this answer says."""
+        decoded: R | None = None if self.outgoing is None else self.outgoing.take_decoded()
+        if decoded is not None:
+            return decoded
         try:
             _, response = decode_response(self.request_cls, self.version, frame, self.breathe)
         except KafkaException as error:
@@ -131,6 +171,12 @@ class Channel:
         """Whether the connection is up, as far as is known."""
         requests = self._requests
         return requests is not None and requests.alive
+
+    @property
+    def muted_for(self) -> float:
+        """For how long nothing may be sent, since the broker throttles this client (s); 0: it does not."""
+        requests = self._requests
+        return requests.muted_for if requests is not None else 0.0
 
     @property
     def requests(self) -> RequestHandler | None:

@@ -25,6 +25,7 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.listoffsets import FoundOffset, list_offsets
+from pykafka.loglimit import LogLimiter
 from pykafka.protocol import BrokerMetadata, PartitionMetadata, TopicMetadata
 from pykafka.protocol.messages import FindCoordinatorRequest, MetadataRequest, MetadataResponse
 from pykafka.security import valid_ssl_config
@@ -105,6 +106,8 @@ class Cluster(Discovery):
         self._client_id = get_string(client_id, "client_id")
         self._zookeeper_hosts = zookeeper_hosts
         self._seeds = parse_hosts(hosts) if zookeeper_hosts is None else []
+        #: Through which all of the client gives warnings that may come in numbers.
+        self.limiter = LogLimiter(handler)
         self._bootstrap: dict[tuple[str, int], Broker] = {}
         self._brokers: dict[int, Broker] = {}
         self._metadata: dict[str, TopicMetadata] = {}
@@ -282,6 +285,7 @@ class Cluster(Discovery):
             ssl_config=self._ssl_config,
             broker_version=self._broker_version,
             client_id=self._client_id,
+            limiter=self.limiter,
         )
 
     def topic_metadata(self, name: str) -> TopicMetadata | None:
@@ -346,7 +350,7 @@ class Cluster(Discovery):
             raise ClientClosedError("this client was closed; make a new KafkaClient")
         brokers = list(self._brokers.values())
         self._handler.random.shuffle(brokers)
-        brokers.sort(key=lambda broker: broker.reach)
+        brokers.sort(key=lambda broker: (broker.muted_for(), broker.reach))
         yield from brokers
         known = {(broker.host, broker.port) for broker in brokers}
         for address in self._get_broker_connection_info():

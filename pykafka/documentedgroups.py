@@ -58,7 +58,7 @@ class DocumentedGroupRequests(DocumentedRequests):
 
         A member that stops ends the connection on which it waits for the others: that must not make it join again.
         """
-        answer: R = self.send(request, channel, timeout_ms=timeout_ms, version=version).get(timeout_ms / 1000)
+        answer: R = self.send(request, channel, timeout_ms=timeout_ms, version=version).get_when_due()
         return answer
 
     def join_group(

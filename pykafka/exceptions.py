@@ -29,6 +29,7 @@
         CorrelationIdError
         FrameTooLargeError
       ResponseTimeoutError                   (also TimeoutError)
+      ThrottledError
       CorruptResponseError
       RdKafkaException
         RdKafkaStoppedException
@@ -237,6 +238,12 @@ class FrameTooLargeError(SocketDisconnectedError):
 
 class ResponseTimeoutError(KafkaException, TimeoutError):
     """Tell that there was no answer, or no end of what was waited for, in time."""
+
+    retriable = True
+
+
+class ThrottledError(KafkaException):
+    """Tell that a request was not sent, since the broker throttles this client: ask for a larger quota, or be slower."""
 
     retriable = True
 

@@ -252,14 +252,14 @@ class Fetcher:
             if not self._members:
                 self._worker = None
                 return False
-        self.wake.wait(1.0)
+        self.wake.wait(self._broker.muted_for(self._settings.channel) or 1.0)
         self.wake.clear()
         return True
 
     def _plan(self) -> Plan:
         """Choose what to ask for: each partition that has room, at one offset each."""
         plan: Plan = {}
-        if not self._members:
+        if not self._members or self._broker.muted_for(self._settings.channel):
             return plan
         # Brokers before 0.10.1 know no limit for a whole answer, only one for each partition.
         limited = self._broker.api_version(FetchRequest) >= 3
@@ -350,6 +350,8 @@ class Fetcher:
         """Find out how far the answer goes, so that the next request can be sent before it is worked on."""
         if response.error_code:
             raise error_for(response.error_code, broker=self._broker.address, api="Fetch")
+        if response.throttle_time_ms > 0 and not response.responses:
+            return []  # all partitions are left out, since they would be more than the quota allows
         fetched = []
         for topic in response.responses:
             for part in topic.partitions:

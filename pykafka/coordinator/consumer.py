@@ -229,7 +229,7 @@ class ConsumerCoordinator(BaseCoordinator):
             coordinator = self._known_coordinator()
             version = max(coordinator.api_version(OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
             request = commit_request(self.config, version, self.membership, offsets)
-            pending = coordinator.send(request, CHANNEL, version=version)
+            pending = coordinator.send(request, CHANNEL, version=version, patient=False)
         except KafkaException as error:
             future.set_error(error)
             return future

@@ -165,6 +165,7 @@ class HeartbeatSender:
         self._connected_to: Broker | None = None
         self._correlation_id = 0
         self._retry_at = 0.0
+        self._muted_until = 0.0
         self._seen = 0
         self._active_at = 0.0
         self._wake = self._native.Event()
@@ -245,8 +246,9 @@ class HeartbeatSender:
         if left <= 0:
             self._leave(beat)
             return IDLE_S
-        if now < self._retry_at:
-            return min(self._retry_at - now, left)
+        wait_until = max(self._retry_at, self._muted_until)
+        if now < wait_until:
+            return min(wait_until - now, left)
         if self.heartbeat.should_heartbeat():
             self._send(beat)
         return max(0.001, min(self.heartbeat.ttl(), left))
@@ -274,6 +276,9 @@ class HeartbeatSender:
 
     def _leave(self, beat: Beat) -> None:
         """Leave for an application that takes no messages, so that others can have its share."""
+        muted_for = self._muted_until - self._native.now()
+        if muted_for > 0 and self._stopping.wait(muted_for):
+            return
         request = leave_request(beat.group, beat.member_id, beat.leave_version, beat.instance_id)
         error = None
         try:
@@ -309,9 +314,12 @@ class HeartbeatSender:
                 f"an answer to request {correlation_id} came where {self._correlation_id} was due",
                 broker=beat.broker.address,
             )
+        if response.throttle_time_ms > 0 and version in type(response).early_versions:
+            self._muted_until = self._native.now() + response.throttle_time_ms / 1000
         return response
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
+        self._muted_until = 0.0
         if connection is not None:
             connection.disconnect()

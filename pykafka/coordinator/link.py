@@ -124,7 +124,11 @@ class GroupLink:
             version = coordinator.api_version(LeaveGroupRequest)
             request = leave_request(self.group_id, member_id, version)
             response = coordinator.call(
-                request, group_channel(self.connection_id), timeout_ms=timeout_ms, version=version
+                request,
+                group_channel(self.connection_id),
+                timeout_ms=timeout_ms,
+                version=version,
+                latest=self._handler.now() + timeout_ms / 1000,
             )
             codes = [response.error_code, *(member.error_code for member in response.members)]
             code = next((code for code in codes if code), 0)

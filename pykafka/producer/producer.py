@@ -276,7 +276,7 @@ class Producer(DocumentedProducer):
         if left:
             raise ResponseTimeoutError(
                 f"{left} messages are still queued, and none got through for {patience} ms; see that the brokers are up, "
-                "or give flush() a longer timeout_ms",
+                f"or give flush() a longer timeout_ms{self._about_throttling()}",
                 topic=self._topic.name,
             )
 
@@ -315,9 +315,21 @@ class Producer(DocumentedProducer):
                     found.append(queue.open)
         return list({id(whole): whole for whole in map(_whole, found)}.values())
 
+    def _about_throttling(self) -> str:
+        """Return what an error about time is to say of brokers that throttle; nothing where none does."""
+        for owned in list(self._owned_brokers.values()):
+            muted_for = owned.broker.muted_for("produce")
+            if muted_for:
+                return (
+                    f"; broker {owned.broker.address} throttles this client by a quota, "
+                    f"for {muted_for * 1000:.0f} ms more"
+                )
+        return ""
+
     def _give_up_queued(self) -> None:
         error = ProducerStoppedException(
-            f"the producer was stopped before the message got through (pending_timeout_ms={self._options.pending_timeout_ms})",
+            "the producer was stopped before the message got through "
+            f"(pending_timeout_ms={self._options.pending_timeout_ms}{self._about_throttling()})",
             topic=self._topic.name,
         )
         left: list[MessageBatch | None] = []

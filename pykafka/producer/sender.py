@@ -23,6 +23,7 @@ from pykafka.exceptions import (
     RequestTimedOut,
     ResponseTimeoutError,
     SocketDisconnectedError,
+    ThrottledError,
     UnsupportedCompressionType,
     error_for,
 )
@@ -208,14 +209,19 @@ class OwnedBroker:
         ready: list[MessageBatch] = []
         waiting: list[MessageBatch] = []
         deadline: float | None = None
+        muted_for = self.broker.muted_for("produce")
         with self._lock:
             # an answer wakes the sender when requests may be sent again
             self._blocked = len(self._awaiting) >= MAX_IN_FLIGHT
             for queue in self.queues.values():
                 queue.armed = self.producer._options.sync
                 due = self._due(queue, now)
+                if due is not None and muted_for:
+                    due = self._due_unheard(queue, max(due, now + muted_for))
                 if due is not None and due <= now and not self._blocked:
                     batch = self._take(queue)
+                    if batch is not None and muted_for and not batch.retry_at:
+                        self._hold(batch, muted_for)
                     if batch is not None:
                         (waiting if batch.retry_at else ready).append(batch)
                         due = batch.retry_at or self._due(queue, now)
@@ -249,6 +255,24 @@ class OwnedBroker:
         if not lane.on_wire and (self.ledger.messages >= options.min_queued_messages or self.ledger.full):
             return now
         return batch.created + options.linger_s
+
+    def _due_unheard(self, queue: PartitionQueue, heard_at: float) -> float:
+        """Return when to look at a partition while the broker throttles: when it is heard again, or a batch is too old."""
+        if queue.lane.recovering:
+            flight = queue.lane.next_to_resend()
+            batch = flight.item if flight is not None else None
+        else:
+            batch = queue.sealed[0] if queue.sealed else queue.open
+        return heard_at if batch is None else min(heard_at, batch.created + self.producer._options.delivery_timeout_s)
+
+    def _hold(self, batch: MessageBatch, seconds: float) -> None:
+        """Put a batch back that the broker, which throttles, is not sent now; the caller holds the lock."""
+        self._lane_of(batch).unsent(batch.flight)
+        batch.retry_at = self._handler.now() + seconds
+        batch.last_error = ThrottledError(
+            f"the broker throttles this client by a quota, for {seconds * 1000:.0f} ms more; send more slowly, or raise it",
+            broker=self.broker.address,
+        )
 
     def _take(self, queue: PartitionQueue) -> MessageBatch | None:
         """Take the next batch of a partition; with `retry_at` set where this is not its leader any more."""
@@ -324,6 +348,9 @@ class OwnedBroker:
         """Send batches in one request, and await its answer."""
         options = self.producer._options
         request = _produce_request(batches, options.required_acks, options.ack_timeout_ms)
+        timeout_ms = max(options.ack_timeout_ms, self.producer._cluster._socket_timeout_ms)
+        # What throttling adds to the timeout ends when all of them have got too old.
+        too_old_at = max(batch.created for batch in batches) + options.delivery_timeout_s
         number = object()
         pending: PendingResponse[ProduceResponse] | None = None
         try:
@@ -331,9 +358,11 @@ class OwnedBroker:
             pending = sent = self.broker.send(
                 request,
                 "produce",
-                timeout_ms=max(options.ack_timeout_ms, self.producer._cluster._socket_timeout_ms),
+                timeout_ms=timeout_ms,
                 version=version,
                 has_response=options.required_acks != 0,
+                latest=max(self._handler.now() + timeout_ms / 1000, too_old_at),
+                patient=False,
             )
             sent.add_done_callback(lambda future: self._answered(number, batches, sent, future))
         except BaseException:
@@ -400,7 +429,8 @@ class OwnedBroker:
 
     def _unsent(self, batches: list[MessageBatch], error: KafkaException) -> None:
         """Nothing reached the broker: try again later, wherever the leader is then."""
-        answered = isinstance(error, ProtocolClientError)  # the cluster is busy with itself, but well
+        # the cluster is busy with itself, or wants to be left alone for a while, but well
+        answered = isinstance(error, (ProtocolClientError, ThrottledError))
         tell = log.info if answered else self.broker.warn
         tell("broker %s: %s; %d batches wait", self.broker.address, error, len(batches))
         with self._lock:

@@ -59,6 +59,7 @@ __all__ = [
     "int64",
     "int8",
     "nested",
+    "read_throttle_ms",
     "records",
     "string",
     "uint16",
@@ -253,13 +254,37 @@ def _join(path: list[str]) -> str:
 
 
 class Response(Message):
-    """Be the base of all responses."""
+    """Be the base of all responses.
+
+    Class keyword `early`: the versions in which a broker that throttles answers first and reads nothing more from the
+    connection for `throttle_time_ms` then (KIP-219); in those before it waits first and answers afterwards.
+    """
 
     api_key: ClassVar[int]
+    early_versions: ClassVar[range] = range(0)
+    _throttle_places: ClassVar[dict[int, int | None]]
 
-    def __init_subclass__(cls, *, api_key: int = -1, **keywords: Any) -> None:
+    def __init_subclass__(cls, *, api_key: int = -1, early: str = "0+", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.api_key = api_key
+        cls.early_versions = parse_versions(early)
+        cls._throttle_places = {}
+
+    @classmethod
+    def throttle_place(cls, version: int) -> int | None:
+        """Return where in the body `throttle_time_ms` is: 0 or NO_THROTTLE; None where it takes decoding to find it."""
+        if version not in cls._throttle_places:
+            cls._throttle_places[version] = cls._find_throttle(version)
+        return cls._throttle_places[version]
+
+    @classmethod
+    def _find_throttle(cls, version: int) -> int | None:
+        names = [
+            field.name for field in cls.fields if version in field.versions and not field.is_tagged_in(version)
+        ]
+        if "throttle_time_ms" not in names:
+            return NO_THROTTLE
+        return 0 if names[0] == "throttle_time_ms" else None
 
 
 class Request(Message, Generic[R]):
@@ -291,6 +316,8 @@ class ResponseHeader(Message, versions="0-1", flexible="1+"):
     correlation_id: int = int32("0+")
 
 
+#: The place of `throttle_time_ms` in what has none.
+NO_THROTTLE = -1
 _CONTROLLED_SHUTDOWN = 7
 _API_VERSIONS = 18
 
@@ -369,3 +396,22 @@ def decode_response(
     # Bytes that follow are let be, as Kafka's own client does: 0.8.2 sends some, and so does librdkafka's mock broker.
     response: Any = request_cls.response.read(cursor, version)
     return header.correlation_id, response
+
+
+def read_throttle_ms(request_cls: type[Request[Any]], version: int, frame: memoryview) -> int | None:
+    """Read how long the broker throttles (ms) without decoding the response.
+
+    :param request_cls: class of the request that it answers
+    :param version: of the request
+    :param frame: what was received, without the length prefix
+    :return: None where the response has to be decoded for it
+    """
+    place = request_cls.response.throttle_place(version)
+    if place is None or place == NO_THROTTLE:
+        return None if place is None else 0
+    at = 4
+    if response_header_version(request_cls, version):
+        if len(frame) < 5 or frame[4]:
+            return None  # the header has tagged fields
+        at = 5
+    return int.from_bytes(frame[at : at + 4], "big", signed=True) if len(frame) >= at + 4 else 0

@@ -16,16 +16,30 @@ RELEASES = ("4.3.1", "3.9.2")
 
 
 @cache
+def _text(release: str, name: str) -> str:
+    jar = maven_jar(f"org.apache.kafka:kafka-clients:{release}")
+    with zipfile.ZipFile(jar) as archive:
+        return archive.read(f"common/message/{name}.json").decode()
+
+
+def comments(release: str, name: str) -> str:
+    """Return what Kafka's description of a message says in comments, as one line.
+
+    :param release: of Kafka
+    :param name: of the message
+    """
+    lines = [line.strip() for line in _text(release, name).splitlines()]
+    return " ".join(line.removeprefix("//").strip() for line in lines if line.startswith("//"))
+
+
+@cache
 def schema(release: str, name: str) -> Mapping[str, Any]:
     """Return Kafka's description of a message.
 
     :param release: of Kafka
     :param name: of the message
     """
-    jar = maven_jar(f"org.apache.kafka:kafka-clients:{release}")
-    with zipfile.ZipFile(jar) as archive:
-        text = archive.read(f"common/message/{name}.json").decode()
-    kept = [line for line in text.splitlines() if not line.lstrip().startswith("//")]
+    kept = [line for line in _text(release, name).splitlines() if not line.lstrip().startswith("//")]
     found: Mapping[str, Any] = json.loads("\n".join(kept))
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string
 
 
-class ApiVersionsResponse(Response, api_key=18, versions="0-4", flexible="3+"):
+class ApiVersionsResponse(Response, api_key=18, versions="0-4", flexible="3+", early="2+"):
     """Tell which versions of which APIs the broker takes; in the form of version 0 where it refuses (35)."""
 
     class ApiVersion(Struct):

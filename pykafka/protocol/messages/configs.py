@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, string
 
 
-class DescribeConfigsResponse(Response, api_key=32, versions="0-4", flexible="4+"):
+class DescribeConfigsResponse(Response, api_key=32, versions="0-4", flexible="4+", early="2+"):
     """Tell the settings of topics and brokers."""
 
     class Resource(Struct):

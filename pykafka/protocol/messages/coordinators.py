@@ -7,7 +7,7 @@ from typing import Self
 from pykafka.protocol.schema import Request, Response, Struct, array, int8, int16, int32, string
 
 
-class FindCoordinatorResponse(Response, api_key=10, versions="0-6", flexible="3+"):
+class FindCoordinatorResponse(Response, api_key=10, versions="0-6", flexible="3+", early="2+"):
     """Tell who coordinates; one answer a key from version 4 on."""
 
     class Coordinator(Struct):

@@ -24,7 +24,7 @@ INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
 
-class FetchResponse(Response, api_key=1, versions="0-18", flexible="12+"):
+class FetchResponse(Response, api_key=1, versions="0-18", flexible="12+", early="8+"):
     """Bring records: message sets in versions 0 to 3, batches from 4 on. Sessions come with 7 (KIP-227)."""
 
     class Topic(Struct):

@@ -7,7 +7,7 @@ from pykafka.protocol.schema import Request, Response, Struct, array, binary, bo
 INT32_MIN = -(2**31)
 
 
-class JoinGroupResponse(Response, api_key=11, versions="0-9", flexible="6+"):
+class JoinGroupResponse(Response, api_key=11, versions="0-9", flexible="6+", early="3+"):
     """Tell a member its generation, and the leader who the others are."""
 
     class Member(Struct):
@@ -47,7 +47,7 @@ class JoinGroupRequest(Request[JoinGroupResponse], api_key=11, versions="0-9", f
     reason: str | None = string("8+", None, nullable="8+", ignorable=True)
 
 
-class SyncGroupResponse(Response, api_key=14, versions="0-5", flexible="4+"):
+class SyncGroupResponse(Response, api_key=14, versions="0-5", flexible="4+", early="2+"):
     """Tell a member its assignment."""
 
     throttle_time_ms: int = int32("1+", ignorable=True)
@@ -75,7 +75,7 @@ class SyncGroupRequest(Request[SyncGroupResponse], api_key=14, versions="0-5", f
     assignments: list[Assignment] = array(Assignment, "0+")
 
 
-class HeartbeatResponse(Response, api_key=12, versions="0-4", flexible="4+"):
+class HeartbeatResponse(Response, api_key=12, versions="0-4", flexible="4+", early="2+"):
     """Tell whether the member still belongs, or must rejoin."""
 
     throttle_time_ms: int = int32("1+", ignorable=True)
@@ -91,7 +91,7 @@ class HeartbeatRequest(Request[HeartbeatResponse], api_key=12, versions="0-4", f
     group_instance_id: str | None = string("3+", None, nullable="3+")
 
 
-class LeaveGroupResponse(Response, api_key=13, versions="0-5", flexible="4+"):
+class LeaveGroupResponse(Response, api_key=13, versions="0-5", flexible="4+", early="2+"):
     """Tell who has left."""
 
     class Member(Struct):
@@ -121,7 +121,7 @@ class LeaveGroupRequest(Request[LeaveGroupResponse], api_key=13, versions="0-5",
     members: list[Member] = array(Member, "3+")
 
 
-class DescribeGroupsResponse(Response, api_key=15, versions="0-6", flexible="5+"):
+class DescribeGroupsResponse(Response, api_key=15, versions="0-6", flexible="5+", early="2+"):
     """Tell state and members of groups."""
 
     class Group(Struct):
@@ -157,7 +157,7 @@ class DescribeGroupsRequest(Request[DescribeGroupsResponse], api_key=15, version
     include_authorized_operations: bool = boolean("3+")
 
 
-class ListGroupsResponse(Response, api_key=16, versions="0-5", flexible="3+"):
+class ListGroupsResponse(Response, api_key=16, versions="0-5", flexible="3+", early="2+"):
     """List the groups that a broker coordinates."""
 
     class Group(Struct):
@@ -180,7 +180,7 @@ class ListGroupsRequest(Request[ListGroupsResponse], api_key=16, versions="0-5",
     types_filter: list[str] = array("string", "5+")
 
 
-class DeleteGroupsResponse(Response, api_key=42, versions="0-2", flexible="2+"):
+class DeleteGroupsResponse(Response, api_key=42, versions="0-2", flexible="2+", early="1+"):
     """Tell which groups were deleted."""
 
     class Group(Struct):

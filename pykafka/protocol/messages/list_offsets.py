@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafka.protocol.schema import Request, Response, Struct, array, int8, int16, int32, int64, string
 
 
-class ListOffsetsResponse(Response, api_key=2, versions="0-11", flexible="6+"):
+class ListOffsetsResponse(Response, api_key=2, versions="0-11", flexible="6+", early="3+"):
     """Tell offsets by time: several in version 0, one from 1 on."""
 
     class Topic(Struct):

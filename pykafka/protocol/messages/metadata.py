@@ -11,7 +11,7 @@ from pykafka.protocol.schema import Request, Response, Struct, array, boolean, i
 INT32_MIN = -(2**31)
 
 
-class MetadataResponse(Response, api_key=3, versions="0-13", flexible="9+"):
+class MetadataResponse(Response, api_key=3, versions="0-13", flexible="9+", early="6+"):
     """Tell of brokers, topics and leaders."""
 
     class Broker(Struct):

@@ -7,7 +7,7 @@ from uuid import UUID
 from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string, uuid
 
 
-class OffsetCommitResponse(Response, api_key=8, versions="0-10", flexible="8+"):
+class OffsetCommitResponse(Response, api_key=8, versions="0-10", flexible="8+", early="4+"):
     """Tell whether each offset was committed."""
 
     class Topic(Struct):
@@ -54,7 +54,7 @@ class OffsetCommitRequest(Request[OffsetCommitResponse], api_key=8, versions="0-
     topics: list[Topic] = array(Topic, "0+")
 
 
-class OffsetFetchResponse(Response, api_key=9, versions="0-10", flexible="6+"):
+class OffsetFetchResponse(Response, api_key=9, versions="0-10", flexible="6+", early="4+"):
     """Tell a group's committed offsets; -1 where there is none. Several groups from version 8 on."""
 
     class Topic(Struct):

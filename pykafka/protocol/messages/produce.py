@@ -8,7 +8,7 @@ from uuid import UUID
 from pykafka.protocol.schema import Request, Response, Struct, array, int16, int32, int64, nested, records, string, uuid
 
 
-class ProduceResponse(Response, api_key=0, versions="0-13", flexible="9+"):
+class ProduceResponse(Response, api_key=0, versions="0-13", flexible="9+", early="6+"):
     """Tell where records were written, or why not. Version 10 names the new leader (KIP-951)."""
 
     class Topic(Struct):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafka.protocol.schema import Request, Response, boolean, int16, int32, int64, string
 
 
-class InitProducerIdResponse(Response, api_key=22, versions="0-6", flexible="2+"):
+class InitProducerIdResponse(Response, api_key=22, versions="0-6", flexible="2+", early="1+"):
     """Bring a producer id and epoch."""
 
     throttle_time_ms: int = int32("0+", ignorable=True)

@@ -7,7 +7,7 @@ from uuid import UUID
 from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, int64, string, uuid
 
 
-class CreateTopicsResponse(Response, api_key=19, versions="0-7", flexible="5+"):
+class CreateTopicsResponse(Response, api_key=19, versions="0-7", flexible="5+", early="3+"):
     """Tell which topics were made, and how."""
 
     class Topic(Struct):
@@ -64,7 +64,7 @@ class CreateTopicsRequest(Request[CreateTopicsResponse], api_key=19, versions="0
     validate_only: bool = boolean("1+")
 
 
-class DeleteTopicsResponse(Response, api_key=20, versions="0-6", flexible="4+"):
+class DeleteTopicsResponse(Response, api_key=20, versions="0-6", flexible="4+", early="2+"):
     """Tell which topics were deleted."""
 
     class Topic(Struct):
@@ -93,7 +93,7 @@ class DeleteTopicsRequest(Request[DeleteTopicsResponse], api_key=20, versions="0
     timeout_ms: int = int32("0+")
 
 
-class CreatePartitionsResponse(Response, api_key=37, versions="0-3", flexible="2+"):
+class CreatePartitionsResponse(Response, api_key=37, versions="0-3", flexible="2+", early="1+"):
     """Tell which topics got their partitions."""
 
     class Topic(Struct):
@@ -127,7 +127,7 @@ class CreatePartitionsRequest(Request[CreatePartitionsResponse], api_key=37, ver
     validate_only: bool = boolean("0+")
 
 
-class DeleteRecordsResponse(Response, api_key=21, versions="0-2", flexible="2+"):
+class DeleteRecordsResponse(Response, api_key=21, versions="0-2", flexible="2+", early="1+"):
     """Tell where each log begins now."""
 
     class Topic(Struct):

@@ -1,0 +1,62 @@
+"""`LogLimiter`: the same warning once in ten seconds, however often and by however many workers it is given."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+
+#: How long the same warning about the same thing is not repeated (s): whoever waits for a broker tries ten times a second.
+AGAIN_S = 10.0
+#: So many different warnings are remembered; beyond, those are forgotten that could be repeated anyway.
+REMEMBERED = 1000
+
+
+class _Told(NamedTuple):
+    """When a warning was logged last, and how often it was not since."""
+
+    at: float
+    left_out: list[None]
+
+
+class LogLimiter:
+    """Log warnings, and leave out those that only repeat others; one for a whole client.
+
+    State: `_told` is changed by single operations; two workers at the same moment may both log.
+
+    :param handler: supplies the clock
+    """
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._told: dict[tuple[str, str], _Told] = {}
+
+    def warn(self, log: logging.Logger, about: str, text: str, *args: object, again_s: float = AGAIN_S) -> None:
+        """Log a warning, and the same one again only after a while, with the number of those left out; they go to debug.
+
+        :param log: the logger
+        :param about: the broker, topic or group that it is about: part of what makes it the same one
+        :param text: by which the same one is known; followed by `args`, as for a logger
+        :param again_s: how long it is not repeated (s)
+        """
+        now = self._handler.now()
+        last = self._told.get((text, about))
+        if last is not None and now - last.at < again_s:
+            last.left_out.append(None)  # which, unlike an addition, no other thread can come in between
+            log.debug(text, *args)
+            return
+        if len(self._told) >= REMEMBERED:
+            self._forget(now)
+        self._told[text, about] = _Told(now, [])
+        left_out = 0 if last is None else len(last.left_out)
+        if last is not None and left_out:
+            log.warning(f"{text} (and %d more like it in the last %.0f s)", *args, left_out, now - last.at)
+        else:
+            log.warning(text, *args)
+
+    def _forget(self, now: float) -> None:
+        for key, told in list(self._told.items()):
+            if now - told.at >= AGAIN_S:
+                self._told.pop(key, None)
