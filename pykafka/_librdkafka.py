@@ -64,6 +64,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
         ctypes.c_int,
         [_c_handle, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32],
     ),
+    "rd_kafka_mock_group_initial_rebalance_delay_ms": (None, [_c_handle, ctypes.c_int32]),
     "rd_kafka_mock_set_apiversion": (
         ctypes.c_int,
         [_c_handle, ctypes.c_int16, ctypes.c_int16, ctypes.c_int16],

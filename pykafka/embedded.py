@@ -64,6 +64,8 @@ _KAFKA_NAMES = {
     "INVALID_TOPIC_EXCEPTION": 17,
     "RECORD_LIST_TOO_LARGE": 18,
 }
+#: How long the first member of a group waits for others: brokers take 3 s, which every test with a group would wait.
+_FIRST_REBALANCE_MS = 100
 
 Api = int | str | type
 Fault = int | str | type
@@ -121,6 +123,7 @@ class EmbeddedCluster:
         self.broker_ids: list[int] = list(range(1, brokers + 1))
         #: Where the brokers listen: `host:port,host:port`, in the order of their numbers.
         self.hosts: str = self._lib.rd_kafka_mock_cluster_bootstraps(self._cluster).decode()
+        self._lib.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, _FIRST_REBALANCE_MS)
         # It tells of the first versions of these that have tagged fields, but hangs up on them, or answers without any.
         for api, highest in {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "LeaveGroup": 2}.items():
             self.set_api_versions(api, 0, highest)

@@ -79,10 +79,12 @@ def others(release: str) -> dict[str, Part]:
 
 #: What `make test` runs, the longest first.
 TEST = {
-    "kafka": Part("4.3.1", ["tests", *without(["tests/spark", "tests/examples", *OUTAGES]), "-m", "not matrix"], 8),
+    "kafka": Part("4.3.1", [INTEGRATION, *without(OUTAGES), "-m", "not matrix"], 8),
     "spark": Part("4.3.1", ["tests/spark", *without(SPARK_PROGRAMS), "-m", "not matrix"], 8),
     "spark-programs": Part("4.3.1", ["tests/examples", *SPARK_PROGRAMS, "-m", "not matrix"], 8),
-    "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 8),
+    "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 6),
+    # Whatever no other part has.
+    "quick": Part("4.3.1", ["tests", *without(["tests/spark", "tests/examples", INTEGRATION]), "-m", "not matrix"], 6),
     "pure": Part("4.3.1", [*QUICK, *PURE, "-m", "not slow and not matrix"], 7, pure=True),
     "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 6, ".venv-spark42"),
     "core-0.9.0.1": Part("0.9.0.1", CORE, 2),

@@ -182,16 +182,19 @@ def test_many_hands_take_batches_and_columns(client: KafkaClient) -> None:
     rows: list[tuple[int, int]] = []
 
     def by_batches() -> None:
-        while batch := consumer.consume_batch(100):
+        while len(rows) < 30_000:
+            batch = consumer.consume_batch(100)
             rows.extend((message.partition_id, message.offset) for message in batch)
 
     def by_columns() -> None:
-        while (batch := consumer.consume_arrow(100, ["partition", "offset"])) is not None:
-            rows.extend((row["partition"], row["offset"]) for row in batch.to_pylist())
+        while len(rows) < 30_000:
+            batch = consumer.consume_arrow(100, ["partition", "offset"])
+            rows.extend((row["partition"], row["offset"]) for row in (batch.to_pylist() if batch is not None else ()))
 
-    with topic.get_simple_consumer(consumer_timeout_ms=6000) as consumer:
+    with topic.get_simple_consumer(consumer_timeout_ms=500) as consumer:
         workers = [handler.spawn(work) for work in (by_batches, by_columns, by_batches, by_columns)]
         assert all(worker.join(60) for worker in workers)
+        assert consumer.consume() is None
     assert len(rows) == 30_000
     assert in_order(sorted(rows))
 

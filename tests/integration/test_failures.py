@@ -52,11 +52,12 @@ def test_a_leader_killed_while_producing_loses_nothing_acknowledged(kafka3: Kafk
         acknowledged = {message.value for message, error in reports if error is None}
         assert len(acknowledged) == count
         client.update_cluster()
-        found = set()
-        with topic.get_simple_consumer(consumer_timeout_ms=5_000) as consumer:
-            for message in consumer:
-                found.add(message.value)
-        assert acknowledged <= found
+        found: set[bytes | None] = set()
+        deadline = time.monotonic() + 60
+        with topic.get_simple_consumer(consumer_timeout_ms=500) as consumer:
+            while not acknowledged <= found:
+                assert time.monotonic() < deadline, acknowledged - found
+                found |= {message.value for message in consumer}
 
 
 def test_a_leader_killed_while_consuming_is_followed(kafka3: KafkaCluster, greenlets: bool) -> None:

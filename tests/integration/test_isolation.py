@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import confluent_kafka
 import pytest
 
-from pykafka import KafkaClient
+from pykafka import KafkaClient, SimpleConsumer
 from pykafka.common import OffsetType
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
@@ -19,6 +20,9 @@ pytestmark = [
     pytest.mark.timeout(400),
     pytest.mark.needs("transactions"),
 ]
+
+#: Ten times what a fetch waits at the broker (ms): what has not come by then does not come.
+SOON_MS = 1000
 
 
 @pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
@@ -77,12 +81,19 @@ def transactions(kafka: KafkaCluster, topic: Topic) -> Iterator[Transactions]:
     transactions.forget()
 
 
-def read(topic: Topic, level: str, timeout_ms: int = 1500, **options: Any) -> list[bytes | None]:
-    consumer = topic.get_simple_consumer(isolation_level=level, consumer_timeout_ms=timeout_ms, **options)
-    try:
-        return [message.value for message in consumer]
-    finally:
-        consumer.stop()
+def take(consumer: SimpleConsumer, count: int) -> list[bytes | None]:
+    """Consume so many values, however long they take to come, and see that no more come soon."""
+    values: list[bytes | None] = []
+    deadline = time.monotonic() + 30
+    while len(values) < count and time.monotonic() < deadline:
+        message = consumer.consume()
+        values += [message.value] if message is not None else []
+    return values + [message.value for message in consumer]
+
+
+def read(topic: Topic, level: str, count: int) -> list[bytes | None]:
+    with topic.get_simple_consumer(isolation_level=level, consumer_timeout_ms=SOON_MS) as consumer:
+        return take(consumer, count)
 
 
 def plain(topic: Topic, *values: bytes) -> None:
@@ -106,20 +117,20 @@ def test_committed_aborted_and_interleaved_transactions(topic: Topic, transactio
     transactions.write("c", b"c1", codec="lz4")
     transactions.abort("c")
     everything = [b"a1", b"a2", b"b1", b"plain 1", b"a3", b"a4", b"b2", b"plain 2", b"c1"]
-    assert read(topic, "read_uncommitted") == everything
-    assert read(topic, "read_committed") == [b"b1", b"plain 1", b"a4", b"plain 2"]
+    assert read(topic, "read_uncommitted", 9) == everything
+    assert read(topic, "read_committed", 4) == [b"b1", b"plain 1", b"a4", b"plain 2"]
 
 
 def test_what_is_still_open_is_waited_for(topic: Topic, transactions: Transactions) -> None:
     plain(topic, b"before")
     transactions.write("a", b"a1")
     plain(topic, b"behind")
-    consumer = topic.get_simple_consumer(isolation_level="read_committed", consumer_timeout_ms=4000)
+    consumer = topic.get_simple_consumer(isolation_level="read_committed", consumer_timeout_ms=SOON_MS)
     try:
-        assert [message.value for message in consumer] == [b"before"]
+        assert take(consumer, 1) == [b"before"]
         assert consumer.held_offsets == {0: 0}
         transactions.commit("a")
-        assert [message.value for message in consumer] == [b"a1", b"behind"]
+        assert take(consumer, 2) == [b"a1", b"behind"]
     finally:
         consumer.stop()
 
@@ -140,8 +151,10 @@ def test_positions_pass_over_aborted_transactions(
     consumer.stop()
     transactions.write("a", b"again")
     transactions.abort("a")
-    consumer = topic.get_simple_consumer("readers", isolation_level="read_committed", consumer_timeout_ms=4000)
-    assert consumer.consume() is None
+    consumer = topic.get_simple_consumer("readers", isolation_level="read_committed", consumer_timeout_ms=SOON_MS)
+    deadline = time.monotonic() + 30
+    while consumer._partitions_by_id[0].position < 504 and time.monotonic() < deadline:
+        assert consumer.consume() is None
     assert consumer._partitions_by_id[0].position == 504  # 502 messages, 2 markers
     consumer.stop()
 
@@ -151,16 +164,17 @@ def test_the_end_is_the_first_open_transaction(topic: Topic, transactions: Trans
     transactions.write("a", b"a1")
     consumers = {
         level: topic.get_simple_consumer(
-            isolation_level=level, auto_offset_reset=OffsetType.LATEST, consumer_timeout_ms=4000
+            isolation_level=level, auto_offset_reset=OffsetType.LATEST, consumer_timeout_ms=SOON_MS
         )
         for level in ("read_committed", "read_uncommitted")
     }
     transactions.commit("a")
     plain(topic, b"behind")
-    found = {level: [message.value for message in consumer] for level, consumer in consumers.items()}
+    wanted = {"read_committed": [b"a1", b"behind"], "read_uncommitted": [b"behind"]}
+    found = {level: take(consumer, len(wanted[level])) for level, consumer in consumers.items()}
     for consumer in consumers.values():
         consumer.stop()
-    assert found == {"read_committed": [b"a1", b"behind"], "read_uncommitted": [b"behind"]}
+    assert found == wanted
 
 
 def managed(topic: Topic, **options: Any) -> Any:

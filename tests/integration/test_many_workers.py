@@ -40,12 +40,13 @@ def test_every_message_once(embedded: EmbeddedCluster, greenlets: bool) -> None:
         assert all(worker.join(60) and worker.error is None for worker in workers)
         producer.stop()
 
-        consumer = topic.get_simple_consumer(consumer_timeout_ms=5_000)
+        consumer = topic.get_simple_consumer(consumer_timeout_ms=500)
         seen: list[list[bytes | None]] = [[] for _ in range(WORKERS)]
 
         def consume(worker: int) -> None:
-            for message in consumer:
-                seen[worker].append(message.value)
+            while sum(map(len, seen)) < WORKERS * EACH:
+                for message in consumer:
+                    seen[worker].append(message.value)
 
         workers = [spawn(consume, worker) for worker in range(WORKERS)]
         assert all(worker.join(60) and worker.error is None for worker in workers)

@@ -290,3 +290,20 @@ def test_every_part_is_short() -> None:
     # Two at a time.
     assert sum(part.minutes for part in TEST.values()) / 2 <= 30
     assert not set(TEST) & set(MATRIX)
+
+
+def runs(part: Part, path: str) -> bool:
+    """Tell whether a part collects a file."""
+    ignored = [argument.partition("=")[2] for argument in part.arguments if argument.startswith("--ignore=")]
+    chosen = [argument for argument in part.arguments if argument.startswith("tests")]
+    within = {path, *map(str, Path(path).parents)}
+    return not within.intersection(ignored) and bool(within.intersection(chosen))
+
+
+def test_every_file_is_run_by_make_test() -> None:
+    files = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")]
+    latest = [part for part in TEST.values() if not part.pure and part.directory is None]
+    assert len(files) > 100
+    assert [path for path in files if not any(runs(part, path) for part in latest)] == []
+    named = {argument for part in PARTS.values() for argument in part.arguments if argument.startswith("tests/")}
+    assert [path for path in named if not (ROOT / path.partition("::")[0]).exists()] == []
