@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pykafka.cluster import Cluster
     from pykafka.connection import SslConfig
     from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
+    from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
     from pykafka.partition import Partition
     from pykafka.producer import Producer
     from pykafka.protocol import Message
@@ -35,6 +36,8 @@ __all__ = [
     "Message",
     "Partition",
     "Producer",
+    "RangeProtocol",
+    "RoundRobinProtocol",
     "SimpleConsumer",
     "SslConfig",
     "Topic",
@@ -52,6 +55,8 @@ _HOMES = {
     "Message": "pykafka.protocol",
     "Partition": "pykafka.partition",
     "Producer": "pykafka.producer",
+    "RangeProtocol": "pykafka.membershipprotocol",
+    "RoundRobinProtocol": "pykafka.membershipprotocol",
     "SimpleConsumer": "pykafka.simpleconsumer",
     "SslConfig": "pykafka.connection",
     "Topic": "pykafka.topic",

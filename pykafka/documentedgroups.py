@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.documented import DocumentedRequests
+from pykafka.membershipprotocol import RangeProtocol
 from pykafka.protocol import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -66,8 +67,8 @@ class DocumentedGroupRequests(DocumentedRequests):
         connection_id: Any,
         consumer_group: str | bytes,
         member_id: str | bytes,
-        topic_name: str | bytes,
-        membership_protocol: MembershipProtocol,
+        topic_name: str | bytes | None = None,
+        membership_protocol: MembershipProtocol = RangeProtocol,
         session_timeout_ms: int = 30000,
         rebalance_timeout_ms: int | None = None,
     ) -> JoinGroupResponse:
@@ -76,7 +77,7 @@ class DocumentedGroupRequests(DocumentedRequests):
         :param connection_id: whose connection to use
         :param consumer_group: name of the group
         :param member_id: empty for a new member
-        :param topic_name: what the member wants
+        :param topic_name: what the member wants; None leaves to the protocol's metadata what it says
         :param membership_protocol: how partitions are shared out
         :param session_timeout_ms: a member that is not heard of for this long is out
         :param rebalance_timeout_ms: how long members may take to join again; None: as long as that

@@ -52,6 +52,9 @@ class Partition:
             return NotImplemented
         return self._topic_name == other._topic_name and self._id == other._id
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __hash__(self) -> int:
         return hash((self._topic_name, self._id))
 

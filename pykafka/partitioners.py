@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+P = TypeVar("P")
 
 
-class _HasId(Protocol):
-    @property
-    def id(self) -> int: ...
-
-
-P = TypeVar("P", bound=_HasId)
+def _in_order(partitions: Iterable[P]) -> list[P]:
+    # By number, which plain numbers have themselves: applications try partitioners out with them.
+    return sorted(partitions, key=lambda partition: getattr(partition, "id", partition))  # type: ignore[arg-type]
 
 
 class BasePartitioner:
@@ -64,7 +63,7 @@ class HashingPartitioner(BasePartitioner):
             raise ValueError(
                 "a hashing partitioner needs a key: give partition_key= to produce(), or use RandomPartitioner"
             )
-        ordered = sorted(partitions, key=lambda partition: partition.id)
+        ordered = _in_order(partitions)
         return ordered[abs(self.hash_func(key)) % len(ordered)]
 
 
@@ -97,7 +96,7 @@ class GroupHashingPartitioner(BasePartitioner):
             raise ValueError("a hashing partitioner needs a key: give partition_key= to produce()")
         if self.group_size > len(partitions):
             raise ValueError(f"group_size is {self.group_size}, but the topic has {len(partitions)} partitions")
-        ordered = sorted(partitions, key=lambda partition: partition.id)
+        ordered = _in_order(partitions)
         self._turn = (self._turn + 1) % self.group_size
         return ordered[(abs(self.hash_func(key)) + self._turn) % len(ordered)]
 
@@ -134,5 +133,5 @@ class Murmur2Partitioner(BasePartitioner):
     def __call__(self, partitions: Sequence[P], key: bytes | None) -> P:
         if key is None:
             return self._turn(partitions)
-        ordered = sorted(partitions, key=lambda partition: partition.id)
+        ordered = _in_order(partitions)
         return ordered[(murmur2(key) & 0x7FFFFFFF) % len(ordered)]

@@ -43,7 +43,13 @@ class Tools(click.Group):
             ctx.exit(status_of(error))
 
 
-@click.group(cls=Tools, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+# Without a command it shows its help and has succeeded, as it always has: scripts look in that way whether it is there.
+@click.group(
+    cls=Tools,
+    invoke_without_command=True,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.option(
     "-b",
     "--broker",
@@ -92,6 +98,9 @@ def tools(
     Exit statuses: 0 success, 1 failure, 2 wrong usage, 3 no broker can be reached, 4 no such topic or group, 5 the
     broker lacks what it takes, 6 lag above the limit given, 130 after Ctrl-C, 143 after SIGTERM.
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        return
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     wants_tls = tls or cafile or certfile or keyfile

@@ -53,9 +53,10 @@ def desc_topic(session: Session, topic: str, as_json: bool) -> None:
 @click.command("print_offsets")
 @click.argument("topic")
 @click.argument("offset", type=MomentType(numbers=False))
+@click.option("--time", "with_time", is_flag=True, help="Also the time of the message there, in a third column.")
 @json_option
 @click.pass_obj
-def print_offsets(session: Session, topic: str, offset: Moment, as_json: bool) -> None:
+def print_offsets(session: Session, topic: str, offset: Moment, with_time: bool, as_json: bool) -> None:
     """Print the offset of each partition at OFFSET: EARLIEST, LATEST, or a time as YYYY-MM-DDTHH:MM:SS (UTC).
 
     A time gives the first message that is not older, or none. Brokers before 0.10.1 know no times of messages, and
@@ -66,7 +67,11 @@ def print_offsets(session: Session, topic: str, offset: Moment, as_json: bool) -
     if as_json:
         show.print_json(found)
         return
-    show.console().print(show.table(("Partition#", "Offset#", "Time"), found))
+    # Scripts read this table by its columns, and numbers as they are.
+    rows = [(str(one.partition), show.cell(one.offset).replace(",", ""), one.timestamp) for one in found]
+    columns = ("Partition#", "Offset#", "Time")
+    width = 3 if with_time else 2
+    show.console().print(show.table(columns[:width], [row[:width] for row in rows]))
 
 
 COMMANDS = (print_topics, desc_topic, print_offsets)

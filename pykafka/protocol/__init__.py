@@ -25,8 +25,17 @@ if TYPE_CHECKING:
         ListGroupsRequest,
         ListGroupsResponse,
     )
-    from pykafka.protocol.base import Request, Response
-    from pykafka.protocol.fetch import FetchPartitionResponse, FetchRequest, FetchResponse
+    from pykafka.protocol.base import (
+        Request,
+        Response,
+    )
+    from pykafka.protocol.fetch import (
+        FetchPartitionResponse,
+        FetchRequest,
+        FetchResponse,
+        FetchResponseV1,
+        FetchResponseV2,
+    )
     from pykafka.protocol.groups import (
         ConsumerGroupProtocolMetadata,
         HeartbeatRequest,
@@ -41,8 +50,28 @@ if TYPE_CHECKING:
     )
     from pykafka.protocol.message import Message
     from pykafka.protocol.messagesets import MessageSet
-    from pykafka.protocol.metadata import MetadataRequest, MetadataResponse
-    from pykafka.protocol.offset import ListOffsetRequest, ListOffsetResponse, OffsetRequest, OffsetResponse
+    from pykafka.protocol.metadata import (
+        MetadataRequest,
+        MetadataRequestV1,
+        MetadataRequestV2,
+        MetadataRequestV3,
+        MetadataRequestV4,
+        MetadataRequestV5,
+        MetadataResponse,
+        MetadataResponseV1,
+        MetadataResponseV2,
+        MetadataResponseV3,
+        MetadataResponseV4,
+        MetadataResponseV5,
+    )
+    from pykafka.protocol.offset import (
+        ListOffsetRequest,
+        ListOffsetRequestV1,
+        ListOffsetResponse,
+        ListOffsetResponseV1,
+        OffsetRequest,
+        OffsetResponse,
+    )
     from pykafka.protocol.offset_commit import (
         ConsumerMetadataRequest,
         ConsumerMetadataResponse,
@@ -51,20 +80,32 @@ if TYPE_CHECKING:
         OffsetCommitRequest,
         OffsetCommitResponse,
         OffsetFetchRequest,
+        OffsetFetchRequestV1,
+        OffsetFetchRequestV2,
         OffsetFetchResponse,
+        OffsetFetchResponseV1,
+        OffsetFetchResponseV2,
     )
-    from pykafka.protocol.produce import ProducePartitionResponse, ProduceRequest, ProduceResponse
+    from pykafka.protocol.produce import (
+        ProducePartitionResponse,
+        ProduceRequest,
+        ProduceResponse,
+    )
     from pykafka.protocol.shapes import (
         BrokerMetadata,
+        BrokerMetadataV1,
         OffsetCommitPartitionResponse,
         OffsetFetchPartitionResponse,
         OffsetPartitionResponse,
+        OffsetPartitionResponseV1,
         PartitionFetchRequest,
         PartitionMetadata,
+        PartitionMetadataV5,
         PartitionOffsetCommitRequest,
         PartitionOffsetFetchRequest,
         PartitionOffsetRequest,
         TopicMetadata,
+        TopicMetadataV1,
     )
 
 __all__ = [
@@ -74,6 +115,7 @@ __all__ = [
     "ApiVersionsResponse",
     "ApiVersionsSpec",
     "BrokerMetadata",
+    "BrokerMetadataV1",
     "ConsumerGroupProtocolMetadata",
     "ConsumerMetadataRequest",
     "ConsumerMetadataResponse",
@@ -88,6 +130,8 @@ __all__ = [
     "FetchPartitionResponse",
     "FetchRequest",
     "FetchResponse",
+    "FetchResponseV1",
+    "FetchResponseV2",
     "GroupCoordinatorRequest",
     "GroupCoordinatorResponse",
     "GroupListing",
@@ -101,23 +145,41 @@ __all__ = [
     "ListGroupsRequest",
     "ListGroupsResponse",
     "ListOffsetRequest",
+    "ListOffsetRequestV1",
     "ListOffsetResponse",
+    "ListOffsetResponseV1",
     "MemberAssignment",
     "Message",
     "MessageSet",
     "MetadataRequest",
+    "MetadataRequestV1",
+    "MetadataRequestV2",
+    "MetadataRequestV3",
+    "MetadataRequestV4",
+    "MetadataRequestV5",
     "MetadataResponse",
+    "MetadataResponseV1",
+    "MetadataResponseV2",
+    "MetadataResponseV3",
+    "MetadataResponseV4",
+    "MetadataResponseV5",
     "OffsetCommitPartitionResponse",
     "OffsetCommitRequest",
     "OffsetCommitResponse",
     "OffsetFetchPartitionResponse",
     "OffsetFetchRequest",
+    "OffsetFetchRequestV1",
+    "OffsetFetchRequestV2",
     "OffsetFetchResponse",
+    "OffsetFetchResponseV1",
+    "OffsetFetchResponseV2",
     "OffsetPartitionResponse",
+    "OffsetPartitionResponseV1",
     "OffsetRequest",
     "OffsetResponse",
     "PartitionFetchRequest",
     "PartitionMetadata",
+    "PartitionMetadataV5",
     "PartitionOffsetCommitRequest",
     "PartitionOffsetFetchRequest",
     "PartitionOffsetRequest",
@@ -129,6 +191,7 @@ __all__ = [
     "SyncGroupRequest",
     "SyncGroupResponse",
     "TopicMetadata",
+    "TopicMetadataV1",
 ]
 
 # Imported when first asked for: modules below this one import `pykafka.protocol.<module>`, and so pass here.
@@ -153,7 +216,7 @@ _HOMES = {
         "ListGroupsResponse",
     ),
     "base": ("Request", "Response"),
-    "fetch": ("FetchPartitionResponse", "FetchRequest", "FetchResponse"),
+    "fetch": ("FetchPartitionResponse", "FetchRequest", "FetchResponse", "FetchResponseV1", "FetchResponseV2"),
     "groups": (
         "ConsumerGroupProtocolMetadata",
         "HeartbeatRequest",
@@ -168,8 +231,28 @@ _HOMES = {
     ),
     "message": ("Message",),
     "messagesets": ("MessageSet",),
-    "metadata": ("MetadataRequest", "MetadataResponse"),
-    "offset": ("ListOffsetRequest", "ListOffsetResponse", "OffsetRequest", "OffsetResponse"),
+    "metadata": (
+        "MetadataRequest",
+        "MetadataRequestV1",
+        "MetadataRequestV2",
+        "MetadataRequestV3",
+        "MetadataRequestV4",
+        "MetadataRequestV5",
+        "MetadataResponse",
+        "MetadataResponseV1",
+        "MetadataResponseV2",
+        "MetadataResponseV3",
+        "MetadataResponseV4",
+        "MetadataResponseV5",
+    ),
+    "offset": (
+        "ListOffsetRequest",
+        "ListOffsetRequestV1",
+        "ListOffsetResponse",
+        "ListOffsetResponseV1",
+        "OffsetRequest",
+        "OffsetResponse",
+    ),
     "offset_commit": (
         "ConsumerMetadataRequest",
         "ConsumerMetadataResponse",
@@ -178,23 +261,35 @@ _HOMES = {
         "OffsetCommitRequest",
         "OffsetCommitResponse",
         "OffsetFetchRequest",
+        "OffsetFetchRequestV1",
+        "OffsetFetchRequestV2",
         "OffsetFetchResponse",
+        "OffsetFetchResponseV1",
+        "OffsetFetchResponseV2",
     ),
     "produce": ("ProducePartitionResponse", "ProduceRequest", "ProduceResponse"),
     "shapes": (
         "BrokerMetadata",
+        "BrokerMetadataV1",
         "OffsetCommitPartitionResponse",
         "OffsetFetchPartitionResponse",
         "OffsetPartitionResponse",
+        "OffsetPartitionResponseV1",
         "PartitionFetchRequest",
         "PartitionMetadata",
+        "PartitionMetadataV5",
         "PartitionOffsetCommitRequest",
         "PartitionOffsetFetchRequest",
         "PartitionOffsetRequest",
         "TopicMetadata",
+        "TopicMetadataV1",
     ),
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

@@ -78,6 +78,8 @@ class FetchResponse(Response[messages.FetchResponse]):
     :param offset: where in `buff` it begins (bytes)
     :param broker_version: accepted for old code; messages say by themselves which format they have
     :raises InvalidMessageError: a message is corrupt
+
+    `.throttle_time` is how long the broker held the answer back or is going to be silent (ms).
     """
 
     WIRE = messages.FetchResponse
@@ -86,6 +88,7 @@ class FetchResponse(Response[messages.FetchResponse]):
         super().__init__(memoryview(buff)[offset:])
 
     def _take(self, message: messages.FetchResponse) -> None:
+        self.throttle_time = message.throttle_time_ms
         self.topics: dict[str, dict[int, FetchPartitionResponse]] = {}
         for topic in message.responses:
             self.topics[topic.topic] = {
@@ -105,3 +108,15 @@ class FetchResponse(Response[messages.FetchResponse]):
         :param broker_version: accepted for old code
         """
         return [] if buff is None else MessageSet.decode(buff, partition_id).messages
+
+
+class FetchResponseV1(FetchResponse):
+    """Bring messages; the body is of version 1."""
+
+    API_VERSION = 1
+
+
+class FetchResponseV2(FetchResponseV1):
+    """Bring messages; the body is of version 2."""
+
+    API_VERSION = 2

@@ -132,12 +132,15 @@ class MembershipProtocol(Protocol):
     def decide_partitions(self) -> Callable[..., Any]: ...
 
 
-def protocol_metadata(protocol: MembershipProtocol, topic_name: str | bytes) -> bytes:
-    """Return what a member that wants one topic says under a membership protocol; the protocol stays as it is."""
+def protocol_metadata(protocol: MembershipProtocol, topic_name: str | bytes | None) -> bytes:
+    """Return what a member that wants one topic says under a membership protocol; the protocol stays as it is.
+
+    :param topic_name: None for what the protocol's metadata names
+    """
     metadata = protocol.metadata
     if isinstance(metadata, (bytes, bytearray)):
         return bytes(metadata)
-    if hasattr(metadata, "topic_names"):
+    if topic_name is not None and hasattr(metadata, "topic_names"):
         metadata = copy(metadata)
         metadata.topic_names = [topic_name]
     return bytes(metadata.get_bytes())
@@ -148,7 +151,7 @@ class JoinGroupRequest(Request):
 
     :param group_id: name of the group
     :param member_id: empty for a new member
-    :param topic_name: what the member wants
+    :param topic_name: what the member wants; None leaves to the protocol's metadata what it says
     :param membership_protocol: how partitions are shared out
     :param session_timeout: a member that is not heard of for this long is out (ms)
     :param rebalance_timeout: how long members may take to join again (ms; since Kafka 0.10.1); None: as long as that
@@ -160,7 +163,7 @@ class JoinGroupRequest(Request):
         self,
         group_id: str | bytes,
         member_id: str | bytes,
-        topic_name: str | bytes,
+        topic_name: str | bytes | None,
         membership_protocol: MembershipProtocol,
         session_timeout: int = 30000,
         rebalance_timeout: int | None = None,

@@ -146,6 +146,13 @@ class Message:
     def timestamp_dt(self, value: datetime | None) -> None:
         self._timestamp = -1 if value is None else milliseconds(value)
 
+    def set_timestamp(self, ts: int | datetime | None) -> None:
+        """Set the timestamp.
+
+        :param ts: ms since 1970 or a datetime (a naive one is UTC); None for none
+        """
+        self.timestamp = ts
+
     @property
     def payload(self) -> bytes | None:
         """Give the value, by the name the reference documentation has for it."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from pykafka.protocol import messages
 from pykafka.protocol.base import Request, Response
-from pykafka.protocol.shapes import OffsetPartitionResponse, PartitionOffsetRequest
+from pykafka.protocol.shapes import OffsetPartitionResponse, OffsetPartitionResponseV1, PartitionOffsetRequest
 from pykafka.utils import get_string
+
+_Partition = messages.ListOffsetsResponse.Topic.Partition
 
 
 class OffsetRequest(Request):
@@ -47,15 +50,32 @@ class OffsetResponse(Response[messages.ListOffsetsResponse]):
 
     def _take(self, message: messages.ListOffsetsResponse) -> None:
         self.topics = {
-            topic.name: {
-                # Versions above 0 answer one offset, or -1 where there is none.
-                part.partition_index: OffsetPartitionResponse(
-                    part.old_style_offsets or ([part.offset] if part.offset >= 0 else []), part.error_code
-                )
-                for part in topic.partitions
-            }
+            topic.name: {part.partition_index: self._partition(part) for part in topic.partitions}
             for topic in message.topics
         }
+
+    def _partition(self, part: _Partition) -> Any:
+        return OffsetPartitionResponse(_offsets(part), part.error_code)
+
+
+class ListOffsetRequestV1(OffsetRequest):
+    """Ask for one offset by time for each partition, in version 1."""
+
+    API_VERSION = 1
+
+
+class ListOffsetResponseV1(OffsetResponse):
+    """Tell an offset and the time of its message: `.topics[name][partition id]`; the body is of version 1."""
+
+    API_VERSION = 1
+
+    def _partition(self, part: _Partition) -> Any:
+        return OffsetPartitionResponseV1(_offsets(part), part.timestamp, part.error_code)
+
+
+def _offsets(part: _Partition) -> list[int]:
+    # Versions above 0 answer one offset, or -1 where there is none.
+    return list(part.old_style_offsets) or ([part.offset] if part.offset >= 0 else [])
 
 
 #: As they were called later.

@@ -144,6 +144,35 @@ class OffsetFetchResponse(Response[messages.OffsetFetchResponse]):
                 }
 
 
+class OffsetFetchRequestV1(OffsetFetchRequest):
+    """Ask for a group's committed offsets, in version 1."""
+
+
+class OffsetFetchRequestV2(OffsetFetchRequestV1):
+    """Ask for a group's committed offsets, in version 2: those of all partitions where none is named."""
+
+    API_VERSION = 2
+
+    def wire(self, version: int) -> messages.OffsetFetchRequest:
+        """Return this as a wire message."""
+        message = super().wire(version)
+        if not self._reqs:
+            message.topics = None
+            for group in message.groups:
+                group.topics = None
+        return message
+
+
+class OffsetFetchResponseV1(OffsetFetchResponse):
+    """Tell a group's committed offsets; the body is of version 1."""
+
+
+class OffsetFetchResponseV2(OffsetFetchResponseV1):
+    """Tell a group's committed offsets; the body is of version 2, which has an error of the whole group."""
+
+    API_VERSION = 2
+
+
 class GroupCoordinatorRequest(Request):
     """Ask who coordinates a group.
 

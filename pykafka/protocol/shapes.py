@@ -14,6 +14,15 @@ class BrokerMetadata(NamedTuple):
     port: int
 
 
+class BrokerMetadataV1(NamedTuple):
+    """Tell where a broker is, and in which rack; None where it names none."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
 class PartitionMetadata(NamedTuple):
     """Tell who leads and who keeps a partition; leader is -1 while there is none."""
 
@@ -24,11 +33,31 @@ class PartitionMetadata(NamedTuple):
     err: int
 
 
+class PartitionMetadataV5(NamedTuple):
+    """Tell who leads and who keeps a partition, and which of those are offline."""
+
+    id: int
+    leader: int
+    replicas: Sequence[int]
+    isr: Sequence[int]
+    offline_replicas: Sequence[int]
+    err: int
+
+
 class TopicMetadata(NamedTuple):
     """Tell of a topic's partitions, by their numbers."""
 
     name: str
     partitions: Mapping[int, PartitionMetadata]
+    err: int
+
+
+class TopicMetadataV1(NamedTuple):
+    """Tell of a topic's partitions, by their numbers, and whether it is one of Kafka's own."""
+
+    name: str
+    is_internal: bool
+    partitions: Mapping[int, PartitionMetadata | PartitionMetadataV5]
     err: int
 
 
@@ -90,6 +119,14 @@ class OffsetPartitionResponse(NamedTuple):
     """Answer with the offsets found in a partition, and an error code."""
 
     offset: list[int]
+    err: int
+
+
+class OffsetPartitionResponseV1(NamedTuple):
+    """Answer with the offset found in a partition, the time of its message (ms; -1: unknown), and an error code."""
+
+    offset: list[int]
+    timestamp: int
     err: int
 
 

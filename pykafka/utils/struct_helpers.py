@@ -8,17 +8,18 @@ from typing import Any
 from pykafka.exceptions import CorruptResponseError
 
 
-def unpack_from(fmt: str, buff: bytes | bytearray | memoryview, offset: int = 0) -> tuple[Any, ...]:
+def unpack_from(fmt: str, buff: bytes | bytearray | memoryview, offset: int = 0) -> Any:
     """Unpack in network order, with three formats more than `struct.unpack_from` has.
 
     `S` is a string (an int16 size, then bytes), `Y` is bytes (an int32 size, then bytes); a size of -1 gives None.
-    `[...]` is an array (an int32 count, then its elements): a list of tuples, or of values where one format is inside.
+    `[...]` is an array (an int32 count, then its elements): a list of tuples, or of values where one format that is no
+    array is inside.
     Spaces are ignored.
 
     :param fmt: such as "hi[Sq]"
     :param buff: to read
     :param offset: where to begin (bytes)
-    :return: the values, as a tuple
+    :return: the values, as a tuple; of a format that is one array and nothing else, its list
     :raises CorruptResponseError: the buffer ends before the format does
     :raises ValueError: the format has brackets that do not match
     """
@@ -27,9 +28,10 @@ def unpack_from(fmt: str, buff: bytes | bytearray | memoryview, offset: int = 0)
         raise ValueError(f"format {fmt!r} has a ] too many")
     view = memoryview(buff)
     try:
-        return _unpack(items, view, offset)[0]
+        values = _unpack(items, view, offset)[0]
     except struct.error as error:
         raise CorruptResponseError(f"{len(view) - offset} bytes are too few for the format {fmt!r}") from error
+    return values[0] if len(items) == 1 and isinstance(items[0], list) else values
 
 
 def _parse(fmt: str, at: int) -> tuple[list[Any], int]:
@@ -81,5 +83,5 @@ def _unpack_array(items: list[Any], view: memoryview, offset: int) -> tuple[list
     found: list[Any] = []
     for _ in range(count):
         values, offset = _unpack(items, view, offset)
-        found.append(values[0] if len(items) == 1 else values)
+        found.append(values[0] if len(items) == 1 and not isinstance(items[0], list) else values)
     return found, offset

@@ -123,6 +123,16 @@ def test_offsets_are_printed(run: Run, topic: Topic, moment: str, offsets: list[
     assert [one["offset"] for one in found] == offsets
 
 
+def test_offsets_have_two_columns_unless_asked_for_more(run: Run, topic: Topic) -> None:
+    # What scripts made for PyKafka 2 cut apart.
+    assert [line.split() for line in run("print_offsets", topic.name, "LATEST").stdout.splitlines()[2:]] == [
+        ["0", "10"],
+        ["1", "10"],
+    ]
+    timed = run("print_offsets", topic.name, "EARLIEST", "--time").stdout.splitlines()
+    assert timed[0].split() == ["Partition", "Offset", "Time"]
+
+
 @pytest.mark.needs("times")
 def test_no_offset_after_the_last_message(run: Run, topic: Topic) -> None:
     assert [one["offset"] for one in data(run("print_offsets", topic.name, "2100-01-01T00:00:00Z", "--json"))] == [

@@ -91,6 +91,14 @@ def test_documented_options_of_all() -> None:
     assert {"-b", "--broker", "-o", "--broker_version", "--version"} <= found
 
 
+@pytest.mark.parametrize("arguments", [[], ["-b", "127.0.0.1:1"]])
+def test_without_a_command_it_shows_its_help(arguments: list[str]) -> None:
+    # Status 0, on the standard output: old scripts look in that way whether it is installed.
+    result = CliRunner().invoke(tools, arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert all(command in result.stdout for command in COMMANDS)
+
+
 def test_version() -> None:
     assert CliRunner().invoke(tools, ["--version"]).output == f"kafka-tools, version {pykafka.__version__}\n"
 

@@ -345,3 +345,20 @@ def test_valid_int(value: Any, options: dict[str, Any], error: type[Exception] |
 )
 def test_old_names_of_errors_catch_the_new_ones(old: str, new: str) -> None:
     assert getattr(exceptions, old) is getattr(exceptions, new)
+
+
+def test_a_member_joins_by_the_three_parameters_of_older_releases(topic: Topic) -> None:
+    group = f"joining-{topic.name}"
+    broker = topic._cluster.get_group_coordinator(group)
+    joined = broker.join_group("c", group.encode(), b"")
+    assert joined.error_code == 0
+    assert joined.leader_id == joined.member_id
+    assert joined.group_protocol == "range"
+    assert broker.leave_group(connection_id="c", consumer_group=group, member_id=joined.member_id).error_code == 0
+
+
+def test_partitions_differ_by_topic_and_number(topic: Topic) -> None:
+    first, second = topic.partitions[0], topic.partitions[1]
+    assert first.__ne__(second) is True
+    assert first.__ne__(topic.partitions[0]) is False
+    assert first != 0

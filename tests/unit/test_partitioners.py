@@ -73,6 +73,17 @@ def test_group_hashing_uses_neighbouring_partitions() -> None:
         GroupHashingPartitioner(None)  # type: ignore[arg-type]
 
 
+def test_plain_numbers_are_partitions_too() -> None:
+    # As PyKafka 2.8 has them: applications try their partitioners out so.
+    numbers = [3, 1, 2, 0]
+    assert [hashing_partitioner(numbers, b"k%d" % n) for n in range(10)] == [2, 1, 2, 1, 0, 1, 0, 1, 3, 3]
+    by_number = GroupHashingPartitioner(int)
+    assert [by_number(numbers, str(n)) for n in range(6)] == [0, 1, 2, 3, 0, 1]
+    in_pairs = GroupHashingPartitioner(int, group_size=2)
+    assert Counter(in_pairs(numbers, "3") for _ in range(10)) == {3: 5, 0: 5}
+    assert Murmur2Partitioner()(numbers, b"abc") == Murmur2Partitioner()(PARTITIONS, b"abc").id
+
+
 def test_murmur2_is_the_java_clients() -> None:
     # printed by org.apache.kafka.common.utils.Utils.murmur2 of kafka-clients 4.3.1
     known = {
