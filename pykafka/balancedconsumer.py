@@ -416,7 +416,8 @@ class BalancedConsumer(GroupConsumer):
             except Exception as error:  # noqa: BLE001 - whoever consumes hears of it, and this worker goes on
                 if self._stopping.is_set():
                     return
-                log.error("group %s: %s; trying again", self._consumer_group, error)
+                group, text = self._consumer_group, "group %s: %s; trying again"
+                self._cluster.limiter.warn(log, group, text, group, error, level=logging.ERROR)
                 if self._nodes.suspended_since is None and not self._nodes.lost:
                     self._worker_failed(error)
                 self._stopping.wait(max(0.1, self._rebalance_backoff_ms / 1000))
@@ -467,4 +468,5 @@ class BalancedConsumer(GroupConsumer):
             self._cluster.update([self._topic.name])
         except KafkaException as error:
             # shares can be divided by what is known; whether consuming still works is the internal consumer's business
-            log.warning("group %s: no metadata: %s", self._consumer_group, error)
+            group = self._consumer_group
+            self._cluster.limiter.warn(log, group, "group %s: no metadata: %s", group, error)

@@ -22,7 +22,7 @@ class _Told(NamedTuple):
 
 
 class LogLimiter:
-    """Log warnings, and leave out those that only repeat others; one for a whole client.
+    """Log what may come in numbers, and leave out what only repeats; one for a whole client.
 
     State: `_told` is changed by single operations; two workers at the same moment may both log.
 
@@ -33,12 +33,21 @@ class LogLimiter:
         self._handler = handler
         self._told: dict[tuple[str, str], _Told] = {}
 
-    def warn(self, log: logging.Logger, about: str, text: str, *args: object, again_s: float = AGAIN_S) -> None:
+    def warn(
+        self,
+        log: logging.Logger,
+        about: str,
+        text: str,
+        *args: object,
+        level: int = logging.WARNING,
+        again_s: float = AGAIN_S,
+    ) -> None:
         """Log a warning, and the same one again only after a while, with the number of those left out; they go to debug.
 
         :param log: the logger
         :param about: the broker, topic or group that it is about: part of what makes it the same one
         :param text: by which the same one is known; followed by `args`, as for a logger
+        :param level: an error's, where it is one
         :param again_s: how long it is not repeated (s)
         """
         now = self._handler.now()
@@ -52,9 +61,9 @@ class LogLimiter:
         self._told[text, about] = _Told(now, [])
         left_out = 0 if last is None else len(last.left_out)
         if last is not None and left_out:
-            log.warning(f"{text} (and %d more like it in the last %.0f s)", *args, left_out, now - last.at)
+            log.log(level, f"{text} (and %d more like it in the last %.0f s)", *args, left_out, now - last.at)
         else:
-            log.warning(text, *args)
+            log.log(level, text, *args)
 
     def _forget(self, now: float) -> None:
         for key, told in list(self._told.items()):

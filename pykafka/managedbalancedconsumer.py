@@ -250,7 +250,8 @@ class ManagedBalancedConsumer(BalancedConsumer):
             except Exception as error:  # noqa: BLE001 - whoever consumes hears of it, and this worker goes on
                 if self._stopping.is_set():
                     return
-                log.error("group %s: %s; trying again", self._consumer_group, error)
+                group, text = self._consumer_group, "group %s: %s; trying again"
+                self._cluster.limiter.warn(log, group, text, group, error, level=logging.ERROR)
                 self._worker_failed(error)
                 self._stopping.wait(max(0.1, self._rebalance_backoff_ms / 1000))
             if not self._stopping.is_set():

@@ -532,7 +532,7 @@ class SimpleConsumer(BatchConsumer):
         except KafkaException as error:
             if stopping.is_set():  # stop() commits
                 return
-            log.error("auto-commit failed: %s", error)
+            self._cluster.limiter.warn(log, self._topic.name, "auto-commit failed: %s", error, level=logging.ERROR)
             self._worker_failed(error)
 
 

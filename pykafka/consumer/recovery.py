@@ -122,7 +122,9 @@ class Recovery:
             try:
                 consumer._cluster.refresh(consumer._cluster.generation, [consumer.topic.name])
             except KafkaException as error:
-                log.warning("no metadata for %s: %s", consumer.topic.name, error)
+                # one a reason: where no broker can be reached, every consumer of the client says so
+                about, text = type(error).__name__, "no metadata for %s: %s"
+                consumer._cluster.limiter.warn(log, about, text, consumer.topic.name, error)
         return moved
 
     def _judge(self, consumer: SimpleConsumer, owned: OwnedPartition, error: KafkaException) -> None:

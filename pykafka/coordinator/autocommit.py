@@ -65,6 +65,7 @@ class AutoCommitTask:
             try:
                 self._coordinator.commit_consumed()
             except KafkaException as error:
-                log.error("group %s: auto-commit failed: %s", self._coordinator.group_id, error)
+                group, text = self._coordinator.group_id, "group %s: auto-commit failed: %s"
+                self._coordinator._cluster.limiter.warn(log, group, text, group, error, level=logging.ERROR)
                 if error.retriable:
                     self._next = self._handler.now() + self._coordinator.config["retry_backoff_ms"] / 1000

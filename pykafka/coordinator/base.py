@@ -361,7 +361,7 @@ class BaseCoordinator(GroupLink, ABC):
             if not self.may_try_again(error):
                 raise
             self.coordinator_dead(error)
-            log.warning("group %s: %s", self.group_id, error)
+            self._cluster.limiter.warn(log, self.group_id, "group %s: %s", self.group_id, error)
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

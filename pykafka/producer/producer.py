@@ -568,9 +568,9 @@ class Producer(DocumentedProducer):
             batch.done = True
         batch.wire = None
         if error is not None:
-            log.error(
-                "%d messages to %s/%d were not delivered: %s", batch.count, batch.topic, batch.partition_id, error
-            )
+            about = f"{batch.topic}/{batch.partition_id} {type(error).__name__}"
+            text, args = "%d messages to %s/%d were not delivered: %s", (batch.topic, batch.partition_id, error)
+            self._cluster.limiter.warn(log, about, text, batch.count, *args, level=logging.ERROR)
         parent = batch.parent
         if parent is None:
             self._report(batch)

@@ -59,7 +59,7 @@ class Routing:
             producer._cluster.refresh(self._seen_generation, [producer._topic.name])
             producer._setup_owned_brokers()
         except KafkaException as error:
-            log.warning("no leaders for %s: %s", producer._topic.name, error)
+            self._warn(error)
             self.stale = True
         return not self.stale
 
@@ -68,8 +68,14 @@ class Routing:
         try:
             self._producer._setup_owned_brokers()
         except KafkaException as error:
-            log.warning("no leaders for %s: %s", self._producer._topic.name, error)
+            self._warn(error)
             self.stale = True
+
+    def _warn(self, error: KafkaException) -> None:
+        producer = self._producer
+        # one a reason: where no broker can be reached, every producer of the client says so
+        about = type(error).__name__
+        producer._cluster.limiter.warn(log, about, "no leaders for %s: %s", producer._topic.name, error)
 
     def set_up(self) -> None:
         """Give each leader a sender, and each partition's queue to its leader's.
