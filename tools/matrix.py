@@ -65,7 +65,10 @@ class Board:
             print(f"\r\033[K{words}" if self._terminal else words, flush=True)
 
     def tell(self) -> None:
-        """Say how far everything is, where it is time to."""
+        """Say what has failed, and how far everything is, where it is time to."""
+        for progress in list(self.running):
+            while progress.news:
+                self.say(f"matrix: {progress.news.popleft()}; it is run again, alone, after its part")
         if time.monotonic() - self._told_at < self._every:
             return
         self._told_at = time.monotonic()
@@ -75,7 +78,8 @@ class Board:
             return
         if self._terminal:
             columns = shutil.get_terminal_size().columns
-            short = " | ".join(line.partition("] ")[2] for line in lines)
+            room = (columns - 10) // len(lines)
+            short = " | ".join(line.partition("] ")[2].replace("tests/", "")[:room] for line in lines)
             print(f"\r\033[K{f'[{self.ended}/{self.parts}] {short}'[: columns - 1]}", end="", flush=True)
         else:
             self.say("\n".join(lines))

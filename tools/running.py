@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,6 +63,8 @@ class Progress:
         self.total: int | None = None
         self.done = 0
         self.failed = 0
+        #: What is to be said at once.
+        self.news: deque[str] = deque()
         self.doing = "begins"
         self.doing_since = self.began
 
@@ -70,6 +72,11 @@ class Progress:
         """Say what it does from now on."""
         self.doing = doing
         self.doing_since = time.monotonic()
+
+    def fail(self, test: str) -> None:
+        """Count a test that did not pass."""
+        self.failed += 1
+        self.news.append(f"{self.name}: {test} failed")
 
     def told(self) -> str:
         """Say it in a line."""
@@ -283,7 +290,7 @@ class _PartRun:
                 # Where nothing was under way, it is after its last test that the process broke.
                 if run.under_way:
                     self.progress.done += 1
-                    self.progress.failed += 1
+                    self.progress.fail(blamed)
                 self.suspects[blamed] = "\n".join(
                     [run.whys.get(blamed, ""), run.wrong, without_pytest(run.said)]
                 ).strip()
@@ -362,10 +369,11 @@ class _PartRun:
                 case "collected" if self.progress.total is None:
                     self.progress.total = len(event["tests"])
                 case "begin":
-                    self.progress.now(test)
+                    self.progress.now(f"again, alone: {test}" if test in self.suspects else test)
                 case "end" if test not in self.suspects:
                     self.progress.done += 1
-                    self.progress.failed += test in run.whys
+                    if test in run.whys:
+                        self.progress.fail(test)
 
     def _too_late(self, run: Run) -> str:
         """Tell whether all has to end."""

@@ -212,7 +212,7 @@ def test_never(): pass
 
 def test_progress_is_told_while_a_part_runs(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "test_it.py").write_text(
-        "import time\ndef test_one(): pass\ndef test_two(): assert 0\ndef test_three(): time.sleep(4)\n"
+        "import time\ndef test_one(): pass\ndef test_two(): assert 0\ndef test_three(): time.sleep(3)\n"
     )
     runner = Runner(tree / "logs")
     outcomes = list(run_parts(runner, {"part": Part("4.3.1", ["test_it.py"], 1)}, 2, lambda part: True, tell_s=0.1))
@@ -222,6 +222,7 @@ def test_progress_is_told_while_a_part_runs(tree: Path, capsys: pytest.CaptureFi
     assert re.search(
         r"\[0 of 1 parts ended\] part 0:\d\d  2 of 3 tests, 1 failed  test_it.py::test_three \(\d s\)", said
     )
+    assert "matrix: part: test_it.py::test_two failed; it is run again, alone, after its part" in said
     # All that it said is printed when a part has failed.
     assert "def test_two(): assert 0" in said
 
