@@ -53,7 +53,7 @@ class Record:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what fails, and how the whole of a test went when its last step is done."""
         if report.failed:
-            self.say(event="failed", test=report.nodeid, why=told(report))
+            self.say(event="failed", test=report.nodeid, why=told(report), shared=shared_cause(report))
         elif report.when == "call" or report.skipped:
             self.say(event=report.outcome if not hasattr(report, "wasxfail") else "xfailed", test=report.nodeid)
 
@@ -69,6 +69,12 @@ class Record:
 def told(report: pytest.TestReport | pytest.CollectReport) -> str:
     """Give all that pytest would print of a report."""
     return "\n".join([report.longreprtext, *(f"--- {title} ---\n{text}" for title, text in report.sections)])
+
+
+def shared_cause(report: pytest.TestReport) -> str:
+    """Say what has failed for all that use a fixture; nothing where a test has failed by itself."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(crash) if report.when == "setup" and crash is not None else ""
 
 
 def limit_of(item: pytest.Item) -> float:

@@ -37,7 +37,7 @@ class Limits(NamedTuple):
     """What a part may take.
 
     :param times: its minutes may be exceeded so many times; then it is ended
-    :param again: of more tests than this none is run again: it is not they that are flaky
+    :param again: of more failures than this none is run again: it is not they that are flaky
     :param grace_s: a test is ended so much later than pytest-timeout should have done it
     :param exit_s: for pytest to begin with the first test, and to go on or end after each
     """
@@ -132,6 +132,8 @@ class Run:
         self.uncollected: dict[str, str] = {}
         self.results: dict[str, str] = {}
         self.whys: dict[str, str] = {}
+        #: What kept several tests from beginning.
+        self.causes: dict[str, str] = {}
         self.under_way: str | None = None
         self.finished: int | None = None
         self.status: int | None = None
@@ -171,8 +173,9 @@ class Run:
                 self.under_way = None
             case {"event": "finished", "status": status}:
                 self.finished = status
-            case {"event": "failed", "test": test, "why": why}:
+            case {"event": "failed", "test": test, "why": why, "shared": cause}:
                 self.results[test] = "failed"
+                self.causes |= {test: cause} if cause else {}
                 self.whys[test] = "\n".join(filter(None, [self.whys.get(test), why]))
             case {"event": result, "test": test}:
                 self.results.setdefault(test, result)
@@ -233,10 +236,14 @@ class _PartRun:
         self.limits = runner.limits
         self.log = runner.directory / f"{name}.log"
         self.log.write_bytes(b"")
+        for old in runner.directory.glob(f"{name}.*record"):
+            old.unlink()
         self.results: dict[str, str] = {}
         #: What was said of each test that did not pass at first.
         self.suspects: dict[str, str] = {}
+        self.causes: dict[str, str] = {}
         self.broken = ""
+        self._processes = 0
         self.ends = 0.0
 
     def outcome(self) -> Outcome:
@@ -247,19 +254,29 @@ class _PartRun:
         if self._prepared():
             self.ends = time.monotonic() + self.part.minutes * 60 * self.limits.times
             self._run_all()
-            if self.broken or len(self.suspects) > self.limits.again:
+            if self.broken or len(self._failures()) > self.limits.again:
                 failed = self.suspects
             else:
-                for test, why in self.suspects.items():
-                    again = self._alone(test)
-                    if again:
-                        failed[test] = f"{why}\n\nand run again alone:\n{again}"
-                    else:
-                        flaky[test] = why
-                        self.results[test] = "passed"
+                for tests in self._failures():
+                    again = self._alone(tests)
+                    for test in tests:
+                        # Of a fixture that failed for all of them, it is enough to read once.
+                        why = self.suspects[test] if test == tests[0] else f"as {tests[0]}"
+                        if test in again:
+                            failed[test] = f"{why}\n\nand run again alone:\n{again[test]}"
+                        else:
+                            flaky[test] = why
+                            self.results[test] = "passed"
         passed = [test for test, result in self.results.items() if result == "passed" and test not in failed]
         seconds = time.monotonic() - began
         return Outcome(self.name, seconds, len(passed), failed, flaky, self.broken, str(self.log))
+
+    def _failures(self) -> list[list[str]]:
+        """List what failed, each with its tests: one, or all those of a fixture that they share."""
+        failures: dict[str, list[str]] = {}
+        for test in self.suspects:
+            failures.setdefault(self.causes.get(test, test), []).append(test)
+        return list(failures.values())
 
     def _prepared(self) -> bool:
         """Have the Makefile make the virtual environment."""
@@ -280,6 +297,7 @@ class _PartRun:
             run = self._pytest(left, self.part.arguments, self._overdue)
             self.results |= {test: run.results[test] for test in run.done}
             self.suspects |= run.whys
+            self.causes |= run.causes
             if left is None and run.collected is not None:
                 left = run.collected
             if run.uncollected or run.collected is None or not left:
@@ -298,27 +316,31 @@ class _PartRun:
                 self._note("\n\n".join([run.wrong, *(f"{test}:\n{why}" for test, why in run.whys.items())]))
             before = len(left)
             left = [test for test in left if test not in self.results and test not in self.suspects]
-            if self.runner.stopped.is_set() or time.monotonic() > min(self.ends, self.runner.end_by):
-                self.broken = f"{run.ended}, in {run.under_way}" if run.under_way else run.ended
+            if why := self._overdue(run):
+                self.broken = f"{why}, in {run.under_way}" if run.under_way else why if left else ""
                 return
             if not left:
                 return
-            if len(left) == before or len(self.suspects) > self.limits.again:
+            if len(left) == before or len(self._failures()) > self.limits.again:
                 self.broken = f"{len(left)} tests were not run: {run.wrong or 'pytest has left them out'}"
                 return
             self._note(f"another process runs the {len(left)} tests that are left")
 
-    def _alone(self, test: str) -> str:
-        """Run a test by itself; gives what was said if it fails again."""
-        self._note(f"{test} is run again, alone")
-        run = self._pytest([test], [test.partition("::")[0]], self._too_late)
-        if run.results.get(test) == "passed" and not run.wrong:
-            return ""
-        return "\n".join([run.whys.get(test, ""), run.wrong, "" if run.whys else without_pytest(run.said)]).strip()
+    def _alone(self, tests: list[str]) -> dict[str, str]:
+        """Run a test by itself, or those of one fixture; gives what was said of those that fail again."""
+        self._note(f"{', '.join(tests)}: run again, alone")
+        run = self._pytest(tests, list(dict.fromkeys(test.partition("::")[0] for test in tests)), self._too_late)
+        said = [run.wrong, "" if run.whys else without_pytest(run.said)]
+        return {
+            test: "\n".join([run.whys.get(test, ""), *said]).strip()
+            for test in tests
+            if run.results.get(test) != "passed" or run.wrong
+        }
 
     def _pytest(self, only: list[str] | None, arguments: list[str], late: Callable[[Run], str]) -> Run:
-        record = self.runner.directory / f"{self.name}.record"
-        record.unlink(missing_ok=True)
+        self._processes += 1
+        number = "" if self._processes == 1 else f"{self._processes}."
+        record = self.runner.directory / f"{self.name}.{number}record"
         python = f"{self.part.directory}/bin/python" if self.part.directory else sys.executable
         command = [python, "-m", "pytest", "-p", "tests.record", "--record", str(record), "-q", *arguments]
         if only is not None:

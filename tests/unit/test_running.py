@@ -158,7 +158,26 @@ def test_where_many_fail_none_is_run_again(tree: Path) -> None:
         limits=Limits(again=3),
     )
     assert len(outcome.failed) == 4
-    assert "is run again" not in Path(outcome.log).read_text()
+    assert "run again" not in Path(outcome.log).read_text()
+
+
+def test_a_fixture_that_fails_for_many_is_one_failure(tree: Path) -> None:
+    outcome = outcome_of(
+        tree,
+        """
+@pytest.fixture(scope="module")
+def brokers():
+    assert not once("brokers"), "they do not come up"
+
+@pytest.mark.parametrize("n", range(20))
+def test_with(brokers, n): pass
+
+def test_without(): pass
+""",
+    )
+    assert (outcome.passed, len(outcome.flaky), outcome.failures) == (21, 20, 0)
+    assert "they do not come up" in outcome.flaky["test_it.py::test_with[0]"]
+    assert outcome.flaky["test_it.py::test_with[19]"] == "as test_it.py::test_with[0]"
 
 
 def test_what_cannot_be_collected_fails_at_once(tree: Path) -> None:
