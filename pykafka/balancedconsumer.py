@@ -47,7 +47,8 @@ class BalancedConsumer(GroupConsumer):
     :param fetch_wait_max_ms: how long the broker waits for that much data
     :param offsets_channel_backoff_ms: pause between attempts to commit or fetch offsets
     :param offsets_commit_max_retries: attempts beyond the first
-    :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept
+    :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
+        `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise
     :param consumer_timeout_ms: how long `consume()` waits before it returns None; -1 for as long as it takes
     :param rebalance_max_retries: how many backoffs long to wait for another member to let a partition go
     :param rebalance_backoff_ms: the longest pause between attempts to take it
@@ -62,7 +63,8 @@ class BalancedConsumer(GroupConsumer):
     :param use_rdkafka: consume by librdkafka
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
     :param membership_protocol: how members divide partitions; all members' must be the same
-    :param deserializer: `(value, partition_key) -> (value, partition_key)`
+    :param deserializer: `(value, partition_key) -> (value, partition_key)`; what it raises comes as the cause of a
+        `DeserializationError`
     :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered
@@ -85,7 +87,7 @@ class BalancedConsumer(GroupConsumer):
         fetch_wait_max_ms: int = 100,
         offsets_channel_backoff_ms: int = 1000,
         offsets_commit_max_retries: int = 5,
-        auto_offset_reset: int = OffsetType.EARLIEST,
+        auto_offset_reset: int | str = OffsetType.EARLIEST,
         consumer_timeout_ms: int = -1,
         rebalance_max_retries: int = 5,
         rebalance_backoff_ms: int = 2 * 1000,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pykafka.exceptions import RequestTimedOut
+from pykafka.exceptions import IncompleteResponseError, RequestTimedOut
 from pykafka.protocol import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -58,10 +58,16 @@ class DocumentedRequests(ABC):
     Each goes out in the highest version that broker and client have, and comes back in the documented shape. What a
     broker answers for a partition is handed over as it is, error codes included: retrying is left to the caller. All
     raise `SocketDisconnectedError` where the broker cannot be reached, `ResponseTimeoutError` where it does not answer
-    in time, and `UnsupportedVersion` where it lacks the API.
+    in time, `IncompleteResponseError` where its answer leaves out what it was asked for, and `UnsupportedVersion` where
+    it lacks the API.
     """
 
     _socket_timeout_ms: int
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Where the broker is, as `host:port`."""
 
     @abstractmethod
     def api_ranges(self) -> ApiRanges:
@@ -113,6 +119,25 @@ class DocumentedRequests(ABC):
         timeout_ms = None if extra_ms is None else self._socket_timeout_ms + extra_ms
         return answer.of(self.call(request.wire(version), channel, timeout_ms=timeout_ms, version=version))
 
+    def _check_partitions(
+        self, asked: Iterable[tuple[str | bytes, int]], topics: Mapping[str, Mapping[int, Any]], api: str
+    ) -> None:
+        """Raise where an answer leaves a partition out, which is not to say that all is well with it.
+
+        :param asked: (topic, partition) pairs
+        :param topics: of the answer
+        :raises IncompleteResponseError: it does
+        """
+        for topic, id_ in asked:
+            name = get_string(topic)
+            if id_ not in topics.get(name, {}):
+                raise IncompleteResponseError(broker=self.address, topic=name, partition=id_, api=api)
+
+    def _check_names(self, what: str, asked: Iterable[str], answered: Container[str], api: str) -> None:
+        for name in asked:
+            if name not in answered:
+                raise IncompleteResponseError(f"{what} {name}", broker=self.address, api=api)
+
     # -- messages --------------------------------------------------------------------------------------------------
 
     def fetch_messages(
@@ -126,8 +151,11 @@ class DocumentedRequests(ABC):
         :return: `.topics[name][partition id]` has max_offset, messages and err
         :raises InvalidMessageError: a message is corrupt
         """
-        request = FetchRequest(partition_requests, timeout=timeout, min_bytes=min_bytes)
-        return self._ask(request, messages.FetchRequest, FetchResponse, "documented fetch", timeout)
+        wanted = list(partition_requests)
+        request = FetchRequest(wanted, timeout=timeout, min_bytes=min_bytes)
+        response = self._ask(request, messages.FetchRequest, FetchResponse, "documented fetch", timeout)
+        self._check_partitions([(one.topic_name, one.partition_id) for one in wanted], response.topics, "Fetch")
+        return response
 
     def produce_messages(self, produce_request: ProduceRequest) -> ProduceResponse | None:
         """Produce messages to some partitions.
@@ -136,9 +164,12 @@ class DocumentedRequests(ABC):
         :return: `.topics[name][partition id]` has err and offset; None with required_acks=0, which nobody answers
         """
         if produce_request.required_acks:
-            return self._ask(
+            response = self._ask(
                 produce_request, messages.ProduceRequest, ProduceResponse, "produce", produce_request.timeout
             )
+            asked = [(name, id_) for name, partitions in produce_request.msets.items() for id_ in partitions]
+            self._check_partitions(asked, response.topics, "Produce")
+            return response
         version = self.api_version(messages.ProduceRequest)
         self.send(produce_request.wire(version), "produce", version=version, has_response=False)
         return None
@@ -164,7 +195,10 @@ class DocumentedRequests(ABC):
         :param partition_requests: partitions and times
         :return: `.topics[name][partition id]` has offset (a list) and err
         """
-        return self._ask(ListOffsetRequest(partition_requests), messages.ListOffsetsRequest, ListOffsetResponse)
+        wanted = list(partition_requests)
+        response = self._ask(ListOffsetRequest(wanted), messages.ListOffsetsRequest, ListOffsetResponse)
+        self._check_partitions([(one.topic_name, one.partition_id) for one in wanted], response.topics, "ListOffsets")
+        return response
 
     # -- offsets of groups -------------------------------------------------------------------------------------------
 
@@ -183,8 +217,11 @@ class DocumentedRequests(ABC):
         :param preqs: what to commit
         :return: `.topics[name][partition id]` has err
         """
-        request = OffsetCommitRequest(consumer_group, consumer_group_generation_id, consumer_id, preqs)
-        return self._ask(request, messages.OffsetCommitRequest, OffsetCommitResponse, "offsets")
+        wanted = list(preqs)
+        request = OffsetCommitRequest(consumer_group, consumer_group_generation_id, consumer_id, wanted)
+        response = self._ask(request, messages.OffsetCommitRequest, OffsetCommitResponse, "offsets")
+        self._check_partitions([(one.topic_name, one.partition_id) for one in wanted], response.topics, "OffsetCommit")
+        return response
 
     def fetch_consumer_group_offsets(
         self, consumer_group: str | bytes, preqs: Iterable[PartitionOffsetFetchRequest]
@@ -203,6 +240,7 @@ class DocumentedRequests(ABC):
             for asked in wanted:
                 failed = OffsetFetchPartitionResponse(-1, "", response.err)
                 response.topics.setdefault(get_string(asked.topic_name), {}).setdefault(asked.partition_id, failed)
+        self._check_partitions([(one.topic_name, one.partition_id) for one in wanted], response.topics, "OffsetFetch")
         return response
 
     # -- groups, topics and versions -----------------------------------------------------------------------------------
@@ -220,7 +258,10 @@ class DocumentedRequests(ABC):
         :param group_ids: names of the groups
         :return: `.groups[group id]` has error_code, state, protocol_type, protocol and members
         """
-        return self._ask(DescribeGroupsRequest(group_ids), messages.DescribeGroupsRequest, DescribeGroupsResponse)
+        request = DescribeGroupsRequest(group_ids)
+        response = self._ask(request, messages.DescribeGroupsRequest, DescribeGroupsResponse)
+        self._check_names("group", request.group_ids, response.groups, "DescribeGroups")
+        return response
 
     def create_topics(self, topic_reqs: Iterable[CreateTopicRequest], timeout: int = 0) -> CreateTopicsResponse:
         """Make topics (since Kafka 0.10.1); this broker must be the cluster's `controller_broker`.
@@ -231,9 +272,12 @@ class DocumentedRequests(ABC):
         """
         request = CreateTopicsRequest(topic_reqs, timeout if timeout > 0 else AT_ONCE_MS)
         try:
-            return self._ask(
+            response = self._ask(
                 request, messages.CreateTopicsRequest, CreateTopicsResponse, "topics", extra_ms=request.timeout
             )
+            names = [get_string(asked.topic_name) for asked in request.topic_requests]
+            self._check_names("topic", names, response.topic_names, "CreateTopics")
+            return response
         except RequestTimedOut:
             if timeout > 0:
                 raise
@@ -248,9 +292,11 @@ class DocumentedRequests(ABC):
         """
         request = DeleteTopicsRequest(topics, timeout if timeout > 0 else AT_ONCE_MS)
         try:
-            return self._ask(
+            response = self._ask(
                 request, messages.DeleteTopicsRequest, DeleteTopicsResponse, "topics", extra_ms=request.timeout
             )
+            self._check_names("topic", request.topics, response.topic_names, "DeleteTopics")
+            return response
         except RequestTimedOut:
             if timeout > 0:
                 raise

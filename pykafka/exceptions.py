@@ -7,6 +7,8 @@
       ClientClosedError
       NoMessagesConsumedError
       OffsetRequestFailedError
+      OffsetResetNeededError
+      DeserializationError
       OffsetsNotCommitted
       PartitionOwnedError
       ZooKeeperError
@@ -29,6 +31,7 @@
         CorrelationIdError
         FrameTooLargeError
       ResponseTimeoutError                   (also TimeoutError)
+        IncompleteResponseError
       ThrottledError
       CorruptResponseError
       RdKafkaException
@@ -77,6 +80,51 @@ class NoMessagesConsumedError(KafkaException):
 
 class OffsetRequestFailedError(KafkaException):
     """Tell that offsets could not be had from the brokers, after all retries."""
+
+
+class OffsetResetNeededError(KafkaException):
+    """Tell that a partition cannot be read from where the consumer stands, and `auto_offset_reset="none"` moves nothing.
+
+    :param offset: where it stands; None where nothing is committed, and nobody has said where to begin
+    :param earliest: the first offset there is; None where that could not be found out
+    :param latest: the one behind the last
+    :param context: as for KafkaException
+    """
+
+    def __init__(
+        self, offset: int | None = None, earliest: int | None = None, latest: int | None = None, **context: Any
+    ) -> None:
+        self.offset = offset
+        self.earliest = earliest
+        self.latest = latest
+        what = "nothing is committed" if offset is None else f"offset {offset} is not there (any more)"
+        there = "" if earliest is None else f", the partition has {earliest} to {latest}"
+        super().__init__(
+            f'{what}{there}, and auto_offset_reset is "none": say where to go on, by seek() or reset_offsets()',
+            **context,
+        )
+
+
+class DeserializationError(KafkaException):
+    """Tell that the consumer's `deserializer` failed at a message; `__cause__` is what it raised.
+
+    The message counts as handed out with the next call, which goes on behind it. Key and value are not in the text, as
+    they may be secret.
+
+    :param text: what happened and what to do
+    :param offset: of the message
+    :param value: as it was sent
+    :param partition_key: likewise
+    :param context: as for KafkaException
+    """
+
+    def __init__(
+        self, text: str, offset: int, value: bytes | None, partition_key: bytes | None, **context: Any
+    ) -> None:
+        self.offset = offset
+        self.value = value
+        self.partition_key = partition_key
+        super().__init__(text, **context)
 
 
 class OffsetsNotCommitted(KafkaException):
@@ -240,6 +288,17 @@ class ResponseTimeoutError(KafkaException, TimeoutError):
     """Tell that there was no answer, or no end of what was waited for, in time."""
 
     retriable = True
+
+
+class IncompleteResponseError(ResponseTimeoutError):
+    """Tell that a broker's answer leaves out something that it was asked for: what became of it is not known.
+
+    :param what: that
+    :param context: as for KafkaException
+    """
+
+    def __init__(self, what: str = "partition", **context: Any) -> None:
+        super().__init__(f"the broker's answer left this {what} out", **context)
 
 
 class ThrottledError(KafkaException):

@@ -407,6 +407,7 @@ class GroupConsumer(ABC):
             deserializer=self._deserializer,
             **settings,
         )
+        consumer._owner_stopping = self._stopping
         self._tell_membership(consumer)
         # a membership that ended first would leave its last commit without one
         self._cluster.leave_to_owner(consumer)

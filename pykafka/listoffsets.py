@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from pykafka.exceptions import KafkaException, ProtocolClientError, ResponseTimeoutError, error_for
+from pykafka.exceptions import IncompleteResponseError, KafkaException, ProtocolClientError, error_for
 from pykafka.protocol.messages import ListOffsetsRequest
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ def list_offsets(
             break
         if error is None:
             topic, partition = next(iter(missing))
-            error = ResponseTimeoutError(
-                "the broker's answer left this partition out", topic=topic, partition=partition, api="ListOffsets"
-            )
+            error = IncompleteResponseError(topic=topic, partition=partition, api="ListOffsets")
         if not cluster.may_pass(error) or cluster.handler.now() > deadline:
             raise error
         cluster.handler.sleep(RETRY_BACKOFF_S)

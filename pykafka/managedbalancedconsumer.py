@@ -58,7 +58,8 @@ class ManagedBalancedConsumer(BalancedConsumer):
     :param fetch_wait_max_ms: how long the broker waits for that much data
     :param offsets_channel_backoff_ms: pause between attempts to commit or fetch offsets
     :param offsets_commit_max_retries: attempts beyond the first
-    :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept
+    :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
+        `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise
     :param consumer_timeout_ms: how long `consume()` waits before it returns None; -1 for as long as it takes
     :param rebalance_max_retries: how many backoffs long a rebalance may go on failing before that is an error; a join
         that was never answered, which takes longer, is tried once more all the same, unless this is 0
@@ -71,7 +72,8 @@ class ManagedBalancedConsumer(BalancedConsumer):
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
     :param heartbeat_interval_ms: how often heartbeats go out; below the session timeout
     :param membership_protocol: how partitions are shared out; the same for all members of the group
-    :param deserializer: `(value, partition_key) -> (value, partition_key)`
+    :param deserializer: `(value, partition_key) -> (value, partition_key)`; what it raises comes as the cause of a
+        `DeserializationError`
     :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
     :param session_timeout_ms: a member that is not heard of for this long is out; brokers have limits for it
     :param max_poll_interval_ms: a member that takes no message for this long is out
@@ -98,7 +100,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
         fetch_wait_max_ms: int = 100,
         offsets_channel_backoff_ms: int = 1000,
         offsets_commit_max_retries: int = 5,
-        auto_offset_reset: int = OffsetType.EARLIEST,
+        auto_offset_reset: int | str = OffsetType.EARLIEST,
         consumer_timeout_ms: int = -1,
         rebalance_max_retries: int = 5,
         rebalance_backoff_ms: int = 2 * 1000,

@@ -62,14 +62,16 @@ class SimpleConsumer(BatchConsumer):
     :param fetch_wait_max_ms: how long the broker waits for that much data
     :param offsets_channel_backoff_ms: pause between attempts to commit or fetch offsets
     :param offsets_commit_max_retries: attempts beyond the first
-    :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept
+    :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
+        `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise
     :param consumer_timeout_ms: how long `consume()` waits before it returns None; -1 for as long as it takes
     :param auto_start: start at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
     :param generation_id: of a group membership, for commits
     :param consumer_id: likewise
-    :param deserializer: `(value, partition_key) -> (value, partition_key)`
+    :param deserializer: `(value, partition_key) -> (value, partition_key)`; what it raises comes as the cause of a
+        `DeserializationError`
     :param reset_offset_on_fetch: whether `fetch_offsets()` moves the consumer to what is committed
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered
@@ -91,7 +93,7 @@ class SimpleConsumer(BatchConsumer):
         fetch_wait_max_ms: int = 100,
         offsets_channel_backoff_ms: int = 1000,
         offsets_commit_max_retries: int = 5,
-        auto_offset_reset: int = OffsetType.EARLIEST,
+        auto_offset_reset: int | str = OffsetType.EARLIEST,
         consumer_timeout_ms: int = -1,
         auto_start: bool = True,
         reset_offset_on_start: bool = False,
@@ -150,6 +152,8 @@ class SimpleConsumer(BatchConsumer):
                 generation_id,
                 self._consumer_id,
             )
+        #: Set when whoever owns this consumer stops, and waits for `start()` to end.
+        self._owner_stopping: EventType | None = None
         self._recovery = Recovery(self)
         self._worker_exceptions: deque[BaseException] = deque()
         self._committed: dict[int, int] = {}
@@ -238,7 +242,7 @@ class SimpleConsumer(BatchConsumer):
         self._stopping = self._handler.Event()
         self._recovery = Recovery(self)
         self._committing = self._handler.Lock()
-        self._put_off = None
+        self._put_off = ()
         self._autocommit_worker = None
         self._partitions_by_id = {id_: owned.copy_into(self._buffers) for id_, owned in self._partitions_by_id.items()}
 
@@ -284,17 +288,15 @@ class SimpleConsumer(BatchConsumer):
         :returns: None where there is none (in time)
         :raises ConsumerStoppedException: the consumer is not running
         :raises KafkaException: what keeps it from fetching; raised once, fetching goes on where it can
+        :raises DeserializationError: the deserializer failed at a message; the next call goes on behind it
+        :raises OffsetResetNeededError: `auto_offset_reset="none"`, and a partition has no offset to go on at; again
+            every second or two until somebody says where, by `seek()` or `reset_offsets()`
         """
+        if self._deserializer is not None:
+            return self._consume_one_deserialized(block, unblock_event)
         message = self._buffers.next()
         if message is None:
             message = self._consume_slowly(block, unblock_event)
-        if self._deserializer is not None and message is not None:
-            message = self._deserialized(message)
-        return message
-
-    def _deserialized(self, message: Message) -> Message:
-        if self._deserializer is not None:
-            message.value, message.partition_key = self._deserializer(message.value, message.partition_key)
         return message
 
     def _consume_slowly(self, block: bool, unblock_event: Any) -> Message | None:
@@ -330,6 +332,7 @@ class SimpleConsumer(BatchConsumer):
                 remaining = min(remaining, 0.1)
             if remaining <= 0:
                 return None
+            self._recovery.revive()
             self._arrived.wait(remaining)
 
     def __iter__(self) -> Iterator[Message]:
@@ -368,27 +371,32 @@ class SimpleConsumer(BatchConsumer):
     def _set_positions(self) -> None:
         """Find out where each partition begins that has no position yet: as committed, else as `auto_offset_reset` says."""
         options = self._options
-        if options.reset_offset_on_start:
-            self._reset(dict.fromkeys(self._partitions_by_id, options.auto_offset_reset))
+        reset = options.auto_offset_reset
+        if options.reset_offset_on_start and not isinstance(reset, str):
+            self._reset(dict.fromkeys(self._partitions_by_id, reset))
             if self._group_offsets is not None:
                 self.commit_offsets()
             return
         missing = [id_ for id_, owned in self._partitions_by_id.items() if owned.position < 0]
         if self._group_offsets is not None and missing:
-            for id_, committed in self._group_offsets.fetch(missing).items():
+            owner = self._owner_stopping
+            found = self._group_offsets.fetch(missing, lambda: owner is None or not owner.is_set())
+            for id_, committed in found.items():
                 if committed.offset >= 0:
                     self._move(id_, committed.offset, committed.offset - 1)
                     missing.remove(id_)
-        self._reset(dict.fromkeys(missing, options.auto_offset_reset))
+        if not isinstance(reset, str):  # else consume() raises that nobody has said where to begin
+            self._reset(dict.fromkeys(missing, reset))
 
     def _reset(self, wanted: Mapping[int, Position]) -> None:
         """Move partitions to where an OffsetType or a time says."""
         for id_, offset in self._find_offsets(wanted).items():
             self._move(id_, offset, offset - 1)
 
-    def _find_offsets(self, wanted: Mapping[int, Position]) -> dict[int, int]:
+    def _find_offsets(self, wanted: Mapping[int, Position], timeout_ms: int | None = None) -> dict[int, int]:
         """Find out which offset an OffsetType or a time means, for each partition.
 
+        :param timeout_ms: how long leaders may be sought; by default the socket timeout
         :raises KafkaException: it could not be found out
         """
         if not wanted:
@@ -396,13 +404,15 @@ class SimpleConsumer(BatchConsumer):
         name = self._topic.name
         level = isolation_number(self._options.isolation_level)
         found = self._cluster.list_offsets(
-            {(name, id_): milliseconds(position) for id_, position in wanted.items()}, isolation_level=level
+            {(name, id_): milliseconds(position) for id_, position in wanted.items()},
+            timeout_ms=timeout_ms,
+            isolation_level=level,
         )
         late = [id_ for id_ in wanted if found[name, id_].offset < 0]
         beyond = {
             (name, id_): OffsetType.EARLIEST if found[name, id_].by_segment else OffsetType.LATEST for id_ in late
         }
-        ends = self._cluster.list_offsets(beyond, isolation_level=level) if beyond else {}
+        ends = self._cluster.list_offsets(beyond, timeout_ms=timeout_ms, isolation_level=level) if beyond else {}
         offsets = {id_: ends[name, id_].offset if id_ in late else found[name, id_].offset for id_ in wanted}
         for id_, offset in offsets.items():
             if offset < 0:
@@ -414,6 +424,7 @@ class SimpleConsumer(BatchConsumer):
         self._buffers.move(owned, position, last_offset_consumed)
         if owned.wake is not None:
             owned.wake.set()
+        self._recovery.moved()
 
     def reset_offsets(self, partition_offsets: Iterable[tuple[Partition, Position]] | None = None) -> None:
         """Move partitions, and commit where they are then if there is a consumer group.
@@ -422,9 +433,10 @@ class SimpleConsumer(BatchConsumer):
             not older, or the end), or the offset to hold, as `held_offsets` has it: the next message is the one after;
             by default all partitions go to `auto_offset_reset`. `seek()` names the next message itself.
         :raises KafkaException: a partition is not one of this consumer's, or offsets could not be found out
+        :raises ValueError: nothing says where: no `partition_offsets`, and `auto_offset_reset` is "none"
         """
         if partition_offsets is None:
-            wanted: dict[int, Position] = dict.fromkeys(self._partitions_by_id, self._options.auto_offset_reset)
+            wanted: dict[int, Position] = dict.fromkeys(self._partitions_by_id, self._options.reset_position())
         else:
             given = valid_pairs(partition_offsets, OffsetType.EARLIEST, or_time=True)
             wanted = {self._own(partition): position for partition, position in given}

@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from pykafka.protocol.messages import (
     ApiVersionsRequest,
@@ -26,7 +26,7 @@ from pykafka.protocol.records import RecordBatchBuilder
 from pykafka.protocol.schema import Request
 
 TOPIC = "scripted"
-#: What it speaks: versions without tagged fields, so that frames are easy to damage.
+#: What it speaks: versions without tagged fields, so that frames are easy to damage; tests may add others.
 VERSIONS: dict[type[Request[Any]], int] = {
     ProduceRequest: 7,
     FetchRequest: 10,
@@ -70,7 +70,7 @@ class ScriptedBroker:
         self._connections: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
 
-    def __enter__(self) -> ScriptedBroker:
+    def __enter__(self) -> Self:
         self._threads[0].start()
         return self
 
@@ -117,8 +117,10 @@ class ScriptedBroker:
         if version > VERSIONS[request_cls]:  # only ApiVersions is asked for before it is known
             body = ApiVersionsResponse(error_code=35).encode(0)
         else:
-            request = request_cls.decode(frame[10 + client_id :], version)
-            body = self._respond(request).encode(version)
+            # headers have tagged fields too, in flexible versions: none
+            flexible = request_cls.is_flexible(version)
+            request = request_cls.decode(frame[10 + client_id + flexible :], version)
+            body = bytes(flexible) + self._respond(request).encode(version)
         damaged = self.damage(request_cls, frame[4:8] + body)
         return None if damaged is None else len(damaged).to_bytes(4, "big") + damaged
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.cli.listing import partition_ids
 from pykafka.consumer.offsets import CHANNEL, FETCH_CEILING
-from pykafka.exceptions import CorruptResponseError, GroupIdNotFound, ProtocolClientError, error_for
+from pykafka.exceptions import (
+    CorruptResponseError,
+    GroupIdNotFound,
+    IncompleteResponseError,
+    ProtocolClientError,
+    error_for,
+)
 from pykafka.protocol.groups import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.protocol.messages import (
     ConsumerGroupDescribeRequest,
@@ -148,7 +154,7 @@ def _describe(group: ListedGroup) -> _Described:
         if found.error_code:
             raise _error(found.error_code, group, "DescribeGroups", found.error_message)
         return _Described(found.group_state, found.protocol_data, [_classic(one) for one in found.members])
-    return _Described("", "", [])
+    raise IncompleteResponseError(f"group {group.group}", broker=group.coordinator.address, api="DescribeGroups")
 
 
 def _classic(member: DescribeGroupsResponse.Group.Member) -> _Member:
@@ -184,7 +190,7 @@ def _describe_newer(group: ListedGroup) -> _Described:
             for one in found.members
         ]
         return _Described(found.group_state, found.assignor_name, members)
-    return _Described("", "", [])
+    raise IncompleteResponseError(f"group {group.group}", broker=group.coordinator.address, api="ConsumerGroupDescribe")
 
 
 def _count_committed(group: ListedGroup, topic: str, ids: list[int]) -> int:
@@ -196,7 +202,11 @@ def _count_committed(group: ListedGroup, topic: str, ids: list[int]) -> int:
     response = broker.call(request, CHANNEL, version=version)
     if response.error_code:
         raise _error(response.error_code, group, "OffsetFetch")
-    return sum(part.committed_offset >= 0 for found in response.topics for part in found.partitions)
+    committed = {part.partition_index: part.committed_offset for found in response.topics for part in found.partitions}
+    for id_ in ids:
+        if id_ not in committed:
+            raise IncompleteResponseError(broker=broker.address, topic=topic, partition=id_, api="OffsetFetch")
+    return sum(offset >= 0 for offset in committed.values())
 
 
 def _error(code: int, group: ListedGroup, api: str, text: str | None = None) -> ProtocolClientError:

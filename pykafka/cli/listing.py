@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.cli.moments import Moment, limits
 from pykafka.consumer.offsets import GroupOffsets
-from pykafka.exceptions import UnknownTopicOrPartition, UnsupportedVersion, error_for
+from pykafka.exceptions import IncompleteResponseError, UnknownTopicOrPartition, UnsupportedVersion, error_for
 from pykafka.protocol.messages import DescribeConfigsRequest
 
 if TYPE_CHECKING:
@@ -156,6 +156,8 @@ def _settings(client: KafkaClient, topic: str) -> dict[str, str | None] | None:
     except UnsupportedVersion:
         return None
     found: dict[str, str | None] = {}
+    if not response.results:
+        raise IncompleteResponseError("topic", topic=topic, api="DescribeConfigs")
     for result in response.results:
         if result.error_code:
             raise error_for(result.error_code, result.error_message, topic=topic, api="DescribeConfigs")

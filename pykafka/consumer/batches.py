@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pykafka.consumer.arrow import COLUMNS, ArrowDecoder
 from pykafka.consumer.documented import DocumentedConsumer
-from pykafka.exceptions import InvalidMessageError
+from pykafka.exceptions import DeserializationError, InvalidMessageError
 from pykafka.utils.error_handlers import valid_int
 
 if TYPE_CHECKING:
@@ -32,6 +32,21 @@ OFFLOAD_BYTES = 128 * 1024
 CURSORS_MAX = 512
 
 
+class _PutOff(NamedTuple):
+    """A message that could not be deserialized.
+
+    :param owned: its partition
+    :param moves: how often that had been moved
+    :param offset: of the message
+    :param error: what the next call raises; None where it was raised
+    """
+
+    owned: OwnedPartition
+    moves: int
+    offset: int
+    error: DeserializationError | None
+
+
 class BatchConsumer(DocumentedConsumer):
     """Take many messages at a time; positions count what was returned, as with `consume()`."""
 
@@ -39,8 +54,8 @@ class BatchConsumer(DocumentedConsumer):
     _handler: Handler
     _deserializer: Callable[[Any, Any], tuple[Any, Any]] | None
     _partitions_by_id: dict[int, OwnedPartition]
-    #: A message that could not be deserialized: its partition, `moves` of that, its offset, and why.
-    _put_off: tuple[OwnedPartition, int, int, Exception] | None = None
+    #: Messages that could not be deserialized.
+    _put_off: tuple[_PutOff, ...] = ()
     _decoder: ArrowDecoder | None = None
     _decoder_columns: tuple[str, ...] = ()
 
@@ -55,10 +70,6 @@ class BatchConsumer(DocumentedConsumer):
     @abstractmethod
     def _wait_for(self, take: Callable[[], T | None], block: bool, unblock_event: Any) -> T | None:
         """Return what `take` gives, waiting until it gives something."""
-
-    @abstractmethod
-    def _deserialized(self, message: Message) -> Message:
-        """Return a message after the user's deserializer has been over it."""
 
     @abstractmethod
     def _move(self, id_: int, position: int, last_offset_consumed: int) -> None:
@@ -121,16 +132,31 @@ class BatchConsumer(DocumentedConsumer):
         for id_, offset in first.items():
             self._move(id_, offset, offset - 1)
 
+    def _consume_one_deserialized(self, block: bool, unblock_event: Any) -> Message | None:
+        """Return the next message after the user's deserializer has been over it."""
+        if self._put_off:
+            self._deal_with_put_off()
+        message: Message | None = self._buffers.next()
+        if message is None:
+            message = self._consume_slowly(block, unblock_event)
+            if message is None:
+                return None
+        try:
+            return self._deserialized(message)
+        except DeserializationError:
+            self._put_off_until_called_again(message, None)
+            raise
+        except BaseException:  # a greenlet's timeout, say
+            self._give_back([message])
+            raise
+
     def _consume_deserialized(self, max_messages: int, block: bool, unblock_event: Any) -> list[Message]:
         """Take messages one by one, so that one which cannot be deserialized costs no other."""
-        put_off, self._put_off = self._put_off, None
-        if put_off is not None:
-            owned, moves, offset, error = put_off
-            if self._buffers.correct(owned, moves, offset, offset + 1):
-                raise error
+        if self._put_off:
+            self._deal_with_put_off()
         self._raise_worker_exceptions()
         batch: list[Message] = []
-        message = self.consume(block, unblock_event)
+        message = self._consume_one_deserialized(block, unblock_event)
         while message is not None:
             batch.append(message)
             more = self._take_more(1, batch) if len(batch) < max_messages else []
@@ -138,16 +164,66 @@ class BatchConsumer(DocumentedConsumer):
                 break
             try:
                 message = self._deserialized(more[0])
-            except Exception as error:  # noqa: BLE001 - of the user's code; the next call raises it
-                # Until then its message counts as not consumed: what is committed is what somebody has got, or heard of.
-                owned, offset = self._partitions_by_id[more[0].partition_id], more[0].offset
-                self._put_off = owned, owned.moves, offset, error
-                self._buffers.correct(owned, owned.moves, offset + 1, offset)
+            except DeserializationError as error:  # the next call raises it
+                self._put_off_until_called_again(more[0], error)
                 break
             except BaseException:
                 self._give_back(batch + more)
                 raise
         return batch
+
+    def _deserialized(self, message: Message) -> Message:
+        """Return a message after the user's deserializer has been over it.
+
+        :raises DeserializationError: the deserializer failed, or gave no pair
+        """
+        if self._deserializer is None:
+            return message
+        try:
+            value, key = self._deserializer(message.value, message.partition_key)
+        except Exception as error:
+            raise DeserializationError(
+                f"the deserializer failed at offset {message.offset} by {type(error).__name__}; the next call goes on behind "
+                "that message",
+                message.offset,
+                message.value,
+                message.partition_key,
+                topic=self._topic.name,
+                partition=message.partition_id,
+            ) from error
+        message.value, message.partition_key = value, key
+        return message
+
+    def _put_off_until_called_again(self, message: Message, error: DeserializationError | None) -> None:
+        """Have a message count as not consumed until the call after the one that raises its error.
+
+        Who stops at the error finds the message again, and who goes on does not.
+
+        :param error: raised by the next call; None where this one raises it
+        """
+        owned, offset = self._partitions_by_id[message.partition_id], message.offset
+        if self._buffers.correct(owned, owned.moves, offset + 1, offset):
+            self._put_off += (_PutOff(owned, owned.moves, offset, error),)
+
+    def _deal_with_put_off(self) -> None:
+        """Go on behind messages whose error was raised, and raise one that waits.
+
+        :raises DeserializationError: of a message that came behind others
+        """
+        put_off, self._put_off = self._put_off, ()
+        waiting: DeserializationError | None = None
+        for one in put_off:
+            if one.owned.moves != one.moves:
+                continue
+            if one.error is not None and waiting is None:
+                waiting = one.error
+                self._put_off += (one._replace(error=None),)
+            elif one.error is not None:
+                self._put_off += (one,)
+            else:
+                self._buffers.correct(one.owned, one.moves, one.offset, one.offset + 1)
+        if waiting is not None:
+            raise waiting
 
     def consume_arrow(
         self,

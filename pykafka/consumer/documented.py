@@ -131,7 +131,7 @@ class DocumentedConsumer(ABC):
         """
 
         def out_of_range(parts: Iterable[tuple[OwnedPartition, Any]]) -> None:
-            self._reset({owned.partition_id: self._options.auto_offset_reset for owned, _ in parts})
+            self._reset({owned.partition_id: self._options.reset_position() for owned, _ in parts})
 
         def moved(parts: Iterable[tuple[OwnedPartition, Any]]) -> None:
             self._update()

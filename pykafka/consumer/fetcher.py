@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pykafka.consumer.aborted import AbortedTransactions
 from pykafka.exceptions import (
+    IncompleteResponseError,
     KafkaException,
     ProtocolClientError,
-    ResponseTimeoutError,
     SocketDisconnectedError,
     error_for,
 )
@@ -383,10 +383,14 @@ class Fetcher:
                     for member, _ in asked.members:
                         member.owned.trouble_since = None
         for asked in plan.values():
+            owned = asked.members[0][0].owned
             self._fail(
                 asked,
-                ResponseTimeoutError(
-                    "the broker's answer left this partition out", broker=self._broker.address, api="Fetch"
+                IncompleteResponseError(
+                    broker=self._broker.address,
+                    topic=owned.buffers.topic_name,
+                    partition=owned.partition_id,
+                    api="Fetch",
                 ),
             )
         return fetched

@@ -6,8 +6,16 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ProtocolClientError, error_for
+from pykafka.exceptions import (
+    IncompleteResponseError,
+    KafkaException,
+    OffsetsNotCommitted,
+    ProtocolClientError,
+    UnstableOffsetCommit,
+    error_for,
+)
 from pykafka.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
+from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -22,6 +30,11 @@ FIND_COORDINATOR = "FindCoordinator"
 #: The highest versions whose shape fits one group with topics by name (later ones ask for several groups, by topic id).
 COMMIT_CEILING = 8
 FETCH_CEILING = 7
+#: From which version of OffsetFetch on brokers say that a transaction is about to commit offsets.
+STABLE_FROM = 7
+#: Pauses before those are asked for again (ms).
+UNSTABLE_FIRST_MS = 50
+UNSTABLE_MOST_MS = 1000
 
 
 class Committed(NamedTuple):
@@ -113,13 +126,33 @@ class GroupOffsets:
             ) from error
         return committed
 
-    def fetch(self, partitions: list[int]) -> dict[int, Committed]:
+    def fetch(self, partitions: list[int], go_on: Callable[[], bool] | None = None) -> dict[int, Committed]:
         """Return what the group has committed, for each partition.
 
+        Where a transaction is about to commit offsets, its end is waited for, up to twice the socket timeout.
+
         :param partitions: ids
+        :param go_on: asked before each attempt beyond the first
         :raises KafkaException: it could not be found out after all retries
         """
-        return self._retrying(lambda: self._fetch_once(partitions))
+        now = self._cluster.handler.now
+        deadline = now() + 2 * self._cluster.socket_timeout_ms / 1000
+        pauses = Backoff(UNSTABLE_FIRST_MS, UNSTABLE_MOST_MS, self._cluster.handler.random)
+        failures = 0
+        while True:
+            try:
+                return self._retrying(lambda: self._fetch_once(partitions), go_on)
+            except UnstableOffsetCommit as error:
+                if now() >= deadline or self._cluster.closed or (go_on is not None and not go_on()):
+                    raise
+                failures += 1
+                log.log(
+                    logging.INFO if failures > 1 else logging.WARNING,
+                    "group %s: %s; waiting for that transaction to end",
+                    self._group,
+                    error,
+                )
+            self._cluster.handler.sleep(min(pauses.seconds(failures), max(deadline - now(), 0.0)))
 
     def _retrying(self, attempt: Callable[[], R], go_on: Callable[[], bool] | None = None) -> R:
         now = self._cluster.handler.now
@@ -127,6 +160,8 @@ class GroupOffsets:
         for tries_left in range(self._max_retries, -1, -1):
             try:
                 return attempt()
+            except UnstableOffsetCommit:  # has its own patience, see `fetch`
+                raise
             except KafkaException as error:
                 if error.invalid_metadata or not isinstance(error, ProtocolClientError):
                     self._coordinator = None
@@ -139,7 +174,7 @@ class GroupOffsets:
             self._cluster.handler.sleep(self._backoff_s)
         raise AssertionError("unreachable")
 
-    def _commit_once(self, offsets: Mapping[int, int], metadata: str) -> dict[int, ProtocolClientError]:
+    def _commit_once(self, offsets: Mapping[int, int], metadata: str) -> dict[int, KafkaException]:
         coordinator = self.coordinator
         version = coordinator.api_version(OffsetCommitRequest, ceiling=COMMIT_CEILING)
         if version == 0:  # kept in ZooKeeper by version 0, in Kafka from version 1 on
@@ -158,17 +193,21 @@ class GroupOffsets:
             topics=[OffsetCommitRequest.Topic(name=self._topic, partitions=partitions)],
         )
         response = coordinator.call(request, CHANNEL, version=version)
-        failures = {}
+        context = {"broker": coordinator.address, "topic": self._topic, "api": "OffsetCommit"}
+        # What the answer leaves out is not known to be committed.
+        failures: dict[int, KafkaException] = {
+            id_: IncompleteResponseError(partition=id_, **context) for id_ in offsets
+        }
         for topic in response.topics:
             for part in topic.partitions:
+                if topic.name != self._topic:
+                    continue
                 if part.error_code:
                     failures[part.partition_index] = error_for(
-                        part.error_code,
-                        broker=coordinator.address,
-                        topic=topic.name,
-                        partition=part.partition_index,
-                        api="OffsetCommit",
+                        part.error_code, partition=part.partition_index, **context
                     )
+                else:
+                    failures.pop(part.partition_index, None)
         return failures
 
     def _fetch_once(self, partitions: list[int]) -> dict[int, Committed]:
@@ -177,26 +216,27 @@ class GroupOffsets:
         request = OffsetFetchRequest(
             group_id=self._group,
             topics=[OffsetFetchRequest.Topic(name=self._topic, partition_indexes=partitions)],
+            # what a transaction is about to commit is waited for (KIP-447)
+            require_stable=version >= STABLE_FROM,
         )
         response = coordinator.call(request, CHANNEL, version=max(version, 1))
+        context = {"broker": coordinator.address, "topic": self._topic, "api": "OffsetFetch"}
         if response.error_code:
-            raise error_for(response.error_code, broker=coordinator.address, api="OffsetFetch")
+            raise error_for(response.error_code, **context)
         found = {}
         for topic in response.topics:
             for part in topic.partitions:
                 # 0.8.2 says of a partition without a commit that it does not know it
                 if part.error_code and part.error_code != 3:
-                    raise error_for(
-                        part.error_code,
-                        broker=coordinator.address,
-                        topic=topic.name,
-                        partition=part.partition_index,
-                        api="OffsetFetch",
-                    )
-                found[part.partition_index] = Committed(part.committed_offset, part.metadata or "")
-        return {id_: found.get(id_, Committed(-1, "")) for id_ in partitions}
+                    raise error_for(part.error_code, partition=part.partition_index, **context)
+                if topic.name == self._topic:
+                    found[part.partition_index] = Committed(part.committed_offset, part.metadata or "")
+        for id_ in partitions:
+            if id_ not in found:  # which is not to say that nothing is committed
+                raise IncompleteResponseError(partition=id_, **context)
+        return {id_: found[id_] for id_ in partitions}
 
 
-def _worst(failures: Mapping[int, ProtocolClientError]) -> ProtocolClientError:
+def _worst(failures: Mapping[int, KafkaException]) -> KafkaException:
     """Return an error that cannot be retried, where there is one."""
     return min(failures.values(), key=lambda error: error.retriable)

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from pykafka.common import OffsetType
 from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.fetcher import FetchSettings
 from pykafka.partition import Partition
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 
 #: How much a consumer buffers by default (bytes).
 QUEUED_MAX_BYTES = 64 * 1024 * 1024
+
+#: What `auto_offset_reset` is called in Java's client.
+NO_RESET: Literal["none"] = "none"
+RESETS: dict[str, int | Literal["none"]] = {
+    "earliest": int(OffsetType.EARLIEST),
+    "latest": int(OffsetType.LATEST),
+    NO_RESET: NO_RESET,
+}
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class ConsumerOptions:
     fetch_wait_max_ms: int
     offsets_channel_backoff_ms: int
     offsets_commit_max_retries: int
-    auto_offset_reset: int
+    auto_offset_reset: int | Literal["none"]
     consumer_timeout_ms: int
     reset_offset_on_start: bool
     reset_offset_on_fetch: bool
@@ -67,17 +76,23 @@ class ConsumerOptions:
             valid_int(options[name], allow_zero=True, name=name)
         valid_int(options["consumer_timeout_ms"], allow_zero=True, allow_negative=True, name="consumer_timeout_ms")
         isolation_number(options["isolation_level"])
-        reset = int(
-            valid_int(options["auto_offset_reset"], allow_zero=True, allow_negative=True, name="auto_offset_reset")
-        )
-        if reset not in (-1, -2):
-            raise ValueError(
-                "auto_offset_reset must be OffsetType.EARLIEST or OffsetType.LATEST, "
-                f"not {reset}; seek() goes to an offset"
-            )
+        reset = valid_reset(options["auto_offset_reset"])
+        if reset == NO_RESET and options["reset_offset_on_start"]:
+            raise ValueError('reset_offset_on_start goes to auto_offset_reset, which says nowhere: it is "none"')
         if options["auto_commit_enable"] and options["consumer_group"] is None:
             raise ValueError("auto_commit_enable needs a consumer_group to commit for")
         return cls(**options | {"auto_offset_reset": reset})
+
+    def reset_position(self) -> int:
+        """Return where `auto_offset_reset` says to go.
+
+        :raises ValueError: it says nowhere
+        """
+        if isinstance(self.auto_offset_reset, str):
+            raise ValueError(
+                'auto_offset_reset is "none": say where to go, as reset_offsets([(partition, OffsetType.EARLIEST)]) does'
+            )
+        return self.auto_offset_reset
 
     def fetch_settings(self, partition_id: int) -> FetchSettings:
         """Return what decides with whom a partition's fetch worker is shared."""
@@ -87,6 +102,27 @@ class ConsumerOptions:
             isolation_number(self.isolation_level),
             partition_id % self.num_consumer_fetchers,
         )
+
+
+def valid_reset(param: Any) -> int | Literal["none"]:
+    """Return what `auto_offset_reset` was given as: an OffsetType's number, or "none".
+
+    :param param: what was given
+    :raises TypeError, ValueError: it is none of them
+    """
+    found = RESETS.get(param) if isinstance(param, str) else None
+    if found is not None:
+        return found
+    wanted = (
+        'auto_offset_reset must be OffsetType.EARLIEST ("earliest"), OffsetType.LATEST ("latest"), or "none", '
+        f"not {param!r}; seek() goes to an offset"
+    )
+    if isinstance(param, str):
+        raise ValueError(wanted)
+    reset = int(valid_int(param, allow_zero=True, allow_negative=True, name="auto_offset_reset"))
+    if reset not in (OffsetType.EARLIEST, OffsetType.LATEST):
+        raise ValueError(wanted)
+    return reset
 
 
 def valid_pairs(param: Any, lowest: int = -1, *, or_time: bool = False) -> list[tuple[Partition, Any]]:

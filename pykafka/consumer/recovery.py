@@ -2,24 +2,32 @@
 
 A consumer's worker for this runs only while there is something to do: the first error starts it. It may block on metadata
 and offsets, which a fetch worker shared with other consumers must not.
+
+Each partition has a time of its own at which it is tried next. The worker serves all that are due together: it asks for
+metadata once for all of them, after the pause and right before it is used.
 """
 
 from __future__ import annotations
 
 import logging
 import weakref
-from collections import deque
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pykafka.common import OffsetType
 from pykafka.consumer.fetcher import Fetcher
 from pykafka.exceptions import (
     InvalidMessageError,
     KafkaException,
     LeaderNotFoundError,
     OffsetOutOfRangeError,
+    OffsetResetNeededError,
     ProtocolClientError,
     UnknownError,
 )
+from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
@@ -29,12 +37,44 @@ log = logging.getLogger(__name__)
 
 #: What Kafka does not call retriable, and is tried again all the same before anybody hears of it.
 PASSING = (UnknownError, OffsetOutOfRangeError)
+#: Where an error lasts, pauses double from `fetch_error_backoff_ms` up to this (ms): Kafka's own retry.backoff.max.ms.
+BACKOFF_MAX_MS = 1000
+#: What is due within this part of `fetch_error_backoff_ms` is served now: partitions that failed one after another share
+#: a request for metadata.
+TOGETHER = 0.2
+#: How long the brokers are asked for the offset to begin at, before other partitions have their turn (ms).
+RESET_TIMEOUT_MS = 1000
+#: How long the worker waits at a time (s): one whose consumer is gone ends.
+LOOK_S = 1.0
+
+
+@dataclass(eq=False)
+class _Case:
+    """A partition that is not fetched.
+
+    :param owned: the partition
+    :param moves: how often it had been moved when it failed: who moves it since has the last word
+    :param error: why
+    :param due: when it is tried next, of the handler's clock (s)
+    :param waited: whether what was buffered had to be read first; then the offset is tried once more as it is
+    """
+
+    owned: OwnedPartition
+    moves: int
+    error: KafkaException
+    due: float
+    waited: bool = False
+
+    @property
+    def moved(self) -> bool:
+        """Whether it was moved elsewhere since, as by `seek()`."""
+        return self.owned.moves != self.moves
 
 
 class Recovery:
     """Looks after the partitions of one consumer that cannot be fetched.
 
-    State: `_failed` and `_worker` change under `_lock`; `_told` belongs to the worker.
+    State: `_failed` and `_worker` change under `_lock`; the rest belongs to the worker.
 
     :param consumer: held weakly, so that a forgotten consumer can go
     """
@@ -42,9 +82,14 @@ class Recovery:
     def __init__(self, consumer: SimpleConsumer) -> None:
         self._consumer = weakref.ref(consumer)
         self._handler = consumer._handler
+        self._pauses = Backoff(max(consumer._options.fetch_error_backoff_ms, 1), BACKOFF_MAX_MS, self._handler.random)
         self._lock = self._handler.Lock()
+        self._wake = self._handler.Event()
         self._failed: deque[tuple[OwnedPartition, int, KafkaException]] = deque()
         self._worker: Any = None
+        self._cases: dict[OwnedPartition, _Case] = {}
+        # How often in a row each partition has failed.
+        self._failures: dict[OwnedPartition, int] = {}
         # What was told last: an error of the broker comes once for each of its partitions, and is to be raised once.
         self._told: weakref.ref[KafkaException] | None = None
 
@@ -52,11 +97,31 @@ class Recovery:
         """Take a partition into care; returns at once."""
         with self._lock:
             self._failed.append((owned, owned.moves, error))
-            if self._worker is None:
-                self._worker = self._handler.spawn(self._run, name="pykafka.Recovery")
+            self._start()
+        self._wake.set()
+
+    def revive(self) -> None:
+        """Start the worker again where it could not be started, or was ended by what no worker can deal with."""
+        if self._worker is None and (self._failed or self._cases):
+            with self._lock:
+                self._start()
+
+    def _start(self) -> None:
+        """Start the worker where there is none; the caller holds the lock."""
+        if self._worker is not None:
+            return
+        try:
+            self._worker = self._handler.spawn(self._run, name="pykafka.Recovery")
+        except RuntimeError as error:  # no thread can be started at present; consume() has it tried again
+            log.error("nobody can look after partitions that are not fetched, for now: %s", error)
+
+    def moved(self) -> None:
+        """Take note that a partition was moved elsewhere, perhaps one that nobody but the user could move."""
+        self._wake.set()
 
     def join(self) -> None:
-        """Wait for the worker to end; the consumer's `_stopping` was set before."""
+        """Wait for the worker to end; the consumer's `_running` was taken back before."""
+        self._wake.set()
         worker = self._worker
         if worker is not None:
             worker.join(5.0)
@@ -65,6 +130,9 @@ class Recovery:
         """Attach a partition to its leader's fetcher, or take it into care where it has none."""
         consumer = self._consumer()
         if consumer is None or not consumer._running or owned.fetcher is not None:
+            return
+        if owned.position < 0:
+            self.failed(owned, OffsetResetNeededError(topic=consumer.topic.name, partition=owned.partition_id))
             return
         leader = owned.partition.leader
         if leader is None:
@@ -84,48 +152,89 @@ class Recovery:
     # -- the worker ------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while True:
-            with self._lock:
-                batch = list(self._failed)
-                self._failed.clear()
-                if not batch:
-                    self._worker = None
-                    return
+        try:
+            while self._step():
+                pass
+        except BaseException as error:
             consumer = self._consumer()
-            if consumer is None or not consumer._running:
-                continue
-            stopping, pause = consumer._stopping, consumer._options.fetch_error_backoff_ms / 1000
-            moved = self._recover(consumer, batch)
+            if consumer is not None and consumer._running:
+                told = f"the worker that has partitions fetched again ended by {type(error).__name__}: {error}"
+                consumer._worker_failed(KafkaException(told, topic=consumer.topic.name))
             del consumer
-            if not moved:
-                stopping.wait(pause)
-            for owned, moves, error in batch:
-                if isinstance(error, OffsetOutOfRangeError) and owned.moves == moves and _has_unread(owned):
-                    with self._lock:
-                        self._failed.append((owned, moves, error))  # looked at again after the next pause
-                else:
-                    self.attach(owned)
+            with self._lock:
+                self._worker = None
+            raise
 
-    def _recover(self, consumer: SimpleConsumer, batch: list[tuple[OwnedPartition, int, KafkaException]]) -> bool:
-        """Do what each error calls for; True where the partitions can be fetched again without a pause."""
-        moved = True
-        stale = False
-        for owned, moves, error in batch:
-            if isinstance(error, OffsetOutOfRangeError):
-                moved = self._reset(consumer, owned, moves, error) and moved
-                continue
-            moved = False
-            if not isinstance(error, ProtocolClientError) or error.invalid_metadata:
-                stale = True
-            self._judge(consumer, owned, error)
-        if stale:
-            try:
-                consumer._cluster.refresh(consumer._cluster.generation, [consumer.topic.name])
-            except KafkaException as error:
-                # one a reason: where no broker can be reached, every consumer of the client says so
-                about, text = type(error).__name__, "no metadata for %s: %s"
-                consumer._cluster.limiter.warn(log, about, text, consumer.topic.name, error)
-        return moved
+    def _step(self) -> bool:
+        """Serve what is due, or wait until something is; False where there is nothing left to do."""
+        self._wake.clear()
+        consumer = self._consumer()
+        live = consumer is not None and consumer._running
+        with self._lock:
+            new = list(self._failed)
+            self._failed.clear()
+            if not live:
+                self._cases = {}
+            if not live or not (new or self._cases):
+                self._worker = None
+                return False
+        assert consumer is not None
+        self._admit(consumer, new)
+        soon = self._handler.now() + TOGETHER * self._pauses.first_ms / 1000
+        due = [case for case in self._cases.values() if case.due <= soon or case.moved]
+        if due:
+            self._serve(consumer, due)
+            return True
+        del consumer
+        next_due = min(case.due for case in self._cases.values())
+        self._wake.wait(min(max(next_due - self._handler.now(), 0.0), LOOK_S))
+        return True
+
+    def _admit(self, consumer: SimpleConsumer, new: Iterable[tuple[OwnedPartition, int, KafkaException]]) -> None:
+        """Decide when each partition that has failed is tried again, and who is to hear of it."""
+        pauses: dict[int, float] = {}  # those that failed together are tried together
+        now = self._handler.now()
+        for owned, moves, error in new:
+            lasts = owned.trouble_since is not None
+            failures = self._failures[owned] = self._failures.get(owned, 0) + 1 if lasts else 1
+            # An offset is found anew at once; where it is wrong again before anything could be fetched, the broker is at
+            # odds with itself, and there is no need to hurry.
+            at_once = isinstance(error, OffsetOutOfRangeError) and not lasts
+            pause = 0.0 if at_once else pauses.setdefault(failures, self._pauses.seconds(failures))
+            self._cases[owned] = _Case(owned, moves, error, now + pause)
+            if not isinstance(error, OffsetOutOfRangeError) and not _is_nowhere(error):
+                self._judge(consumer, owned, error)
+        self._ask_the_user(consumer, [self._cases[owned] for owned, _, error in new if _is_nowhere(error)])
+
+    def _serve(self, consumer: SimpleConsumer, due: list[_Case]) -> None:
+        """Have partitions fetched again, each as its error wants it."""
+        if any(_is_stale(case.error) for case in due):
+            self._refresh(consumer)
+        lost = []
+        for case in due:
+            if case.moved or not isinstance(case.error, OffsetOutOfRangeError):
+                self._attach(case)
+            elif _has_unread(case.owned):
+                case.waited = True
+                case.due = self._handler.now() + self._pauses.first_ms / 1000
+            elif case.waited:
+                self._attach(case)
+            else:
+                lost.append(case)
+        if lost:
+            self._reset(consumer, lost)
+
+    def _attach(self, case: _Case) -> None:
+        del self._cases[case.owned]
+        self.attach(case.owned)
+
+    def _refresh(self, consumer: SimpleConsumer) -> None:
+        cluster, name = consumer._cluster, consumer.topic.name
+        try:
+            cluster.refresh(cluster.generation, [name])
+        except KafkaException as error:
+            # one a reason: where no broker can be reached, every consumer of the client says so
+            cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", name, error)
 
     def _judge(self, consumer: SimpleConsumer, owned: OwnedPartition, error: KafkaException) -> None:
         """Decide whether whoever consumes must hear of an error: what does not pass by itself, or has not for long."""
@@ -134,37 +243,98 @@ class Recovery:
             owned.trouble_since = now
         lasting = now - owned.trouble_since > consumer._cluster.socket_timeout_ms / 1000
         # A checksum that does not match here is retriable to Kafka, but whoever consumes wants to know. And a new leader
-        # of 0.9 answers UNKNOWN_SERVER_ERROR until it knows that what is fetched has been committed.
-        passing = (error.transient and not isinstance(error, InvalidMessageError)) or type(error) in PASSING
-        if lasting or not passing:
-            owned.trouble_since = now
-            if self._told is None or self._told() is not error:
-                self._told = weakref.ref(error)
-                consumer._worker_failed(error)
-        else:
+        # of 0.9 answers UNKNOWN_SERVER_ERROR until it knows that what is fetched has been committed. A broker that has left
+        # the cluster, or moved, is closed; that is no news.
+        may_pass = consumer._cluster.may_pass(error) and not isinstance(error, InvalidMessageError)
+        if not lasting and (may_pass or type(error) in PASSING):
             log.info("partition %d: %s; trying again", owned.partition_id, error)
+            return
+        owned.trouble_since = now
+        told = self._told is not None and self._told() is error
+        # Who does not consume meanwhile need not be told each time.
+        known = any(
+            type(one) is type(error) and one.partition == error.partition
+            for one in consumer._worker_exceptions
+            if isinstance(one, KafkaException)
+        )
+        if not told and not known:
+            self._told = weakref.ref(error)
+            consumer._worker_failed(error)
 
-    def _reset(self, consumer: SimpleConsumer, owned: OwnedPartition, moves: int, error: KafkaException) -> bool:
-        """The offset is not kept (any more): go where `auto_offset_reset` says, this partition alone.
+    def _again(self, case: _Case) -> None:
+        """Try a partition again after another pause."""
+        failures = self._failures[case.owned] = self._failures.get(case.owned, 0) + 1
+        case.due = self._handler.now() + self._pauses.seconds(failures)
 
-        What is buffered of it is read first; and whoever moves it meanwhile, as by `seek()`, has the last word.
+    def _reset(self, consumer: SimpleConsumer, lost: list[_Case]) -> None:
+        """Offsets are not kept (any more): go where `auto_offset_reset` says, these partitions alone.
+
+        Whoever moves a partition meanwhile, as by `seek()`, has the last word.
         """
-        if owned.moves != moves:
-            return True
-        if _has_unread(owned):
-            return False
-        # Where it is so again before anything could be fetched, the broker is at odds with itself: no need to hurry.
-        first = owned.trouble_since is None
-        self._judge(consumer, owned, error)
-        log.warning("%s; going to auto_offset_reset", error)
+        reset = consumer._options.auto_offset_reset
+        if isinstance(reset, str):
+            self._ask_the_user(consumer, lost)
+            return
+        by_leader: dict[Any, list[_Case]] = defaultdict(list)  # one that does not answer holds up its own alone
+        for case in lost:
+            self._judge(consumer, case.owned, case.error)
+            log.warning("%s; going to auto_offset_reset", case.error)
+            by_leader[case.owned.partition.leader].append(case)
+        for cases in by_leader.values():
+            try:
+                offsets = consumer._find_offsets(
+                    {case.owned.partition_id: reset for case in cases}, timeout_ms=RESET_TIMEOUT_MS
+                )
+            except KafkaException as problem:
+                for case in cases:
+                    self._judge(consumer, case.owned, problem)
+                    self._again(case)
+                continue
+            for case in cases:
+                offset = offsets[case.owned.partition_id]
+                consumer._buffers.move(case.owned, offset, offset - 1, case.moves)
+                self._attach(case)
+
+    def _ask_the_user(self, consumer: SimpleConsumer, cases: list[_Case]) -> None:
+        """Say that nobody else can tell where to go on; until then look now and then whether the offset is there again."""
+        ids = {case.owned.partition_id for case in cases} - {
+            error.partition for error in consumer._worker_exceptions if isinstance(error, OffsetResetNeededError)
+        }
+        ranges = _ranges(consumer, ids)
+        for case in cases:
+            id_ = case.owned.partition_id
+            wanted = case.owned.position if case.owned.position >= 0 else None
+            error = OffsetResetNeededError(
+                wanted, *ranges.get(id_, (None, None)), topic=consumer.topic.name, partition=id_
+            )
+            if isinstance(case.error, OffsetOutOfRangeError):
+                error.__cause__ = case.error.again()
+                self._again(case)
+            case.error = error
+            self._judge(consumer, case.owned, error)
+
+
+def _ranges(consumer: SimpleConsumer, ids: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """Return the offsets there are of each partition, as (first, behind the last); nothing where they cannot be had."""
+    found: list[dict[int, int]] = []
+    for end in (OffsetType.EARLIEST, OffsetType.LATEST):
         try:
-            offsets = consumer._find_offsets({owned.partition_id: consumer._options.auto_offset_reset})
-        except KafkaException as problem:
-            self._judge(consumer, owned, problem)
-            return False
-        offset = offsets[owned.partition_id]
-        consumer._buffers.move(owned, offset, offset - 1, moves)
-        return first
+            found.append(consumer._find_offsets(dict.fromkeys(ids, end), timeout_ms=RESET_TIMEOUT_MS))
+        except KafkaException as error:
+            log.info("the range of %s is not known: %s", consumer.topic.name, error)
+            return {}
+    return {id_: (found[0][id_], found[1][id_]) for id_ in found[0]}
+
+
+def _is_nowhere(error: KafkaException) -> bool:
+    return isinstance(error, OffsetResetNeededError)
+
+
+def _is_stale(error: KafkaException) -> bool:
+    """Return whether an error says that metadata is out of date."""
+    if isinstance(error, (OffsetOutOfRangeError, OffsetResetNeededError)):
+        return False
+    return not isinstance(error, ProtocolClientError) or error.invalid_metadata
 
 
 def _has_unread(owned: OwnedPartition) -> bool:

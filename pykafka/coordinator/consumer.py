@@ -72,9 +72,7 @@ class ConsumerCoordinator(BaseCoordinator):
         "metric_group_prefix": "consumer",
     }
 
-    def __init__(
-        self, client: Any, subscription: Subscription, metrics: Metrics | None = None, **configs: Any
-    ) -> None:
+    def __init__(self, client: Any, subscription: Subscription, metrics: Metrics | None = None, **configs: Any) -> None:
         super().__init__(client, metrics, **configs)
         self._subscription = subscription
         self._assignors: dict[str, AbstractPartitionAssignor] = {one.name: one for one in self.config["assignors"]}
@@ -136,7 +134,9 @@ class ConsumerCoordinator(BaseCoordinator):
         self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
     ) -> Mapping[str, bytes]:
         wanted = {member: ConsumerGroupProtocolMetadata.from_bytestring(metadata) for member, metadata in members}
-        topics = {name if isinstance(name, str) else name.decode() for one in wanted.values() for name in one.topic_names}
+        topics = {
+            name if isinstance(name, str) else name.decode() for one in wanted.values() for name in one.topic_names
+        }
         if any(self._cluster.topic_metadata(name) is None for name in topics):
             self._cluster.update(sorted(topics))
         partitions = {name: self._partition_ids(name) for name in topics}
@@ -201,7 +201,8 @@ class ConsumerCoordinator(BaseCoordinator):
             coordinator = self._known_coordinator()
             version = max(coordinator.api_version(OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
             request = commit_request(self.config, version, self.membership, remaining)
-            failures = commit_failures(coordinator.call(request, CHANNEL, version=version), coordinator.address)
+            response = coordinator.call(request, CHANNEL, version=version)
+            failures = commit_failures(response, coordinator.address, remaining)
             for partition in [partition for partition in remaining if partition not in failures]:
                 del remaining[partition]
             if failures:
@@ -212,7 +213,9 @@ class ConsumerCoordinator(BaseCoordinator):
                 self._retrying(attempt)
         except KafkaException as error:
             text = f"group {self.group_id}: {error}"
-            raise OffsetsNotCommitted(text, {(one.topic, one.partition): remaining[one] for one in remaining}) from error
+            raise OffsetsNotCommitted(
+                text, {(one.topic, one.partition): remaining[one] for one in remaining}
+            ) from error
         self._consumer_metrics.committed(self._handler.now() - started)
 
     def commit_offsets_async(self, offsets: Offsets, callback: CommitCallback | None = None) -> ResponseFuture:
@@ -237,7 +240,7 @@ class ConsumerCoordinator(BaseCoordinator):
         def answered(frame: ResponseFuture) -> None:
             try:
                 response = pending.decode(frame.get(timeout=0))
-                failures = commit_failures(response, coordinator.address)
+                failures = commit_failures(response, coordinator.address, offsets)
                 if failures:
                     raise next(iter(failures.values()))
             except KafkaException as error:
@@ -261,8 +264,8 @@ class ConsumerCoordinator(BaseCoordinator):
         def attempt() -> dict[TopicPartition, OffsetAndMetadata]:
             coordinator = self._known_coordinator()
             version = max(coordinator.api_version(OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
-            response = coordinator.call(fetch_request(self.group_id, wanted), CHANNEL, version=version)
-            return committed_offsets(response, coordinator.address)
+            response = coordinator.call(fetch_request(self.group_id, version, wanted), CHANNEL, version=version)
+            return committed_offsets(response, coordinator.address, wanted)
 
         return self._retrying(attempt)
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pykafka.coordinator.state import Membership
 from pykafka.coordinator.subscription import OffsetAndMetadata, TopicPartition
-from pykafka.exceptions import ProtocolClientError, UnknownTopicOrPartition, error_for
+from pykafka.exceptions import IncompleteResponseError, KafkaException, UnknownTopicOrPartition, error_for
 from pykafka.protocol.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -21,6 +21,8 @@ CHANNEL = "offsets"
 #: The highest versions that name topics, and not their ids; and that ask for one group.
 COMMIT_CEILING = 8
 FETCH_CEILING = 7
+#: From which version of OffsetFetch on brokers say that a transaction is about to commit offsets.
+STABLE_FROM = 7
 
 
 def by_topic(offsets: Mapping[TopicPartition, V]) -> dict[str, dict[int, V]]:
@@ -62,37 +64,57 @@ def commit_request(
     )
 
 
-def commit_failures(response: OffsetCommitResponse, broker: str) -> dict[TopicPartition, ProtocolClientError]:
-    """Return what could not be committed, and why."""
-    return {
-        TopicPartition(topic.name, part.partition_index): error_for(
-            part.error_code, broker=broker, topic=topic.name, partition=part.partition_index, api="OffsetCommit"
+def commit_failures(
+    response: OffsetCommitResponse, broker: str, asked: Iterable[TopicPartition]
+) -> dict[TopicPartition, KafkaException]:
+    """Return what could not be committed, and why.
+
+    :param asked: what was to be committed; what the answer leaves out is not known to be
+    """
+    failures: dict[TopicPartition, KafkaException] = {
+        TopicPartition(topic, id_): IncompleteResponseError(
+            broker=broker, topic=topic, partition=id_, api="OffsetCommit"
         )
-        for topic in response.topics
-        for part in topic.partitions
-        if part.error_code
+        for topic, id_ in asked
     }
+    for topic in response.topics:
+        for part in topic.partitions:
+            key = TopicPartition(topic.name, part.partition_index)
+            if part.error_code:
+                failures[key] = error_for(
+                    part.error_code, broker=broker, topic=topic.name, partition=part.partition_index, api="OffsetCommit"
+                )
+            else:
+                failures.pop(key, None)
+    return failures
 
 
-def fetch_request(group: str, partitions: Iterable[TopicPartition]) -> OffsetFetchRequest:
-    """Return the request that asks what a group has committed."""
+def fetch_request(group: str, version: int, partitions: Iterable[TopicPartition]) -> OffsetFetchRequest:
+    """Return the request that asks what a group has committed, for good: not where a transaction is about to (KIP-447)."""
     topics = by_topic(dict.fromkeys(partitions, None))
     return OffsetFetchRequest(
         group_id=group,
         topics=[OffsetFetchRequest.Topic(name=name, partition_indexes=list(ids)) for name, ids in topics.items()],
+        require_stable=version >= STABLE_FROM,
     )
 
 
-def committed_offsets(response: OffsetFetchResponse, broker: str) -> dict[TopicPartition, OffsetAndMetadata]:
+def committed_offsets(
+    response: OffsetFetchResponse, broker: str, asked: Iterable[TopicPartition]
+) -> dict[TopicPartition, OffsetAndMetadata]:
     """Return what a group has committed; of partitions without a commit, nothing.
 
+    :param asked: partitions
     :raises ProtocolClientError: the broker cannot tell
+    :raises IncompleteResponseError: the answer leaves one of the partitions out
     """
+    missing = dict.fromkeys(asked)
     if response.error_code:
         raise error_for(response.error_code, broker=broker, api="OffsetFetch")
     found = {}
     for topic in response.topics:
         for part in topic.partitions:
+            missing.pop(TopicPartition(topic.name, part.partition_index), None)
             # old brokers say of a partition without a commit that they do not know it
             if part.error_code and part.error_code != UnknownTopicOrPartition.ERROR_CODE:
                 raise error_for(
@@ -106,4 +128,6 @@ def committed_offsets(response: OffsetFetchResponse, broker: str) -> dict[TopicP
                 found[TopicPartition(topic.name, part.partition_index)] = OffsetAndMetadata(
                     part.committed_offset, part.metadata or ""
                 )
+    for name, id_ in missing:
+        raise IncompleteResponseError(broker=broker, topic=name, partition=id_, api="OffsetFetch")
     return found

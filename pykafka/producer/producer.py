@@ -30,11 +30,11 @@ from pykafka.producer.accumulator import (
 from pykafka.producer.documented import DocumentedProducer
 from pykafka.producer.identity import Identity
 from pykafka.producer.options import ProducerOptions
-from pykafka.producer.retrying import Backoff
 from pykafka.producer.routing import Routing
 from pykafka.producer.sender import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES, OwnedBroker, outcome_unknown
 from pykafka.producer.values import Headers, as_bytes, header_pairs, timestamp_ms
 from pykafka.protocol.messages import ProduceRequest
+from pykafka.utils.backoff import Backoff
 from pykafka.utils.error_handlers import valid_callable, valid_int
 
 if TYPE_CHECKING:

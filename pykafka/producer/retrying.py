@@ -8,7 +8,6 @@ too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -37,11 +36,7 @@ from pykafka.exceptions import (
 )
 
 if TYPE_CHECKING:
-    import random
-
-#: By how much pauses differ from each other, so that clients do not come all at once (KIP-580).
-JITTER = 0.2
-
+    pass
 
 class Kind(Enum):
     """What an error says of the batch that it answers."""
@@ -110,26 +105,6 @@ def counts(kind: Kind, numbered: bool) -> bool:
     :param numbered: whether the batch has sequence numbers, by which brokers store it once
     """
     return kind not in (Kind.NOT_READY, Kind.MOVED) and not (kind is Kind.OPEN and numbered)
-
-
-@dataclass(frozen=True)
-class Backoff:
-    """How long to wait before something is tried again: twice as long each time, up to a bound.
-
-    :param first_ms: after the first failure
-    :param most_ms: the bound; `first_ms`, where that is longer
-    :param chance: by which pauses differ
-    """
-
-    first_ms: float
-    most_ms: float
-    chance: random.Random
-
-    def seconds(self, failures: int) -> float:
-        """Return how long to wait after so many failures in a row (s)."""
-        doubled = self.first_ms * 2.0 ** min(max(failures - 1, 0), 60)
-        pause = min(doubled, max(self.most_ms, self.first_ms))
-        return pause * self.chance.uniform(1 - JITTER, 1 + JITTER) / 1000
 
 
 def with_remark(error: KafkaException, remark: str) -> KafkaException:

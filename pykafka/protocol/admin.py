@@ -218,7 +218,7 @@ def _pairs(given: Any) -> list[tuple[Any, Any]]:
 
 
 class CreateTopicsResponse(Response[messages.CreateTopicsResponse]):
-    """Tell that topics were made.
+    """Tell that topics were made: `.topic_names`.
 
     :param buff: the response's body, version 0
     :raises ProtocolClientError: one of them was not
@@ -228,6 +228,7 @@ class CreateTopicsResponse(Response[messages.CreateTopicsResponse]):
     API_KEY = 19
 
     def _take(self, message: messages.CreateTopicsResponse) -> None:
+        self.topic_names = {topic.name for topic in message.topics}
         for topic in message.topics:
             if topic.error_code:
                 self.raise_error(topic.error_code, f"topic {topic.name}: {topic.error_message or 'was not created'}")
@@ -257,7 +258,7 @@ class DeleteTopicsRequest(Request):
 
 
 class DeleteTopicsResponse(Response[messages.DeleteTopicsResponse]):
-    """Tell that topics were deleted.
+    """Tell that topics were deleted: `.topic_names`.
 
     :param buff: the response's body, version 0
     :raises ProtocolClientError: one of them was not
@@ -267,6 +268,7 @@ class DeleteTopicsResponse(Response[messages.DeleteTopicsResponse]):
     API_KEY = 20
 
     def _take(self, message: messages.DeleteTopicsResponse) -> None:
+        self.topic_names = {topic.name for topic in message.responses if topic.name is not None}
         for topic in message.responses:
             if topic.error_code:
                 reason = topic.error_message or "was not deleted; before Kafka 1.0 that takes delete.topic.enable=true"

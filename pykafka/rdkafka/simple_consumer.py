@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
-from pykafka.consumer.options import QUEUED_MAX_BYTES
+from pykafka.consumer.options import NO_RESET, QUEUED_MAX_BYTES
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, RdKafkaException
 from pykafka.protocol.message import Message
 from pykafka.rdkafka.helpers import common_settings, confluent_kafka, end, error_from, keep_for_ever
@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 AT_A_TIME = 500
 #: How long one call waits for them (s): stop() and events are noticed in between.
 SLICE_S = 0.1
+
+#: librdkafka's names for `auto_offset_reset`.
+RESETS = {int(OffsetType.EARLIEST): "earliest", int(OffsetType.LATEST): "latest", NO_RESET: "error"}
 
 
 class RdKafkaSimpleConsumer(SimpleConsumer):
@@ -57,7 +60,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         fetch_wait_max_ms: int = 100,
         offsets_channel_backoff_ms: int = 1000,
         offsets_commit_max_retries: int = 5,
-        auto_offset_reset: int = OffsetType.EARLIEST,
+        auto_offset_reset: int | str = OffsetType.EARLIEST,
         consumer_timeout_ms: int = -1,
         auto_start: bool = True,
         reset_offset_on_start: bool = False,
@@ -110,7 +113,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             "group.id": options.consumer_group or "pykafka",
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
-            "auto.offset.reset": "latest" if options.auto_offset_reset == OffsetType.LATEST else "earliest",
+            "auto.offset.reset": RESETS[options.auto_offset_reset],
             "isolation.level": options.isolation_level,
             "fetch.min.bytes": options.fetch_min_bytes,
             "fetch.wait.max.ms": options.fetch_wait_max_ms,
@@ -143,7 +146,11 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             if consumer is not None:
                 kind = self._confluent_kafka.TopicPartition
                 consumer.assign(
-                    [kind(self._topic.name, id_, owned.position) for id_, owned in self._partitions_by_id.items()]
+                    [
+                        kind(self._topic.name, id_, owned.position)
+                        for id_, owned in self._partitions_by_id.items()
+                        if owned.position >= 0
+                    ]
                 )
 
     def cleanup(self) -> None:

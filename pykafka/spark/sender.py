@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pykafka.cluster import Cluster
 from pykafka.exceptions import KafkaException, error_for
 from pykafka.producer.idempotence import Flight, Lane, Verdict
-from pykafka.producer.retrying import Backoff
 from pykafka.protocol.messages import ProduceRequest
 from pykafka.protocol.messagesets import encode_message_set
 from pykafka.protocol.records import RecordBatchBuilder
@@ -20,6 +19,7 @@ from pykafka.spark.loss import log
 from pykafka.spark.offsets import TopicPartition
 from pykafka.spark.options import WriteOptions
 from pykafka.spark.sequences import RETRY_BACKOFF_MAX_S, RETRY_BACKOFF_S
+from pykafka.utils.backoff import Backoff
 from pykafka.utils.compression import compress
 
 if TYPE_CHECKING:

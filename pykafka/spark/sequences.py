@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from pykafka.exceptions import ProtocolClientError, UnsupportedVersion
 from pykafka.producer.idempotence import Flight, Lane
 from pykafka.producer.identity import Identity
-from pykafka.producer.retrying import Backoff
 from pykafka.spark.offsets import TopicPartition
 from pykafka.spark.options import ClientOptions
+from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.cluster import Cluster

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer, Producer, SimpleConsumer
+from pykafka.common import OffsetType
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     ClientClosedError,
@@ -26,9 +27,27 @@ UNUSED = {"generation_id", "queue_empty_timeout_ms"}
 NO_NUMBERS = {
     KafkaClient: ["hosts", "source_address", "ssl_config", "client_id"],
     Producer: ["partitioner", "serializer"],
-    SimpleConsumer: ["consumer_group", "partitions", "consumer_id", "deserializer", "isolation_level"],
-    BalancedConsumer: ["consumer_group", "membership_protocol", "deserializer", "post_rebalance_callback"],
-    ManagedBalancedConsumer: ["membership_protocol", "group_instance_id", "post_rebalance_callback"],
+    SimpleConsumer: [
+        "consumer_group",
+        "partitions",
+        "consumer_id",
+        "deserializer",
+        "isolation_level",
+        "auto_offset_reset",
+    ],
+    BalancedConsumer: [
+        "consumer_group",
+        "membership_protocol",
+        "deserializer",
+        "post_rebalance_callback",
+        "auto_offset_reset",
+    ],
+    ManagedBalancedConsumer: [
+        "membership_protocol",
+        "group_instance_id",
+        "post_rebalance_callback",
+        "auto_offset_reset",
+    ],
 }
 
 
@@ -56,7 +75,9 @@ def _numbers(cls: type[Any]) -> list[str]:
     return [
         one.name
         for one in parameters
-        if isinstance(one.default, int) and not isinstance(one.default, bool) and one.name not in UNUSED
+        if isinstance(one.default, int)
+        and not isinstance(one.default, bool)
+        and one.name not in {*UNUSED, *NO_NUMBERS[cls]}
     ]
 
 
@@ -84,6 +105,15 @@ def test_what_is_no_number_or_no_time(client: KafkaClient, topic: Topic, cls: ty
 def test_what_is_of_another_kind(client: KafkaClient, topic: Topic, cls: type[Any], name: str) -> None:
     with pytest.raises((TypeError, ValueError), match=rf"\b{name} must be "):
         _make(cls, client, topic, **{name: 5})
+
+
+@pytest.mark.parametrize("cls", [SimpleConsumer, BalancedConsumer, ManagedBalancedConsumer])
+def test_where_to_begin_by_name(client: KafkaClient, topic: Topic, cls: type[Any]) -> None:
+    for given, kept in (("earliest", -2), ("latest", -1), ("none", "none"), (OffsetType.LATEST, -1), (-2, -2)):
+        assert cast("Any", _make(cls, client, topic, auto_offset_reset=given))._options.auto_offset_reset == kept
+    for value in ("beginning", "", 0, -3, None, b"earliest"):
+        with pytest.raises((TypeError, ValueError), match="^auto_offset_reset must be "):
+            _make(cls, client, topic, auto_offset_reset=value)
 
 
 @pytest.mark.parametrize(("cls", "name"), [(KafkaClient, "hosts"), (SimpleConsumer, "consumer_group")])

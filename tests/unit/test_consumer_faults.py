@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import struct
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     ClientClosedError,
     ConsumerStoppedException,
+    DeserializationError,
     InvalidMessageError,
     KafkaException,
     OffsetOutOfRangeError,
@@ -179,17 +181,107 @@ def test_what_could_not_be_deserialized_is_not_committed_before_anybody_hears_of
     consumer.stop()
     assert committed(topic, "g") == 2
     consumer.start()
-    with pytest.raises(UnicodeDecodeError):
+    with pytest.raises(DeserializationError):
         consumer.consume_batch(10)
-    assert consumer.held_offsets == {0: 2}
+    assert consumer.held_offsets == {0: 1}  # until the next call, or who stops here would lose it
     assert texts(consumer) == ["four"]
+    assert consumer.held_offsets == {0: 3}
     consumer.seek(topic.partitions[0], 0)
     assert texts(consumer) == ["one", "two"]
-    with pytest.raises(UnicodeDecodeError):
+    with pytest.raises(DeserializationError):
         consumer.consume_batch(10)
-    assert consumer.held_offsets == {0: 2}
+    assert consumer.held_offsets == {0: 1}
     assert texts(consumer) == ["four"]
     consumer.stop()
+
+
+def test_a_failing_deserializer_is_told_with_the_place_and_not_with_the_message(client: KafkaClient) -> None:
+    """What a deserializer raised came bare: nobody could say which message it was."""
+    topic = client.topics["t"]
+    with topic.get_producer() as producer:
+        producer.produce(b"fine")
+        producer.produce(b"secret \xff", partition_key=b"key")
+    with topic.get_simple_consumer(deserializer=utf_8, consumer_timeout_ms=5000) as consumer:
+        assert consumer.consume() is not None
+        with pytest.raises(DeserializationError) as caught:
+            consumer.consume()
+        error = caught.value
+        assert (error.topic, error.partition, error.offset) == ("t", 0, 1)
+        assert (error.value, error.partition_key) == (b"secret \xff", b"key")
+        assert isinstance(error.__cause__, UnicodeDecodeError)
+        assert "secret" not in str(error)
+        assert "key" not in str(error)
+        again = pickle.loads(pickle.dumps(error))
+        assert (again.offset, again.value, str(again)) == (1, b"secret \xff", str(error))
+    with topic.get_simple_consumer(deserializer=lambda *_: None, consumer_timeout_ms=5000) as consumer:
+        with pytest.raises(DeserializationError, match="TypeError"):
+            consumer.consume()
+
+
+def utf_8(value: Any, key: Any) -> Any:
+    return value.decode(), key
+
+
+@pytest.mark.parametrize("take", [one_by_one, in_batches])
+def test_who_goes_on_after_a_failing_deserializer_gets_behind_it_and_who_stops_does_not(
+    client: KafkaClient, take: Callable[[Any], list[int]]
+) -> None:
+    """A plain consume() counted the message that failed: stop() committed it though nobody had it."""
+    topic = client.topics["t"]
+    with topic.get_producer() as producer:
+        for value in (b"\xff", b"one", b"\xff"):
+            producer.produce(value)
+    options: dict[str, Any] = {"deserializer": utf_8, "consumer_timeout_ms": 5000, "auto_commit_enable": True}
+    for _ in range(2):  # whoever stops at it finds it again
+        consumer = topic.get_simple_consumer("g", **options)
+        with pytest.raises(DeserializationError):
+            take(consumer)
+        consumer.stop()
+        assert committed(topic, "g") == 0
+    with topic.get_simple_consumer("g", **options) as consumer:
+        failed = [-1]
+        seen: list[int] = []
+        while len(failed) < 3:
+            try:
+                seen += take(consumer)
+            except DeserializationError as error:
+                failed.append(error.offset)
+        assert (seen, failed[1:]) == ([1], [0, 2])
+        assert consumer.held_offsets == {0: 1}
+        assert consumer.consume(block=False) is None  # the last one is done with when the next call comes
+        assert consumer.held_offsets == {0: 2}
+    assert committed(topic, "g") == 3
+
+
+@pytest.mark.parametrize("take", [one_by_one, in_batches])
+def test_a_message_whose_deserializer_is_ended_by_a_timeout_is_handed_out_again(
+    cluster: EmbeddedCluster, take: Callable[[Any], list[int]]
+) -> None:
+    """A plain consume() counted the message whose deserializer a greenlet's timeout had ended."""
+    with KafkaClient(cluster.hosts, use_greenlets=True) as client:
+        topic = client.topics["t"]
+        fill(topic, 20)
+        calls: list[int] = []
+
+        def slow_at_times(value: Any, key: Any) -> Any:
+            calls.append(1)
+            if len(calls) in (1, 7, 16):
+                gevent.sleep(10)
+            return value, key
+
+        with topic.get_simple_consumer(deserializer=slow_at_times, consumer_timeout_ms=5000) as consumer:
+            seen: list[int] = []
+            ended = 0
+            while len(seen) < 20:
+                found: list[int] = []
+                with gevent.Timeout(1, False):
+                    found = take(consumer)
+                if not found:
+                    ended += 1
+                    continue
+                seen += found
+            assert seen == list(range(20))
+            assert ended > 0
 
 
 def test_a_seek_has_the_last_word_over_a_reset_under_way(cluster: EmbeddedCluster, client: KafkaClient) -> None:
@@ -198,9 +290,9 @@ def test_a_seek_has_the_last_word_over_a_reset_under_way(cluster: EmbeddedCluste
     with topic.get_simple_consumer(consumer_timeout_ms=5000, auto_offset_reset=OffsetType.LATEST) as consumer:
         real, asked = consumer._find_offsets, []
 
-        def slow(wanted: Any) -> Any:
+        def slow(wanted: Any, timeout_ms: Any = None) -> Any:
             asked.append(wanted)
-            found = real(wanted)
+            found = real(wanted, timeout_ms)
             handler_of(client).sleep(0.5)
             return found
 

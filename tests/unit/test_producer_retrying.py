@@ -24,7 +24,8 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     error_for,
 )
-from pykafka.producer.retrying import Backoff, Kind, counts, kind_of
+from pykafka.producer.retrying import Kind, counts, kind_of
+from pykafka.utils.backoff import Backoff
 
 
 @pytest.mark.parametrize(
