@@ -16,14 +16,20 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tools.parts import Part
 
 TICK_S = 0.2
+#: The environment variable by which all that a process has started is known.
+MARK = "PYKAFKA_TEST_PROCESS"
+#: What clears up after brokers (tests/brokers/process.py) has on its command line.
+WATCHDOG = b"pykafka-watchdog"
 #: How much of a process's last words is kept with a test that has ended it (characters).
 LAST_WORDS = 20_000
 #: Lines of a stack that say nothing of the test, each maybe with its source.
@@ -354,7 +360,8 @@ class _PartRun:
 
         :param late: tells why it is
         """
-        environment = {**os.environ, "KAFKA_VERSION": self.part.release, "REBALANCES": "1000"}
+        mark = uuid.uuid4().hex
+        environment = {**os.environ, MARK: mark, "KAFKA_VERSION": self.part.release, "REBALANCES": "1000"}
         if self.part.pure:
             environment["PYKAFKA_PURE_PYTHON"] = "1"
         with self.log.open("ab") as output:
@@ -376,7 +383,7 @@ class _PartRun:
                     break
                 self.runner.stopped.wait(TICK_S)
         finally:
-            _end(process)
+            _end(process, mark)
             self._follow(run)
             run.status = process.returncode
         with self.log.open("rb") as file:
@@ -428,8 +435,8 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process, which may say what it was doing (pytest has it do so on SIGABRT), and all of its group."""
+def _end(process: subprocess.Popen[bytes], mark: str) -> None:
+    """End a process, which may say what it was doing (pytest has it do so on SIGABRT), and all that it has started."""
     if not _ended(process):
         os.kill(process.pid, signal.SIGABRT)
         deadline = time.monotonic() + 5
@@ -437,6 +444,25 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    # Some are in groups of their own, and most of those end by themselves: give them a moment.
+    deadline = time.monotonic() + 2
+    while (left := list(_marked(mark))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for pid in left:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _marked(mark: str) -> Iterator[int]:
+    """Find the processes with a mark in their environment, except those that clear up after brokers and then end."""
+    wanted = f"{MARK}={mark}".encode()
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (
+                wanted in (path / "environ").read_bytes().split(b"\0")
+                and WATCHDOG not in (path / "cmdline").read_bytes()
+            ):
+                yield int(path.name)
 
 
 def without_pytest(text: str) -> str:

@@ -212,15 +212,19 @@ def test_good(): pass
 
 @pytest.mark.parametrize("whole_run", [False, True])
 def test_a_part_that_takes_far_too_long_is_ended_with_all_its_processes(tree: Path, whole_run: bool) -> None:
-    tests = """
+    # In the group of pytest, or in one of its own.
+    tests = (
+        f"own_group = {whole_run}"
+        + """
 import subprocess
 def test_good(): pass
 def test_long():
-    child = subprocess.Popen(["sleep", "1000"])
+    child = subprocess.Popen(["sleep", "1000"], start_new_session=own_group)
     Path("pid").write_text(str(child.pid))
     child.wait()
 def test_never(): pass
 """
+    )
     end_by = time.monotonic() + 5 if whole_run else None
     outcome = outcome_of(tree, tests, minutes=1 if whole_run else 0.1, limits=Limits(times=1), end_by=end_by)
     why = "the time of the whole run is up" if whole_run else "it took 1 times its 0.1 minutes"
