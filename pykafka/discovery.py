@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
+#: Pause before a coordinator that loads its groups is asked for them again (s).
+_LOADING_S = 0.2
+
 
 class Discovery(ABC):
     """Be the part of `Cluster` that asks brokers one after another, whatever the question."""
@@ -112,13 +115,16 @@ class Discovery(ABC):
         """Return state and members of all groups of the cluster that Kafka manages (since Kafka 0.9), by name.
 
         :raises UnsupportedVersion: the brokers know no groups
-        :raises ProtocolClientError: a broker cannot tell its groups now, as while it loads them
+        :raises ProtocolClientError: a broker cannot tell its groups, also after it had the socket timeout to load them
         """
         found: dict[str, DescribeGroupResponse] = {}
+        deadline = self._handler.now() + self._socket_timeout_ms / 1000
         for broker in list(self.brokers.values()):
-            listed = broker.list_groups()
-            if listed.error:
-                raise error_for(listed.error, broker=broker.address, api="ListGroups")
+            while (listed := broker.list_groups()).error:
+                error = error_for(listed.error, broker=broker.address, api="ListGroups")
+                if not error.retriable or self._handler.now() > deadline:
+                    raise error
+                self._handler.sleep(_LOADING_S)
             if listed.groups:
                 found.update(broker.describe_groups(list(listed.groups)).groups)
         return found

@@ -19,6 +19,7 @@ from pykafka.protocol.admin import CreateTopicRequest
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
+    from pykafka.cli.zookeeper_groups import ZooKeeperGroups
     from pykafka.cli.zookeeper_topics import ZooKeeperTopics
     from pykafka.client import KafkaClient
 
@@ -44,11 +45,19 @@ class CreatedTopic(NamedTuple):
 
 
 def reset_offsets(
-    client: KafkaClient, topic: str, group: str, moment: Moment, dry_run: bool = False
+    client: KafkaClient,
+    topic: str,
+    group: str,
+    moment: Moment,
+    dry_run: bool = False,
+    zookeeper: ZooKeeperGroups | None = None,
+    warn: Callable[[str], object] | None = None,
 ) -> list[OffsetChange]:
     """Commit for a group, without joining it, the offset of each partition that a moment means.
 
     :param dry_run: only tell what would be committed
+    :param zookeeper: where to look for members whom the brokers do not know; None does not look
+    :param warn: told why that could not be found out
     :raises UnknownTopicOrPartition: there is no such topic
     :raises NonEmptyGroup: the group has members, which would go on where they are
     :raises OffsetOutOfRangeError: a partition does not have the offset given
@@ -59,6 +68,19 @@ def reset_offsets(
     if members:
         raise NonEmptyGroup(
             f"group {group} has {members} member{'' if members == 1 else 's'} that would not notice; stop them first"
+        )
+    unknown = ""
+    if zookeeper is not None:
+        owners, unknown = zookeeper.members(client, topic, group)
+        if owners:
+            raise NonEmptyGroup(
+                f"group {group} has {len(owners)} member{'' if len(owners) == 1 else 's'} in ZooKeeper "
+                f"({', '.join(owners[:3])}{', ...' if len(owners) > 3 else ''}) that would overwrite it; stop them first"
+            )
+    if unknown and warn is not None:
+        warn(
+            f"whether group {group} has members in ZooKeeper could not be found out: such members would overwrite what is "
+            f"committed here. Give --zookeeper HOST:PORT to have that looked at ({unknown})"
         )
     before = committed_offsets(client, topic, group, ids)
     after = resolve(client, topic, moment, ids)

@@ -47,7 +47,15 @@ def reset_offsets(
     group must have no members meanwhile: they would go on where they are.
     """
     with session.client() as client:
-        found = changes.reset_offsets(client, topic, consumer_group, offset, dry_run)
+        found = changes.reset_offsets(
+            client,
+            topic,
+            consumer_group,
+            offset,
+            dry_run,
+            session.zookeeper_groups(),
+            lambda text: click.echo(f"kafka-tools: {text}", err=True),
+        )
     if as_json:
         show.print_json(found)
         return

@@ -14,16 +14,17 @@ from pykafka.cli.options import Session, json_option
 
 
 @click.command("print_managed_consumer_groups")
-@click.argument("topic")
+@click.argument("topic", required=False)
 @json_option
 @click.pass_obj
-def print_managed_consumer_groups(session: Session, topic: str, as_json: bool) -> None:
+def print_managed_consumer_groups(session: Session, topic: str | None, as_json: bool) -> None:
     """Print the consumer groups of a topic that brokers manage, and their members (Kafka 0.9 and later).
 
-    A group is shown when a member subscribes to the topic, or when it has committed offsets for it.
+    A group is shown when a member subscribes to the topic, or when it has committed offsets for it; without TOPIC, each.
     """
     with session.client() as client:
-        known_topic(client, topic)
+        if topic is not None:
+            known_topic(client, topic)
         groups = list_groups(client)
         err = show.error_console()
         # Two requests each: where there are thousands of groups it takes a while.
@@ -40,7 +41,8 @@ def print_managed_consumer_groups(session: Session, topic: str, as_json: bool) -
         show.print_json(found)
         return
     out = show.console()
-    out.print(f"Topic: {topic}", markup=False)
+    if topic is not None:
+        out.print(f"Topic: {topic}", markup=False)
     columns = ("Group", "State", "Assignor", "Coordinator", "Committed#", "Member", "Client", "Host", "Partitions")
     out.print(show.table(columns, [row for group in found for row in _rows(group)]))
 

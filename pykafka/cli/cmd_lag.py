@@ -12,10 +12,11 @@ from rich.live import Live
 from rich.text import Text
 
 from pykafka.cli import show
+from pykafka.cli.groups import is_known
 from pykafka.cli.listing import Lag, consumer_lag, time_text
 from pykafka.cli.options import GroupType, Session, json_option
 from pykafka.cli.statuses import Status, explain
-from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
+from pykafka.exceptions import GroupIdNotFound, KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -72,19 +73,35 @@ def print_consumer_lag(
     """Print how far a consumer group is behind in a topic, by what it has committed.
 
     Reads only: nothing is committed, reset or joined. A partition for which the group has committed nothing counts with
-    all messages that it has.
+    all messages that it has. A group that nobody knows of is an error.
     """
     session: Session = ctx.obj
     if times is not None and watch is None:
         raise click.UsageError("--times goes with --watch")
     with session.client() as client:
         if watch is None:
-            lag = consumer_lag(client, topic, consumer_group)
+            lag = _lag(session, client, topic, consumer_group)
             _print(lag, as_json)
         else:
-            lag = _watch(client, topic, consumer_group, watch, times, as_json)
+            lag = _watch(session, client, topic, consumer_group, watch, times, as_json)
     if fail_above is not None and lag.total > fail_above:
         ctx.exit(Status.LAGGING)
+
+
+def _lag(session: Session, client: KafkaClient, topic: str, group: str) -> Lag:
+    """Return how far a group is behind.
+
+    :raises GroupIdNotFound: nobody knows of such a group
+    """
+    lag = consumer_lag(client, topic, group)
+    if all(part.committed is None for part in lag.partitions) and not is_known(client, group):
+        members, _ = session.zookeeper_groups().members(client, topic, group)
+        if not members:
+            raise GroupIdNotFound(
+                f"there is no group {group}: it has committed nothing for topic {topic}, and has no members; "
+                "print_managed_consumer_groups lists those that there are"
+            )
+    return lag
 
 
 def _print(lag: Lag, as_json: bool, one_line: bool = False) -> None:
@@ -100,28 +117,38 @@ def _picture(lag: Lag) -> RenderableType:
     return Group(show.table(columns, rows), Text(f"Total lag: {lag.total:,} messages."))
 
 
-def _watch(client: KafkaClient, topic: str, group: str, every_s: float, times: int | None, as_json: bool) -> Lag:
+def _watch(
+    session: Session,
+    client: KafkaClient,
+    topic: str,
+    group: str,
+    every_s: float,
+    times: int | None,
+    as_json: bool,
+) -> Lag:
     """Show the lag again and again, in place on a terminal, and return the last one."""
     out = show.console()
     if as_json or not out.is_terminal:
-        for lag in _again_and_again(client, topic, group, every_s, times):
+        for lag in _again_and_again(session, client, topic, group, every_s, times):
             _print(lag, as_json, one_line=True)
         return lag
     with Live(console=out, auto_refresh=False) as live:
-        for lag in _again_and_again(client, topic, group, every_s, times):
+        for lag in _again_and_again(session, client, topic, group, every_s, times):
             now = client.cluster.handler.time_ms()
             live.update(Group(Text(f"{topic}, {group}: {time_text(now)}"), _picture(lag)), refresh=True)
     return lag
 
 
-def _again_and_again(client: KafkaClient, topic: str, group: str, every_s: float, times: int | None) -> Iterator[Lag]:
+def _again_and_again(
+    session: Session, client: KafkaClient, topic: str, group: str, every_s: float, times: int | None
+) -> Iterator[Lag]:
     """Yield the lag every so often; what may pass, as a broker that restarts, is told and waited for."""
     cluster = client.cluster
     count = 0
     while True:
         try:
             cluster.refresh_if_old()
-            yield consumer_lag(client, topic, group)
+            yield _lag(session, client, topic, group)
             count += 1
         except KafkaException as error:
             if not count or not error.retriable or isinstance(error, UnknownTopicOrPartition):

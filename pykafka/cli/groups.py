@@ -38,23 +38,26 @@ _ATTEMPTS = 25
 
 
 class GroupMember(NamedTuple):
-    """Tell of a member; `partitions` are those of the topic that was asked about."""
+    """Tell of a member; `partitions` are those of the topic that was asked about, else "topic-0" and so on of all."""
 
     member: str
     client: str
     host: str
-    partitions: list[int]
+    partitions: list[int] | list[str]
 
 
 class GroupDescription(NamedTuple):
-    """Tell of a group; `committed` counts the partitions of the topic that it has committed offsets for."""
+    """Tell of a group; `committed` counts the partitions of the topic that it has committed offsets for.
+
+    None: no topic was asked about.
+    """
 
     group: str
     state: str
     type: str
     assignor: str
     coordinator: int
-    committed: int
+    committed: int | None
     members: list[GroupMember]
 
 
@@ -95,20 +98,21 @@ def _ask_for_groups(client: KafkaClient, broker: Broker) -> ListGroupsResponse:
 
 
 def describe_groups(
-    client: KafkaClient, topic: str, groups: Sequence[ListedGroup]
+    client: KafkaClient, topic: str | None, groups: Sequence[ListedGroup]
 ) -> Iterator[GroupDescription | None]:
     """Yield for each group what there is to say, or None where it has nothing to do with the topic.
 
     It has when a member subscribes to the topic, or offsets for it are committed.
 
+    :param topic: None for all that the groups have to do with
     :raises UnknownTopicOrPartition: there is no such topic
     """
-    ids = partition_ids(client, topic)
+    ids = [] if topic is None else partition_ids(client, topic)
     for group in groups:
         described = _describe(group)
-        members = [member for member in described.members if member.is_of(topic)]
-        committed = _count_committed(group, topic, ids)
-        if not members and not committed:
+        members = [member for member in described.members if topic is None or member.is_of(topic)]
+        committed = None if topic is None else _count_committed(group, topic, ids)
+        if not members and committed == 0:
             yield None
             continue
         yield GroupDescription(
@@ -119,8 +123,7 @@ def describe_groups(
             group.coordinator.id,
             committed,
             [
-                GroupMember(one.member, one.client, one.host.removeprefix("/"), sorted(one.assigned.get(topic, [])))
-                for one in members
+                GroupMember(one.member, one.client, one.host.removeprefix("/"), one.share(topic)) for one in members
             ],
         )
 
@@ -136,6 +139,11 @@ class _Member(NamedTuple):
 
     def is_of(self, topic: str) -> bool:
         return topic in self.wanted or topic in self.assigned
+
+    def share(self, topic: str | None) -> list[int] | list[str]:
+        if topic is not None:
+            return sorted(self.assigned.get(topic, []))
+        return [f"{name}-{id_}" for name, ids in sorted(self.assigned.items()) for id_ in sorted(ids)]
 
 
 class _Described(NamedTuple):
@@ -212,6 +220,14 @@ def _count_committed(group: ListedGroup, topic: str, ids: list[int]) -> int:
 def _error(code: int, group: ListedGroup, api: str, text: str | None = None) -> ProtocolClientError:
     error = error_for(code, broker=group.coordinator.address, api=api)
     return error_for(code, f"group {group.group}: {text or error.description}", broker=error.broker, api=api)
+
+
+def is_known(client: KafkaClient, group: str) -> bool:
+    """Return whether brokers have a group of this name: with members, or with offsets for any topic (since 0.10.1)."""
+    coordinator = client.cluster.get_group_coordinator(group)
+    if DescribeGroupsRequest.api_key not in coordinator.api_ranges():
+        return False
+    return bool(_describe(ListedGroup(coordinator, group, "", "")).state)
 
 
 def active_members(client: KafkaClient, group: str) -> int | None:

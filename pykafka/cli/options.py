@@ -10,6 +10,7 @@ from kazoo.hosts import collect_hosts
 from pykafka.addresses import parse_hosts
 from pykafka.cli.diagnosis import address_text
 from pykafka.cli.moments import Moment, parse_moment
+from pykafka.cli.zookeeper_groups import ZooKeeperGroups
 from pykafka.cli.zookeeper_topics import ZooKeeperTopics
 from pykafka.client import KafkaClient
 from pykafka.handlers import ThreadingHandler
@@ -64,6 +65,10 @@ class Session:
         if self.zookeeper is None:
             return None
         return ZooKeeperTopics(self.zookeeper, client.cluster.handler, self.socket_timeout_ms)
+
+    def zookeeper_groups(self) -> ZooKeeperGroups:
+        """Return the way to members of groups that are shared out through ZooKeeper."""
+        return ZooKeeperGroups(self.zookeeper, self.socket_timeout_ms)
 
 
 class HostsType(click.ParamType[str]):

@@ -30,6 +30,30 @@ BROKER_IDS, TOPICS, SETTINGS, DELETIONS = "/brokers/ids", "/brokers/topics", "/c
 _PAUSE_S = 0.1
 
 
+@contextmanager
+def connected(hosts: str, handler: Handler, timeout_s: float, failed: str = "did not do it") -> Iterator[KazooClient]:
+    """Be connected to ZooKeeper for as long as the `with` block lasts.
+
+    :param hosts: "host:port,host:port/chroot"
+    :param handler: whose kazoo handler to run on
+    :param timeout_s: for connecting
+    :param failed: what it did not do, for the error's text
+    :raises NoBrokersAvailableError: it cannot be reached, or refuses
+    """
+    zookeeper = KazooClient(hosts, timeout=timeout_s, handler=handler.kazoo())
+    timeout_error = zookeeper.handler.timeout_exception
+    try:
+        zookeeper.start(timeout=timeout_s)
+        yield zookeeper
+    except (KazooException, timeout_error) as error:
+        raise NoBrokersAvailableError(
+            f"ZooKeeper at {hosts} {failed} ({type(error).__name__}: {error}); check --zookeeper and its chroot"
+        ) from error
+    finally:
+        zookeeper.stop()
+        zookeeper.close()
+
+
 class ZooKeeperTopics:
     """Makes and deletes topics as the tools of Kafka 0.8 and 0.9 did: the controller watches these nodes.
 
@@ -42,21 +66,6 @@ class ZooKeeperTopics:
         self._hosts = hosts
         self._handler = handler
         self._timeout_s = timeout_ms / 1000
-
-    @contextmanager
-    def _connected(self) -> Iterator[KazooClient]:
-        zookeeper = KazooClient(self._hosts, timeout=self._timeout_s, handler=self._handler.kazoo())
-        timeout_error = zookeeper.handler.timeout_exception
-        try:
-            zookeeper.start(timeout=self._timeout_s)
-            yield zookeeper
-        except (KazooException, timeout_error) as error:
-            raise NoBrokersAvailableError(
-                f"ZooKeeper at {self._hosts} did not do it ({type(error).__name__}: {error}); check --zookeeper and its chroot"
-            ) from error
-        finally:
-            zookeeper.stop()
-            zookeeper.close()
 
     def create(
         self,
@@ -75,7 +84,7 @@ class ZooKeeperTopics:
         """
         if not is_legal_name(topic):
             raise InvalidTopic("a topic's name has letters, digits, '.', '_' and '-', 249 at most", topic=topic)
-        with self._connected() as zookeeper:
+        with connected(self._hosts, self._handler, self._timeout_s) as zookeeper:
             if zookeeper.exists(f"{TOPICS}/{topic}"):
                 raise TopicAlreadyExists(topic=topic)
             brokers = sorted(int(id_) for id_ in zookeeper.get_children(BROKER_IDS))
@@ -112,7 +121,7 @@ class ZooKeeperTopics:
         :raises NoBrokersAvailableError: ZooKeeper cannot be reached
         :raises KafkaException: it is being deleted already
         """
-        with self._connected() as zookeeper:
+        with connected(self._hosts, self._handler, self._timeout_s) as zookeeper:
             try:
                 zookeeper.get(f"{TOPICS}/{topic}")
             except NoNodeError as error:

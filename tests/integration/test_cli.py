@@ -182,19 +182,40 @@ def test_lag_is_nothing_when_all_is_read(run: Run, topic: Topic) -> None:
     assert [part["lag"] for part in found["partitions"]] == [0, 0]
 
 
+@pytest.mark.needs("groups")
 def test_lag_of_a_group_that_has_committed_nothing(run: Run, topic: Topic) -> None:
     group = a_group()
-    found = data(run("print_consumer_lag", topic.name, group, "--json", "--fail-above", "19", status=Status.LAGGING))
+    with topic.get_balanced_consumer(group, managed=True):
+        found = data(
+            run("print_consumer_lag", topic.name, group, "--json", "--fail-above", "19", status=Status.LAGGING)
+        )
     assert found["total"] == 20
     assert [part["committed"] for part in found["partitions"]] == [None, None]
     assert set(committed(topic, group).values()) == {-1}
 
 
+@pytest.mark.parametrize("more", [(), ("--watch", "0.05", "--times", "2")], ids=["once", "watched"])
+def test_lag_of_a_group_that_is_not_there(run: Run, topic: Topic, more: tuple[str, ...]) -> None:
+    # It was all of the topic, with status 0: what a misspelt name got.
+    group = a_group()
+    result = run("print_consumer_lag", topic.name, group, *more, status=Status.NOT_FOUND)
+    assert f"there is no group {group}" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.needs("times")  # before, only members make a group
+def test_lag_of_a_group_that_reads_another_topic(run: Run, client: KafkaClient, topic: Topic) -> None:
+    group = a_group()
+    consume(topic, group, 1)
+    assert data(run("print_consumer_lag", create_topic(client, 1).name, group, "--json"))["total"] == 0
+
+
 def test_lag_is_watched(run: Run, topic: Topic) -> None:
     group = a_group()
+    run("reset_offsets", topic.name, group, "EARLIEST")
     result = run("print_consumer_lag", topic.name, group, "--watch", "0.05", "--times", "3", "--json")
     assert [json.loads(line)["total"] for line in result.stdout.splitlines()] == [20, 20, 20]
-    assert set(committed(topic, group).values()) == {-1}
+    assert set(committed(topic, group).values()) == {0}
 
 
 # -- messages

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import Consumer
+from kazoo.client import KazooClient
 
 from pykafka import KafkaClient
+from pykafka.cli.app import tools
 from pykafka.cli.statuses import Status
 from pykafka.protocol.groups import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.protocol.messages import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
@@ -18,6 +21,7 @@ from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.features import kafka_since
 from tests.integration.test_cli import Run, a_group, client, committed, consume, data, run, topic
+from tests.zookeeper import ZooKeeper
 
 __all__ = ["client", "run", "topic"]
 
@@ -79,6 +83,16 @@ def test_groups_of_a_topic(run: Run, client: KafkaClient, topic: Topic) -> None:
     assert foreign in text
 
 
+@pytest.mark.needs("groups")
+def test_all_groups_are_listed_without_a_topic(run: Run, client: KafkaClient, topic: Topic) -> None:
+    group = a_group()
+    with member(client, group, topic.name, [0, 1]) as name:
+        found = {one["group"]: one for one in data(run("print_managed_consumer_groups", "--json"))}[group]
+        assert name in run("print_managed_consumer_groups").stdout
+    assert found["committed"] is None
+    assert [one["partitions"] for one in found["members"]] == [[f"{topic.name}-0", f"{topic.name}-1"]]
+
+
 def test_groups_of_no_topic(run: Run) -> None:
     run("print_managed_consumer_groups", "no-such-topic", status=Status.NOT_FOUND)
 
@@ -120,6 +134,47 @@ def test_a_group_with_members_is_left_alone(run: Run, client: KafkaClient, topic
         result = run("reset_offsets", topic.name, group, "EARLIEST", status=Status.FAILED)
     assert "1 member" in result.stderr
     assert committed(topic, group) == {0: -1, 1: -1}
+
+
+@pytest.fixture
+def zookeeper_hosts(kafka: KafkaCluster) -> Iterator[str]:
+    """Give the brokers' ZooKeeper; where they have none, one that says where they are."""
+    if kafka.zookeeper_hosts:
+        yield kafka.zookeeper_hosts
+        return
+    host, port = kafka.hosts.split(",")[0].split(":")
+    with ZooKeeper() as zookeeper:
+        client = KazooClient(zookeeper.hosts)
+        client.start()
+        client.create("/brokers/ids/1", json.dumps({"host": host, "port": int(port)}).encode(), makepath=True)
+        client.stop()
+        client.close()
+        yield zookeeper.hosts
+
+
+def test_a_group_with_members_in_zookeeper_is_left_alone(
+    kafka: KafkaCluster, zookeeper_hosts: str, run: Run, topic: Topic
+) -> None:
+    # Its members commit what they have over what was set: status 0 and no effect.
+    group = a_group()
+    ways = [["--zookeeper", zookeeper_hosts]]
+    if kafka.zookeeper_hosts and kafka_since(0, 11):  # from then on brokers say where it is
+        ways.append(["-b", kafka.hosts])
+    with topic.get_balanced_consumer(group, zookeeper_hosts=zookeeper_hosts) as consumer:
+        assert data(run("print_consumer_lag", topic.name, group, "--json")) if len(ways) > 1 else True
+        assert consumer.consume() is not None
+        consumer.commit_offsets()
+        before = committed(topic, group)
+        for way in ways:
+            refused = CliRunner().invoke(tools, [*way, "reset_offsets", topic.name, group, "LATEST"])
+            assert refused.exit_code == Status.FAILED, refused.output
+            assert "1 member in ZooKeeper" in refused.stderr
+            assert committed(topic, group) == before
+        other = CliRunner().invoke(tools, [*ways[0], "print_consumer_lag", topic.name, a_group()])
+        assert other.exit_code == Status.NOT_FOUND, other.output
+    done = CliRunner().invoke(tools, [*ways[0], "reset_offsets", topic.name, group, "LATEST"])
+    assert done.exit_code == Status.OK, done.output
+    assert committed(topic, group) == {0: 10, 1: 10}
 
 
 # -- topics

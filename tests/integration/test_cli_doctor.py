@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +15,8 @@ from pykafka import KafkaClient
 from pykafka.cli.app import tools
 from pykafka.cli.statuses import Status
 from pykafka.exceptions import ConnectionRefused, MessagesNotDelivered
-from tests.brokers import KafkaCluster
+from tests.brokers import LATEST, KafkaCluster
+from tests.features import KAFKA_VERSION
 from tests.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
@@ -40,6 +42,14 @@ def test_a_round_trip(kafka: KafkaCluster) -> None:
     assert result.exit_code == Status.OK, result.output
     assert steps(result)[-3:] == [("Advertised", "ok"), ("Produce", "ok"), ("Fetch", "ok")]
     assert sum(one.offset[0] for one in offsets.values()) == 1
+
+
+def test_the_release_is_named(kafka: KafkaCluster) -> None:
+    # 4.3.1 was called 4.1, and 2.8.2 was called 2.7.
+    release = re.sub(r"^(0\.\d+\.\d|0\.\d+|\d+\.\d+).*", r"\1", KAFKA_VERSION)
+    release = {"0.9.0": "0.9", "0.11.0": "0.11"}.get(release, release)
+    later = " or later" if KAFKA_VERSION == LATEST else ""
+    assert f"as Kafka {release}{later} has them" in run("doctor", kafka.hosts).stdout
 
 
 @pytest.mark.needs("admin")

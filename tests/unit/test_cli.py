@@ -22,6 +22,7 @@ from pykafka.cli.listing import time_text
 from pykafka.cli.moments import Moment, parse_moment
 from pykafka.cli.releases import speaks_as
 from pykafka.cli.statuses import Status, explain, status_of
+from pykafka.cli.zookeeper_groups import _wants
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     KafkaException,
@@ -292,8 +293,41 @@ def test_the_version_that_it_takes_is_named() -> None:
 def test_releases() -> None:
     assert speaks_as(RANGES_0_8_2) == "Kafka 0.8.2"
     assert speaks_as(RANGES_0_9_0) == "Kafka 0.9"
-    assert speaks_as({18: (0, 3), 1: (0, 11)}) == "Kafka 2.3"
-    assert speaks_as({18: (0, 4), 1: (4, 99)}) == "Kafka 4.1"
+    # The highest versions that the tables of each release's own client have; 3.x with ZooKeeper.
+    told = {
+        "0.10.0": {0: 2, 1: 2, 2: 0, 8: 2, 9: 1, 11: 0, 16: 0},
+        "0.10.1": {0: 2, 1: 3, 2: 1, 8: 2, 9: 1, 11: 1, 16: 0},
+        "0.10.2": {0: 2, 1: 3, 2: 1, 8: 2, 9: 2, 11: 1, 16: 0},
+        "0.11": {0: 3, 1: 5, 2: 2, 8: 3, 9: 3, 11: 2, 16: 1, 24: 0, 29: 0},
+        "1.0": {0: 5, 1: 6, 2: 2, 8: 3, 9: 3, 11: 2, 16: 1, 24: 0, 29: 0, 35: 0},
+        "1.1": {0: 5, 1: 7, 2: 2, 8: 3, 9: 3, 11: 2, 16: 1, 24: 0, 29: 0, 35: 0},
+        "2.0": {0: 6, 1: 8, 2: 3, 8: 4, 9: 4, 11: 3, 16: 2, 24: 1, 29: 1, 35: 1},
+        "2.1": {0: 7, 1: 10, 2: 4, 8: 6, 9: 5, 11: 3, 16: 2, 24: 1, 29: 1, 35: 1},
+        "2.2": {0: 7, 1: 10, 2: 5, 8: 6, 9: 5, 11: 4, 16: 2, 24: 1, 29: 1, 35: 1},
+        "2.3": {0: 7, 1: 11, 2: 5, 8: 7, 9: 5, 11: 5, 16: 2, 24: 1, 29: 1, 35: 1},
+        "2.4": {0: 8, 1: 11, 2: 5, 8: 8, 9: 6, 11: 6, 16: 3, 24: 1, 29: 1, 35: 1},
+        "2.5": {0: 8, 1: 11, 2: 5, 8: 8, 9: 7, 11: 7, 16: 3, 24: 1, 29: 2, 35: 1},
+        "2.6": {0: 8, 1: 11, 2: 5, 8: 8, 9: 7, 11: 7, 16: 4, 24: 1, 29: 2, 35: 2},
+        "2.7": {0: 8, 1: 12, 2: 5, 8: 8, 9: 7, 11: 7, 16: 4, 24: 2, 29: 2, 35: 2},
+        "2.8": {0: 9, 1: 12, 2: 6, 8: 8, 9: 7, 11: 7, 16: 4, 24: 3, 29: 2, 35: 2},
+        "3.0": {0: 9, 1: 12, 2: 7, 8: 8, 9: 8, 11: 7, 16: 4, 24: 3, 29: 2, 35: 2},
+        "3.1": {0: 9, 1: 13, 2: 7, 8: 8, 9: 8, 11: 7, 16: 4, 24: 3, 29: 2, 35: 2},
+        "3.2": {0: 9, 1: 13, 2: 7, 8: 8, 9: 8, 11: 9, 16: 4, 24: 3, 29: 2, 35: 3},
+        "3.3": {0: 9, 1: 13, 2: 7, 4: 6, 8: 8, 9: 8, 11: 9, 16: 4, 24: 3, 29: 3, 35: 4},
+        "3.4": {0: 9, 1: 13, 2: 7, 4: 7, 8: 8, 9: 8, 11: 9, 16: 4, 24: 3, 29: 3, 35: 4},
+        "3.3 or 3.4": {0: 9, 1: 13, 2: 7, 8: 8, 9: 8, 11: 9, 16: 4, 24: 3, 29: 3, 35: 4},
+        "3.5": {0: 9, 1: 15, 2: 8, 8: 8, 9: 8, 11: 9, 16: 4, 24: 3, 29: 3, 35: 4},
+        "3.6": {0: 9, 1: 15, 2: 8, 8: 8, 9: 8, 11: 9, 16: 4, 24: 4, 29: 3, 35: 4},
+        "3.7": {0: 10, 1: 16, 2: 8, 8: 9, 9: 9, 11: 9, 16: 4, 24: 4, 29: 3, 35: 4},
+        "3.8": {0: 11, 1: 16, 2: 8, 8: 9, 9: 9, 11: 9, 16: 5, 24: 5, 29: 3, 35: 4},
+        "3.9": {0: 11, 1: 17, 2: 9, 4: 7, 8: 9, 9: 9, 11: 9, 16: 5, 24: 5, 29: 3, 35: 4},
+        "4.0": {0: 12, 1: 17, 2: 10, 8: 9, 9: 9, 11: 9, 16: 5, 24: 5, 29: 3, 35: 4},
+        "4.1": {0: 13, 1: 18, 2: 10, 8: 9, 9: 9, 11: 9, 16: 5, 24: 5, 29: 3, 35: 4},
+        "4.2": {0: 13, 1: 18, 2: 11, 8: 10, 9: 10, 11: 9, 16: 5, 24: 5, 29: 3, 35: 4},
+        "4.3 or later": {0: 13, 1: 18, 2: 11, 8: 10, 9: 10, 11: 9, 16: 5, 24: 5, 29: 3, 35: 5},
+    }
+    for release, versions in told.items():
+        assert speaks_as({18: (0, 0), **{key: (0, last) for key, last in versions.items()}}) == f"Kafka {release}"
 
 
 # -- the program
@@ -349,3 +383,19 @@ def test_as_a_module() -> None:
     command = [sys.executable, "-m", "pykafka.cli", "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.startswith("Usage: kafka-tools")
+
+
+@pytest.mark.parametrize(
+    ("content", "wants"),
+    [
+        (b"clicks", True),
+        (b"views", False),
+        (b"12", False),
+        (b'{"version":1,"subscription":{"clicks":2},"pattern":"static"}', True),
+        (b'{"version":1,"subscription":{"views":2},"pattern":"static"}', False),
+        (b'{"version":1,"subscription":{"cl.*":1},"pattern":"white_list"}', True),
+        (b"", False),
+    ],
+)
+def test_which_topic_a_member_in_zookeeper_wants(content: bytes, wants: bool) -> None:
+    assert _wants(content, "clicks") is wants

@@ -1,0 +1,97 @@
+"""Members of groups that are shared out through ZooKeeper, whom the brokers know nothing of."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kazoo.exceptions import NoNodeError
+
+from pykafka.cli.zookeeper_topics import connected
+from pykafka.exceptions import KafkaException
+from pykafka.protocol.messages import DescribeConfigsRequest
+
+if TYPE_CHECKING:
+    from pykafka.client import KafkaClient
+    from pykafka.handlers import Handler
+
+_BROKER_RESOURCE = 4
+_ADDRESS = "zookeeper.connect"
+
+
+def zookeeper_of(client: KafkaClient) -> str | None:
+    """Return where the brokers say that ZooKeeper is; None where they have none, or do not tell (before 0.11).
+
+    :raises UnsupportedVersion: they are too old to say
+    :raises KafkaException: none of them could be asked
+    """
+    broker = next(iter(client.brokers.values()), None)
+    if broker is None:
+        return None
+    resource = DescribeConfigsRequest.Resource(resource_type=_BROKER_RESOURCE, resource_name=str(broker.id))
+    resource.configuration_keys = [_ADDRESS]
+    for result in broker.call(DescribeConfigsRequest(resources=[resource])).results:
+        for config in result.configs:
+            if config.name == _ADDRESS:
+                return config.value or None
+    return None
+
+
+def zookeeper_members(hosts: str, handler: Handler, timeout_ms: int, group: str, topic: str) -> list[str]:
+    """Return the ids of a group's members that want a topic.
+
+    :param hosts: "host:port,host:port/chroot"
+    :param handler: whose kazoo handler to run on
+    :param timeout_ms: for connecting
+    :raises NoBrokersAvailableError: ZooKeeper cannot be reached
+    """
+    path = f"/consumers/{group}/ids"
+    found = []
+    with connected(hosts, handler, timeout_ms / 1000, "did not tell the members of groups") as zookeeper:
+        members = zookeeper.get_children(path) if zookeeper.exists(path) else []
+        for member in sorted(members):
+            with suppress(NoNodeError):  # it has left meanwhile
+                if _wants(zookeeper.get(f"{path}/{member}")[0], topic):
+                    found.append(member)
+    return found
+
+
+def _wants(content: bytes, topic: str) -> bool:
+    """Return whether a member wants a topic: PyKafka's say its name, Java's a JSON object; what says neither may."""
+    text = content.decode(errors="replace")
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return text == topic
+    if not isinstance(said, dict):
+        return text == topic  # a topic whose name is a number
+    return said.get("pattern", "static") != "static" or topic in said.get("subscription", {topic: 1})
+
+
+class ZooKeeperGroups:
+    """Looks for members of groups in ZooKeeper: in the one given, else in the one that the brokers name.
+
+    :param hosts: "host:port,host:port/chroot"; None asks the brokers
+    :param timeout_ms: for connecting
+    """
+
+    def __init__(self, hosts: str | None, timeout_ms: int) -> None:
+        self._hosts = hosts
+        self._timeout_ms = timeout_ms
+
+    def members(self, client: KafkaClient, topic: str, group: str) -> tuple[list[str], str]:
+        """Return the ids of a group's members that want a topic, and why that could not be found out; "" where it was.
+
+        :raises NoBrokersAvailableError: the ZooKeeper that was given cannot be reached
+        """
+        handler = client.cluster.handler
+        if self._hosts is not None:
+            return zookeeper_members(self._hosts, handler, self._timeout_ms, group, topic), ""
+        try:
+            hosts = zookeeper_of(client)
+            if hosts is None:
+                return [], ""
+            return zookeeper_members(hosts, handler, self._timeout_ms, group, topic), ""
+        except KafkaException as error:
+            return [], str(error)
