@@ -17,7 +17,7 @@ from pykafka.exceptions import (
     ThrottledError,
 )
 from pykafka.loglimit import LogLimiter
-from pykafka.negotiation import negotiate
+from pykafka.negotiation import ASK_AGAIN_MAX_S, ASK_AGAIN_S, KnownVersions, negotiate
 from pykafka.protocol import versions
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ S = TypeVar("S", bound="Stoppable")
 CLIENT_ID = "pykafka"
 #: How long a broker's throttling is not told again (s): it goes on for as long as somebody is too fast.
 THROTTLE_AGAIN_S = 600.0
+#: How long a connect may take that is only to find out whether a broker is newer than was thought (ms).
+ASK_AGAIN_CONNECT_MS = 3000
 
 
 class Stoppable(Protocol):
@@ -61,11 +63,12 @@ class Broker(DocumentedGroupRequests):
     :param source_host: local address to connect from
     :param source_port: local port to connect from; a second connection takes any free one
     :param ssl_config: an SslConfig or ssl.SSLContext; None speaks plaintext
-    :param broker_version: a hint that is not needed: brokers are asked
+    :param broker_version: a hint that is not needed: brokers are asked. "0.8.2" saves some seconds where they are that old
     :param api_versions: what the broker speaks where that is known already: {API key: (lowest, highest)}, or as
         `pykafka.protocol.API_VERSIONS_090`
     :param client_id: how the broker's logs and quotas know this client
     :param limiter: leaves out warnings that only repeat others; the client's
+    :param known_versions: what the brokers of its cluster were found to speak, shared by them
     """
 
     def __init__(
@@ -84,6 +87,8 @@ class Broker(DocumentedGroupRequests):
         api_versions: Mapping[int, tuple[int, ...]] | None = None,
         client_id: str = CLIENT_ID,
         limiter: LogLimiter | None = None,
+        *,
+        known_versions: KnownVersions | None = None,
     ) -> None:
         self._id = int(id_)
         self._host = host.decode() if isinstance(host, bytes) else host
@@ -96,7 +101,13 @@ class Broker(DocumentedGroupRequests):
         self._ssl_config = ssl_config
         self._broker_version = broker_version
         self._client_id = client_id
+        self._known_versions = KnownVersions(broker_version) if known_versions is None else known_versions
         self._api_versions: ApiRanges | None = None
+        self._told_versions = api_versions is not None
+        # Whether they are to be asked for at the next connection.
+        self._doubted = False
+        self._ask_again_at = 0.0
+        self._ask_again_s = ASK_AGAIN_S
         if api_versions is not None:
             # as ApiVersionsSpec, too: its last two are these
             self._api_versions = {key: (known[-2], known[-1]) for key, known in api_versions.items()}
@@ -271,7 +282,11 @@ class Broker(DocumentedGroupRequests):
                 channel = self._channels.get(name)
                 if channel is None:
                     channel = Channel(
-                        self._handler, self._new_connection, self._prepare, self._channel_timeout_ms(name)
+                        self._handler,
+                        self._new_connection,
+                        self._prepare,
+                        self._channel_timeout_ms(name),
+                        self.forget_versions,
                     )
                     if self._closed is not None:
                         channel.close(self._closed)
@@ -302,13 +317,37 @@ class Broker(DocumentedGroupRequests):
         )
 
     def _prepare(self, connection: BrokerConnection) -> None:
-        """Find out what the broker speaks, where that is not known."""
-        if self._api_versions is None:
-            self._api_versions = negotiate(connection, self._handler, self._socket_timeout_ms, self._client_id)
+        """Find out what the broker speaks, where that is not known for sure."""
+        if self._told_versions:
+            return
+        # an address that was not got from metadata may lead to another broker each time
+        if self._api_versions is None or self._doubted or self._id < 0 or self._is_to_be_asked_again():
+            self._doubted = False
+            try:
+                self._negotiate(connection)
+            except BaseException:
+                self._doubted = True
+                raise
+
+    def _negotiate(self, connection: BrokerConnection) -> None:
+        hang_ups = self._known_versions.hang_ups(self._id, self.address)
+        ranges = negotiate(connection, self._handler, self._socket_timeout_ms, self._client_id, hang_ups)
+        self._known_versions.learn(self._id, self.address, ranges)
+        if ranges is versions.RANGES_0_8_2:
+            self._ask_again_at = self._handler.now() + self._ask_again_s
+            self._ask_again_s = min(2 * self._ask_again_s, ASK_AGAIN_MAX_S)
+        self._api_versions = ranges
+
+    def _is_to_be_asked_again(self) -> bool:
+        """Whether it was taken for 0.8.2, and that a while ago."""
+        return self._api_versions is versions.RANGES_0_8_2 and self._handler.now() >= self._ask_again_at
 
     def forget_versions(self) -> None:
-        """Ask for the API versions anew at the next connect: the broker may have been replaced by another version."""
-        self._api_versions = None
+        """Ask for the API versions anew at the next connect: the broker may have been replaced by another version.
+
+        Until it has answered, it is taken to speak what it spoke.
+        """
+        self._doubted = True
 
     def after_fork(self) -> None:
         """Start afresh in a forked child: connections and workers are the parent's, and locks may be held by nobody."""
@@ -360,19 +399,26 @@ class Broker(DocumentedGroupRequests):
 
     def api_ranges(self) -> ApiRanges:
         """Return {api key: (lowest version, highest version)} of this broker, connecting where that is needed."""
+        if self._api_versions is None:
+            self.channel("main").open()
+        elif self._is_to_be_asked_again() and not self._told_versions:
+            self._ask_again()
         ranges = self._api_versions
-        if ranges is None:
-            channel = self.channel("main")
-            if channel.connected:  # they were forgotten since: ask over a connection that nobody else uses
-                channel = self.channel("probe")
-                channel.drop()
-            channel.open()
-            ranges = self._api_versions
-            if ranges is None:  # another worker's connection failed in between and had them forgotten
-                raise SocketDisconnectedError(
-                    "the connection was lost while its versions were asked for", broker=self.address
-                )
+        if ranges is None:  # the connection was made before this process was forked
+            raise SocketDisconnectedError("the connection was lost while its versions were asked for", broker=self.address)
         return ranges
+
+    def _ask_again(self) -> None:
+        """Ask a broker that was taken for 0.8.2, over a connection that nobody else uses."""
+        self._ask_again_at = self._handler.now() + self._ask_again_s  # for others; it is set anew with the answer
+        channel = self.channel("probe")
+        try:
+            channel.drop()
+            self._doubted = True
+            channel.open(ASK_AGAIN_CONNECT_MS)
+            channel.drop()
+        except KafkaException as error:
+            log.info("broker %s cannot be asked for its versions again now: %s", self.address, error)
 
     def api_version(self, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
         """Return the highest version of an API that the broker and this client speak.
@@ -381,6 +427,16 @@ class Broker(DocumentedGroupRequests):
         :raises UnsupportedVersion: there is none
         """
         return versions.choose(request_cls, self.api_ranges(), ceiling=ceiling, broker=self.address)
+
+    def _check_version(self, request_cls: type[Request[Any]], version: int) -> None:
+        """Raise where a version that was chosen before the connection was lost is not spoken at the new one."""
+        low, high = versions.common_range(request_cls, self.api_ranges()) or (0, -1)
+        if not low <= version <= high:
+            raise SocketDisconnectedError(
+                f"the broker has been replaced by one that does not speak version {version}; the request has to be made anew",
+                broker=self.address,
+                api=request_cls.__name__,
+            )
 
     def send(
         self,
@@ -410,9 +466,12 @@ class Broker(DocumentedGroupRequests):
         :raises UnsupportedVersion: the broker lacks the API
         :raises SocketDisconnectedError: the broker cannot be reached
         """
+        before = self._api_versions
         requests = self.channel(channel).open()
         if version is None:
             version = self.api_version(type(request), ceiling)
+        elif before is not None and before != self._api_versions:
+            self._check_version(type(request), version)
         if timeout_ms is None:
             timeout_ms = self._channel_timeout_ms(channel)
         outgoing = Outgoing(request, version, self._client_id, self._tell_throttled)
@@ -445,7 +504,6 @@ class Broker(DocumentedGroupRequests):
         except SocketDisconnectedError:
             if not was_up or self._closed is not None:
                 raise
-            self.forget_versions()
             return self._call_once(request, channel, timeout_ms, version, ceiling, latest)
         except KafkaException as error:
             raise error.with_context(broker=self.address, api=type(request).__name__) from None

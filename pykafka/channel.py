@@ -143,6 +143,7 @@ class Channel:
     :param make_connection: makes an unconnected BrokerConnection
     :param prepare: called with each newly connected connection, before anything else is sent on it
     :param timeout_ms: for connecting
+    :param lost: called before a connection is made in the place of one that has ended
     """
 
     def __init__(
@@ -151,7 +152,9 @@ class Channel:
         make_connection: Callable[[], BrokerConnection],
         prepare: Callable[[BrokerConnection], None],
         timeout_ms: int,
+        lost: Callable[[], object] = int,
     ) -> None:
+        self._lost = lost
         self._handler = handler
         self._make_connection = make_connection
         self._prepare = prepare
@@ -210,6 +213,7 @@ class Channel:
         if self._requests is not None:
             self._requests.stop()
             self._requests = None
+            self._lost()
         connection = self._connecting = self._make_connection()
         try:
             self._check_open()

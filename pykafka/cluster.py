@@ -26,6 +26,7 @@ from pykafka.exceptions import (
 )
 from pykafka.listoffsets import FoundOffset, list_offsets
 from pykafka.loglimit import LogLimiter
+from pykafka.negotiation import KnownVersions
 from pykafka.protocol import BrokerMetadata, PartitionMetadata, TopicMetadata
 from pykafka.protocol.messages import FindCoordinatorRequest, MetadataRequest, MetadataResponse
 from pykafka.security import valid_ssl_config
@@ -77,7 +78,7 @@ class Cluster(Discovery):
     :param source_address: "host:port" to connect from
     :param zookeeper_hosts: find the brokers through ZooKeeper instead of `hosts`
     :param ssl_config: an SslConfig or ssl.SSLContext; all ports are TLS ports then
-    :param broker_version: a hint that is not needed
+    :param broker_version: a hint that is not needed; "0.8.2" saves some seconds where brokers are that old
     :param client_id: how the brokers' logs and quotas know this client
     :raises NoBrokersAvailableError: no address answered; `.ledger` has every attempt
     """
@@ -103,6 +104,7 @@ class Cluster(Discovery):
         self._source_host, self._source_port = parse_source(source_address)
         self._ssl_config = valid_ssl_config(ssl_config)
         self._broker_version = broker_version
+        self._known_versions = KnownVersions(broker_version)
         self._client_id = get_string(client_id, "client_id")
         self._zookeeper_hosts = zookeeper_hosts
         self._seeds = parse_hosts(hosts) if zookeeper_hosts is None else []
@@ -286,6 +288,7 @@ class Cluster(Discovery):
             broker_version=self._broker_version,
             client_id=self._client_id,
             limiter=self.limiter,
+            known_versions=self._known_versions,
         )
 
     def topic_metadata(self, name: str) -> TopicMetadata | None:

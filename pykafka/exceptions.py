@@ -208,6 +208,13 @@ class DeliveryUnknownError(ProduceFailureError):
     """
 
 
+class IdempotenceLostError(KafkaException):
+    """Tell that a broker takes no sequence numbers, which messages have: without, some might be stored twice."""
+
+    retriable = True
+    invalid_metadata = True
+
+
 class ProducerQueueFullError(KafkaException):
     """Tell that the producer's queue is full, where it was told not to wait for room."""
 

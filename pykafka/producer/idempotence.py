@@ -127,6 +127,11 @@ class Lane(Generic[T]):
         """Whether a producer id is needed before the next batch can be numbered."""
         return self.producer_id < 0
 
+    @property
+    def numbers(self) -> bool:
+        """Whether batches have had numbers here: none goes without from then on."""
+        return self.producer_id >= 0 or self.spent_id >= 0 or any(flight.numbered for flight in self.window)
+
     def adopt(self, producer_id: int, epoch: int) -> None:
         """Number from 0 on under this id, as InitProducerId gave it."""
         self.producer_id, self.epoch = producer_id, epoch
@@ -187,6 +192,7 @@ class Lane(Generic[T]):
         """Give a batch its numbers, just before it is sent; one that has some keeps them."""
         if flight.numbered:
             return
+        flight.uncertain = False  # whatever was sent without numbers: this is not known by them
         flight.producer_id, flight.epoch, flight.sequence = self.producer_id, self.epoch, self._sequence
         self._sequence = (self._sequence + flight.count) & SEQUENCE_MAX
 

@@ -51,10 +51,11 @@ class Identity:
             )
         return False
 
-    def get(self, spent_id: int) -> tuple[int, int] | None:
+    def get(self, spent_id: int, broker: Broker | None = None) -> tuple[int, int] | None:
         """Return a producer id and its epoch; None where the cluster gives none, and numbers were not demanded.
 
         :param spent_id: one that is of no use any more
+        :param broker: one that gives ids: others may be too old; by default any
         :raises ProtocolClientError: numbers were demanded, and the cluster refuses an id; or it may give one later
         :raises NoBrokersAvailableError: no broker could be asked
         """
@@ -65,16 +66,16 @@ class Identity:
             if self._denied:
                 return None
             if self._found is None or self._found[0] == spent_id:
-                self._found = self._ask()
+                self._found = self._ask(broker)
             return self._found
         finally:
             self._lock.release()
 
-    def _ask(self) -> tuple[int, int] | None:
+    def _ask(self, broker: Broker | None) -> tuple[int, int] | None:
         # null transactional id: the timeout is not looked at
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         try:
-            answer = self._cluster.call(request)
+            answer = self._cluster.call(request) if broker is None else broker.call(request)
             if answer.error_code:
                 raise error_for(answer.error_code, api="InitProducerId")
         except ProtocolClientError as error:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import CompressionType
 from pykafka.exceptions import (
     DeliveryUnknownError,
+    IdempotenceLostError,
     KafkaException,
     ProtocolClientError,
     RequestTimedOut,
@@ -326,11 +327,13 @@ class OwnedBroker:
         try:
             version = self.broker.api_version(ProduceRequest)
             if self.producer._options.idempotent:
-                self._number(batches)
+                sendable = batches = self._number(batches)
             sendable = [batch for batch in batches if self._seal(batch, version)]
             if len(sendable) < len(batches):
                 self.wake.set()  # what is behind those, or in their place, may go
             self.broker.channel("produce").open()
+            if self.broker.api_version(ProduceRequest) != version:
+                raise SocketDisconnectedError("another broker is there now, of another version", broker=self.broker.address)
             # The above may take its time, after which `stop()` may have given up, and said so.
             sendable = [batch for batch in sendable if not batch.done]
             if sendable:
@@ -373,22 +376,39 @@ class OwnedBroker:
                 self._awaiting.pop(number, None)
             raise
 
-    def _number(self, batches: list[MessageBatch]) -> None:
-        """Give batches their sequence numbers, where leader and cluster have them."""
+    def _number(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+        """Give batches their sequence numbers, where leader and cluster have them; return those that may go.
+
+        Where they have none, batches go without; but not behind others of their partition that have had some.
+        """
         identity = self.producer._identity
         self._numbered = identity.known_to(self.broker)
         for batch in batches:
-            lane = self._routing.queues[batch.partition_id].lane
+            lane = self._lane_of(batch)
             wanted = self._numbered and lane.wants_id and not batch.flight.numbered
-            found = identity.get(lane.spent_id) if wanted else None
+            found = identity.get(lane.spent_id, self.broker) if wanted else None
             if wanted and found is None:
                 self._numbered = False
             if not self._numbered:
-                return
+                break
             with self._lock:
                 if found is not None:
                     lane.adopt(*found)
                 lane.number(batch.flight)
+        if self._numbered:
+            return batches
+        waiting = [batch for batch in batches if self._lane_of(batch).numbers]
+        if waiting:
+            self._unsent(
+                waiting,
+                IdempotenceLostError(
+                    "the broker takes no sequence numbers, and messages of this partition have some already; they wait for "
+                    "one that does (Kafka 0.11 and later): without, some might be stored twice",
+                    broker=self.broker.address,
+                    topic=waiting[0].topic,
+                ),
+            )
+        return [batch for batch in batches if not self._lane_of(batch).numbers]
 
     def _seal(self, batch: MessageBatch, version: int) -> bool:
         """Bring a batch into the form that goes over the wire; False where this broker cannot take it."""

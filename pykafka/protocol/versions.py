@@ -2,6 +2,9 @@
 
 Brokers since 0.10.0 say it (ApiVersions, KIP-35). Kafka 0.9 never answers that request and keeps the connection open;
 0.8.2 hangs up. Hence the probe asks two things in one write, the second of which 0.9 and every later broker answers.
+
+Others hang up, too: proxies, load balancers without a backend, brokers that go down or have too many connections. What shows
+0.8.2 is that on connection after connection it answers Metadata of version 0, and then hangs up when asked for its versions.
 """
 
 from __future__ import annotations
@@ -108,11 +111,14 @@ class ProbeState(Enum):
     REST_THEN_LOWER = auto()  # the same, but the version was refused
     LOWER = auto()  # ApiVersions is on its way in a version that the broker has
     BOTH_AGAIN = auto()  # the broker hung up once, which may have been chance
-    OLDEST = auto()  # it hung up twice: Metadata v0 is on its way
+    ALIVE = auto()  # it hung up again: Metadata v0 is on its way
+    BOTH_ALIVE = auto()  # that was answered; both are on their way over the same connection
     DONE = auto()
 
 
-_FIRST_TRY = (ProbeState.BOTH, ProbeState.BOTH_AGAIN)
+_FIRST_TRY = (ProbeState.BOTH, ProbeState.BOTH_AGAIN, ProbeState.BOTH_ALIVE)
+#: How many connections must show 0.8.2 where nothing else does, a pause between each and the next.
+HANG_UPS = 4
 _ASKS_API_VERSIONS = 1
 _ASKS_HEARTBEAT = 2
 _ASKS_METADATA = 3
@@ -126,6 +132,7 @@ class Probe:
             if probe.needs_new_connection: connect anew
             write b"".join(probe.next_requests()); read a frame
             probe.answered(frame), or probe.hung_up() at the end of the stream, or probe.timed_out() at the deadline
+        if probe.needs_new_connection: connect anew
 
     Few bytes go either way, so the deadline can be short.
 
@@ -134,6 +141,7 @@ class Probe:
     :param broker: its address, for errors
     :param api_versions_only: ask nothing else, as before SASL, when a broker takes nothing else
     :param tls: whether the connection is one of TLS, for errors
+    :param hang_ups: how many connections must show that it is 0.8.2; None for a broker that is known to be newer
     """
 
     def __init__(
@@ -143,8 +151,10 @@ class Probe:
         broker: str | None = None,
         api_versions_only: bool = False,
         tls: bool = False,
+        hang_ups: int | None = HANG_UPS,
     ) -> None:
         self._client_id = client_id
+        self._hang_ups = hang_ups
         self._may_want = "a client certificate (certfile and keyfile of SslConfig)" if tls else "TLS (give ssl_config=)"
         self._software_version = software_version
         self._broker = broker
@@ -156,6 +166,8 @@ class Probe:
         self.needs_new_connection = False
         #: What the broker has; None until the probe is done.
         self.result: ApiRanges | None = None
+        #: How many connections have shown 0.8.2 by now; between one and the next there should be a pause.
+        self.evidence = 0
 
     def next_requests(self) -> list[bytes]:
         """Return what to write now, all at once; empty while answers are awaited."""
@@ -189,11 +201,14 @@ class Probe:
 
         :raises SocketDisconnectedError: no version of Kafka does that here
         """
+        self.evidence += self.state is ProbeState.BOTH_ALIVE
         if self.state is ProbeState.BOTH and not self._only:
             self._send(ProbeState.BOTH_AGAIN, self._both())
-        elif self.state is ProbeState.BOTH_AGAIN:
+        elif self._hang_ups is not None and self.evidence >= self._hang_ups:
+            self._found(RANGES_0_8_2)
+        elif self._hang_ups is not None and self.state in {ProbeState.BOTH_AGAIN, ProbeState.BOTH_ALIVE}:
             request = MetadataRequest(topics=[])
-            self._send(ProbeState.OLDEST, [self._encoded(request, 0, _ASKS_METADATA)])
+            self._send(ProbeState.ALIVE, [self._encoded(request, 0, _ASKS_METADATA)])
         else:
             raise SocketDisconnectedError(
                 "the broker closed the connection when asked for its versions: it may be going down, want "
@@ -265,9 +280,9 @@ class Probe:
     def _on_heartbeat_alone(self, _: bytes | bytearray | memoryview) -> None:
         self._found(RANGES_0_9_0)
 
-    def _on_oldest(self, frame: bytes | bytearray | memoryview) -> None:
+    def _on_alive(self, frame: bytes | bytearray | memoryview) -> None:
         decode_response(MetadataRequest, 0, frame)
-        self._found(RANGES_0_8_2)
+        self._send(ProbeState.BOTH_ALIVE, self._both())
 
 
 def _highest_api_versions(frame: bytes | bytearray | memoryview) -> int:
@@ -291,5 +306,5 @@ _ON_ANSWER: Mapping[tuple[ProbeState, int], _Action] = {
     **{(state, _ASKS_HEARTBEAT): Probe._on_heartbeat_alone for state in _FIRST_TRY},
     (ProbeState.REST, _ASKS_HEARTBEAT): Probe._on_rest,
     (ProbeState.REST_THEN_LOWER, _ASKS_HEARTBEAT): Probe._on_rest_then_lower,
-    (ProbeState.OLDEST, _ASKS_METADATA): Probe._on_oldest,
+    (ProbeState.ALIVE, _ASKS_METADATA): Probe._on_alive,
 }

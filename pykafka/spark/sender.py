@@ -203,7 +203,7 @@ class BatchSender:
     def _send(self, broker: Broker, flights: list[Flight[Batch]]) -> None:
         try:
             for flight in flights:
-                self._sequences.number(self._outboxes[flight.item.tp].lane, flight, flight.item.deadline)
+                self._sequences.number(self._outboxes[flight.item.tp].lane, flight, broker, flight.item.deadline)
             version = broker.api_version(ProduceRequest)
             answer = broker.send(self._request(flights, version), channel="produce", version=version)
         except KafkaException as error:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pykafka.exceptions import ProtocolClientError, UnsupportedVersion
+from pykafka.exceptions import IdempotenceLostError, ProtocolClientError, UnsupportedVersion
 from pykafka.producer.idempotence import Flight, Lane
 from pykafka.producer.identity import Identity
+from pykafka.protocol.messages import InitProducerIdRequest
 from pykafka.spark.offsets import TopicPartition
 from pykafka.spark.options import ClientOptions
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
+    from pykafka.broker import Broker
     from pykafka.cluster import Cluster
     from pykafka.spark.sender import Batch
 
@@ -54,8 +56,20 @@ class Sequences:
             self._id = self._ask(-1, deadline)
             self.numbered = self._id is not None
 
-    def number(self, lane: Lane[Batch], flight: Flight[Batch], deadline: float) -> None:
-        """Give a batch its numbers, unless it has some or there are none; parameters and errors as of `begin`."""
+    def number(self, lane: Lane[Batch], flight: Flight[Batch], broker: Broker, deadline: float) -> None:
+        """Give a batch its numbers, unless it has some or there are none; other parameters and errors as of `begin`.
+
+        :param broker: where it goes
+        :raises IdempotenceLostError: that one takes no numbers, and batches of the partition have had some
+        """
+        if InitProducerIdRequest.api_key not in broker.api_ranges():
+            if lane.numbers:
+                raise IdempotenceLostError(
+                    "the broker takes no sequence numbers, and rows of this partition have some already: without, some might "
+                    "be stored twice; it takes Kafka 0.11 or later",
+                    broker=broker.address,
+                )
+            return
         if self._id is None or flight.numbered:
             return
         if lane.wants_id:

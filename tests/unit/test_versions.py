@@ -175,7 +175,7 @@ def run(probe: Probe, broker: Broker) -> tuple[int, list[tuple[int, int]]]:
         (modern(2, names_itself=False), KAFKA_4, 1, [4, 0]),
         (mock, KAFKA_4, 1, [4, 0]),
         (kafka_0_9, RANGES_0_9_0, 1, [4]),
-        (kafka_0_8, RANGES_0_8_2, 3, [4, 4]),
+        (kafka_0_8, RANGES_0_8_2, 6, [4] * 6),
         (restarting, KAFKA_4, 2, [4, 4]),
     ],
     ids=["4.x", "2.4", "0.10", "1.0", "mock", "0.9", "0.8", "restarting"],
@@ -190,6 +190,35 @@ def test_the_probe_finds_out_what_each_broker_speaks(
     assert probe.next_requests() == []
     assert made == connections
     assert [version for api_key, version in asked if api_key == API_VERSIONS] == versions_asked
+
+
+@pytest.mark.parametrize(("hang_ups", "connections"), [(1, 3), (8, 10)])
+def test_how_often_0_8_must_show_itself_is_for_the_caller_to_say(hang_ups: int, connections: int) -> None:
+    probe = Probe("me", hang_ups=hang_ups)
+    assert run(probe, kafka_0_8)[0] == connections
+    assert (probe.result, probe.evidence, probe.needs_new_connection) == (RANGES_0_8_2, hang_ups, True)
+
+
+def test_a_broker_that_is_known_to_be_newer_is_never_taken_for_0_8() -> None:
+    with pytest.raises(SocketDisconnectedError, match="closed the connection when asked for its versions"):
+        run(Probe("me", hang_ups=None), kafka_0_8)
+
+
+@pytest.mark.parametrize("connection_well", [2, 3, 4, 5, 6])
+def test_what_answers_once_between_hang_ups_is_no_0_8(connection_well: int) -> None:
+    """Twice hung up and once answered was enough, as by a proxy that cut two connections."""
+
+    def broker(api_key: int, version: int, connection: int) -> bytes | None:
+        return (modern(4) if connection >= connection_well else kafka_0_8)(api_key, version, connection)
+
+    def answer(api_key: int, version: int, connection: int) -> bytes | None:
+        if api_key == METADATA:
+            return kafka_0_8(api_key, version, connection)
+        return broker(api_key, version, connection)
+
+    probe = Probe("me")
+    run(probe, answer)
+    assert probe.result == KAFKA_4
 
 
 @pytest.mark.parametrize("highest", [4, 3, 0])
