@@ -232,6 +232,7 @@ class Handler(ABC):
         daemons: they do not keep the process alive, so whoever starts one sees to it that it is stopped.
 
         :param name: how debuggers and logs call it; made up where it is None
+        :raises WorkerNotStartedError: the system starts no thread at present
         """
 
     @abstractmethod

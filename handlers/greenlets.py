@@ -217,6 +217,44 @@ def make_lock() -> LockType:
     return lock
 
 
+def resolve_on_hub(
+    native: Handler, getaddrinfo: Callable[..., list[Any]], host: str, port: int, timeout: float
+) -> list[Address]:
+    """Look a name up without holding the hub up, nor one of its few threads, which are for what is offloaded.
+
+    A name server that does not answer holds a thread for many seconds.
+
+    :param native: the handler over OS threads beside this hub
+    :param getaddrinfo: gevent's; it is taken where its resolver needs no threads
+    """
+    import gevent
+    from gevent.event import Event
+
+    hub = gevent.get_hub()
+    late = TimeoutError(f"no name server answered for {host!r} within {timeout:.3g} s")
+    if type(hub.resolver).__module__ != "gevent.resolver.thread":
+        with gevent.Timeout(timeout, late):
+            return look_up(getaddrinfo, host, port)
+    loop, done = hub.loop, Event()
+    outcome: list[list[Address] | Exception] = []
+
+    def run() -> None:
+        try:
+            outcome.append(native.resolve(host, port))
+        except Exception as error:  # noqa: BLE001 - handed to the caller below
+            outcome.append(error)
+        with suppress(ValueError):  # the hub has ended
+            loop.run_callback_threadsafe(done.set)
+
+    native.spawn(run, name=f"pykafka.resolve.{host}")
+    if not done.wait(timeout):
+        raise late
+    result = outcome[0]
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
 def native_beside_hub() -> Handler:
     """Make a native handler whose workers' last words are logged on the present hub."""
     import gevent
@@ -343,13 +381,11 @@ class GEventHandler(Handler):
         return self._hub.offload(fn, *args, **kwargs)
 
     def resolve(self, host: str, port: int, timeout: float | None = None) -> list[Address]:
-        """Look a name up with gevent's resolver. As `Handler.resolve`."""
+        """Look a name up without holding up the hub. As `Handler.resolve`."""
         getaddrinfo = self._gevent.socket.getaddrinfo
         if timeout is None or is_numeric(host):
             return look_up(getaddrinfo, host, port)
-        late = TimeoutError(f"no name server answered for {host!r} within {timeout:.3g} s")
-        with self._gevent.Timeout(timeout, late):
-            return look_up(getaddrinfo, host, port)
+        return resolve_on_hub(self.native, getaddrinfo, host, port, timeout)
 
     def connect(
         self,

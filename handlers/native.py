@@ -16,6 +16,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
+from pykafka.exceptions import WorkerNotStartedError
 from pykafka.handlers.base import (
     Address,
     EventType,
@@ -239,7 +240,11 @@ class NativeWorker(Worker):
         self._ended = NativeEvent()
         self._ident = 0
         handler.at_fork(self._after_fork)
-        original("_thread", "start_new_thread")(self._main, ())
+        try:
+            original("_thread", "start_new_thread")(self._main, ())
+        except RuntimeError as error:
+            self._ended.set()
+            raise WorkerNotStartedError(f"{name} was not started: {error}") from error
 
     def _after_fork(self) -> None:
         self._ended = NativeEvent()  # threads stay with the parent, and the old one's lock may be held for ever

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
+from pykafka.exceptions import WorkerNotStartedError
 from pykafka.handlers.base import (
     Address,
     EventType,
@@ -42,7 +43,10 @@ class ThreadWorker(Worker):
         self._handler = handler
         self._run = run
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            raise WorkerNotStartedError(f"{name} was not started: {error}") from error
 
     def _main(self) -> None:
         run = self._run
@@ -195,6 +199,10 @@ class ThreadingHandler(Handler):
         """Look a name up. As `Handler.resolve`."""
         if timeout is None or is_numeric(host):
             return look_up(socket.getaddrinfo, host, port)
+        if self.cooperative:
+            from pykafka.handlers.greenlets import resolve_on_hub
+
+            return resolve_on_hub(self.native, socket.getaddrinfo, host, port, timeout)
         return resolve_aside(self, socket.getaddrinfo, host, port, timeout)
 
     def connect(

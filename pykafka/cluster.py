@@ -22,6 +22,7 @@ from pykafka.exceptions import (
     ProtocolClientError,
     SocketDisconnectedError,
     UnknownTopicOrPartition,
+    WorkerNotStartedError,
     error_for,
 )
 from pykafka.listoffsets import FoundOffset, list_offsets
@@ -272,7 +273,11 @@ class Cluster(Discovery):
         for broker in brokers:
             broker.part()
         self._partings = [worker for worker in self._partings if worker.is_alive()]
-        self._partings.append(self._handler.spawn(_close_all, brokers, name="pykafka.Cluster.parting"))
+        try:
+            self._partings.append(self._handler.spawn(_close_all, brokers, name="pykafka.Cluster.parting"))
+        except WorkerNotStartedError:
+            for broker in brokers:
+                broker.forsake()
 
     def _new_broker(self, id_: int, host: str, port: int) -> Broker:
         return Broker(

@@ -33,6 +33,7 @@
       ResponseTimeoutError                   (also TimeoutError)
         IncompleteResponseError
       ThrottledError
+      WorkerNotStartedError                  (also RuntimeError)
       CorruptResponseError
       RdKafkaException
         RdKafkaStoppedException
@@ -310,6 +311,12 @@ class IncompleteResponseError(ResponseTimeoutError):
 
 class ThrottledError(KafkaException):
     """Tell that a request was not sent, since the broker throttles this client: ask for a larger quota, or be slower."""
+
+    retriable = True
+
+
+class WorkerNotStartedError(KafkaException, RuntimeError):
+    """Tell that the system starts no thread at present: raise its limits (`ulimit -u`, a container's pids), or end others."""
 
     retriable = True
 

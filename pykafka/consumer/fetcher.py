@@ -164,12 +164,12 @@ class Fetcher:
         with self._lock:
             if self._stopped:
                 raise self._parted()
+            if self._worker is None:  # first, since the system may start no thread: then nothing is attached
+                self._worker = self._handler.spawn(self._run, name=f"pykafka.Fetcher.{self._broker.id}")
             owned.fetcher = self
             owned.wake = self.wake
             owned.paused = False
             self._members.append(_Member(owned, subscriber))
-            if self._worker is None:
-                self._worker = self._handler.spawn(self._run, name=f"pykafka.Fetcher.{self._broker.id}")
         self.wake.set()
 
     def detach(self, owned: OwnedPartition) -> None:

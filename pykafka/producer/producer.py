@@ -194,7 +194,13 @@ class Producer(DocumentedProducer):
         self._identity = Identity(self._cluster, self._options.enable_idempotence)
         if self._options.enable_idempotence:
             self._check_leaders()
-        self._setup_owned_brokers()
+        try:
+            self._setup_owned_brokers()
+        except BaseException:
+            self._routing.ended = True
+            for owned in self._owned_brokers.values():
+                owned.stop()
+            raise
         self._running = True
         self._accumulator.closed = False
 

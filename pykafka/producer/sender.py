@@ -97,7 +97,11 @@ class OwnedBroker:
         """Start the sender."""
         if not self.running:
             self.running = True
-            self._worker = self._handler.spawn(self._run, name=f"pykafka.OwnedBroker.{self.broker.id}")
+            try:
+                self._worker = self._handler.spawn(self._run, name=f"pykafka.OwnedBroker.{self.broker.id}")
+            except BaseException:
+                self.running = False
+                raise
 
     def stop(self) -> None:
         """Have the sender end; what is still queued stays in the queues."""

@@ -81,18 +81,14 @@ def test_resolve_a_name_that_leads_nowhere(handler: Handler) -> None:
 
 
 def test_resolve_has_a_deadline(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
-    released = handler.Event()
+    released = handler.native.Event()
 
     def slow(*_: Any) -> list[Any]:
         released.wait(10)
         return []
 
-    if handler.name == "gevent":
-        import gevent.socket
-
-        monkeypatch.setattr(gevent.socket, "getaddrinfo", slow)
-    elif handler.name == "native":
-        monkeypatch.setattr(handler, "_getaddrinfo", slow)
+    if handler.native is not handler or handler.name == "native":
+        monkeypatch.setattr(handler.native, "_getaddrinfo", slow)
     else:
         monkeypatch.setattr(socket, "getaddrinfo", slow)
     started = handler.now()
@@ -100,6 +96,38 @@ def test_resolve_has_a_deadline(handler: Handler, monkeypatch: pytest.MonkeyPatc
         handler.resolve("slow.example", 9092, 0.1)
     assert handler.now() - started < SLACK
     released.set()
+
+
+def test_names_that_nobody_knows_hold_up_nothing_else(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten lookups that hung took the ten threads of a hub, and nothing could be compressed or unpacked any more."""
+    released = handler.native.Event()
+
+    def slow(*_: Any) -> list[Any]:
+        released.wait(30)
+        return []
+
+    if handler.native is not handler or handler.name == "native":
+        monkeypatch.setattr(handler.native, "_getaddrinfo", slow)
+    else:
+        monkeypatch.setattr(socket, "getaddrinfo", slow)
+    late: list[object] = []
+
+    def look_up() -> None:
+        try:
+            handler.resolve("slow.example", 9092, 15)
+        except TimeoutError as error:
+            late.append(error)
+
+    workers = [handler.spawn(look_up) for _ in range(12)]
+    try:
+        handler.sleep(0.2)
+        started = handler.now()
+        assert handler.offload(sum, [1, 2]) == 3
+        assert handler.now() - started < 10
+    finally:
+        released.set()
+    assert all(worker.join(SLACK + 10) for worker in workers)
+    assert not late
 
 
 def test_echo(stream: Stream) -> None:
