@@ -59,7 +59,9 @@ class BalancedConsumer(GroupConsumer):
     :param auto_start: join at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
     :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before it
-        is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them
+        is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is
+        consumed until it has returned: `start()`, later `consume()`, raises what it raises, and it is called again after
+        a pause; by what is no `Exception` (gevent.Timeout, SystemExit) the consumer ends, and leaves the group
     :param use_rdkafka: consume by librdkafka
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
     :param membership_protocol: how members divide partitions; all members' must be the same
@@ -149,8 +151,6 @@ class BalancedConsumer(GroupConsumer):
     def _begin_afresh(self) -> None:
         super()._begin_afresh()
         self._group: ZooKeeperGroup | None = None
-        self._worker: Any = None
-        self._here = self._handler.local()
         #: The ids of the partitions that were divided last.
         self._divided: set[int] = set()
         self._outage_told_s = 0.0
@@ -194,7 +194,7 @@ class BalancedConsumer(GroupConsumer):
             raise
         if not self._stopping.is_set():  # by the callback
             self._worker = self._handler.spawn(
-                self._keep_balanced, self._stopping, name=f"pykafka.Rebalance.{self._topic.name}"
+                self._be_worker, self._keep_balanced, self._stopping, name=f"pykafka.Rebalance.{self._topic.name}"
             )
 
     def stop(self) -> None:
@@ -206,17 +206,23 @@ class BalancedConsumer(GroupConsumer):
             stopped all the same
         """
         self._restart = False
+        worker, self._worker = self._worker, None
+        if getattr(self._here, "is_worker", False):  # called by the callback
+            worker = None
+        patience_s = 2 * (self._zookeeper_connection_timeout_ms + self._cluster.socket_timeout_ms) / 1000
         if not self._running:
+            if worker is not None:  # it has ended this consumer, or is about to
+                worker.join(patience_s)
+            self._raise_uncommitted()
             return
         self._running = False
         self._stopping.set()
         self._wanted.set()
         self._released.set()
         self._changed.set()
-        worker, self._worker = self._worker, None
         try:
-            if worker is not None and not getattr(self._here, "is_worker", False):
-                worker.join(2 * (self._zookeeper_connection_timeout_ms + self._cluster.socket_timeout_ms) / 1000)
+            if worker is not None:
+                worker.join(patience_s)
         finally:
             try:
                 self._halt()
@@ -348,7 +354,10 @@ class BalancedConsumer(GroupConsumer):
         :param participants: ids of all consumers of the topic in the group, in the order that all of them agree on
         """
         decide = self._membership_protocol.decide_partitions
-        return set(decide(participants, self._topic.partitions, self._consumer_id))
+        partitions = self._topic.partitions
+        # a picture of this moment: metadata may change while it is looked at
+        seen = {id_: partition.snapshot() for id_, partition in list(partitions.items())}
+        return {partitions[one.id] for one in decide(participants, seen, self._consumer_id) if one.id in partitions}
 
     # -- shares ----------------------------------------------------------------------------------------------------
 
@@ -399,8 +408,7 @@ class BalancedConsumer(GroupConsumer):
         self._setup_internal_consumer(due)
 
     def _keep_balanced(self, stopping: Any) -> None:
-        """Be the worker: change shares where ZooKeeper or the brokers' metadata call for it, and survive failures."""
-        self._here.is_worker = True
+        """Change shares where ZooKeeper or the brokers' metadata call for it, and survive failures."""
         pause = METADATA_CHECK_S
         while stopping is self._stopping:  # if not, this is a greenlet of the process that this one was forked from
             self._wanted.wait(pause)
@@ -444,6 +452,12 @@ class BalancedConsumer(GroupConsumer):
             self._add_self()
             self._wanted.set()
         return True
+
+    def _still_owns(self) -> bool:
+        # Others may have consumed, and committed, further since the session has ended; what is kept in Kafka knows nothing
+        # of sessions in ZooKeeper, and would take the older positions.
+        group = self._group
+        return group is None or not group.lost
 
     def _tell_of_outage(self, away_s: float) -> None:
         """Have `consume()` raise that ZooKeeper is away, once it has been so for longer than a restart takes."""

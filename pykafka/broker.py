@@ -456,7 +456,8 @@ class Broker(DocumentedGroupRequests):
 
         :param request: a wire message
         :param channel: the role whose connection to use
-        :param timeout_ms: deadline for the answer; by default the socket timeout of the channel
+        :param timeout_ms: deadline for the answer, and for connecting where that is needed; by default the socket timeout
+            of the channel
         :param version: of the API; by default the highest that both sides speak
         :param ceiling: no version above this one
         :param has_response: False for a request that the broker does not answer (Produce with acks=0)
@@ -467,13 +468,14 @@ class Broker(DocumentedGroupRequests):
         :raises SocketDisconnectedError: the broker cannot be reached
         """
         before = self._api_versions
-        requests = self.channel(channel).open()
+        usual_ms = self._channel_timeout_ms(channel)
+        requests = self.channel(channel).open(timeout_ms if timeout_ms is not None and timeout_ms < usual_ms else None)
         if version is None:
             version = self.api_version(type(request), ceiling)
         elif before is not None and before != self._api_versions:
             self._check_version(type(request), version)
         if timeout_ms is None:
-            timeout_ms = self._channel_timeout_ms(channel)
+            timeout_ms = usual_ms
         outgoing = Outgoing(request, version, self._client_id, self._tell_throttled)
         future = requests.request(outgoing, has_response, timeout_ms / 1000, latest, patient)
         if not patient and isinstance(future.error, ThrottledError):

@@ -417,16 +417,19 @@ class Cluster(Discovery):
         """
         return list_offsets(self, timestamps, max_offsets, timeout_ms or self._socket_timeout_ms, isolation_level)
 
-    def get_group_coordinator(self, consumer_group: str | bytes) -> Broker:
+    def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Broker:
         """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.
 
-        :raises GroupCoordinatorNotAvailable: there was none within the socket timeout
+        :param timeout_ms: how long to ask; by default the socket timeout
+        :raises GroupCoordinatorNotAvailable: there was none in time
         """
         group = get_string(consumer_group, "consumer_group")
-        deadline = self._handler.now() + self._socket_timeout_ms / 1000
+        patience_ms = self._socket_timeout_ms if timeout_ms is None else timeout_ms
+        deadline = self._handler.now() + patience_ms / 1000
         while True:
+            left_ms = None if timeout_ms is None else max(100, round((deadline - self._handler.now()) * 1000))
             # versions up to 3 ask for one group, which is all that is wanted here
-            response = self.call(FindCoordinatorRequest(key=group), ceiling=3)
+            response = self.call(FindCoordinatorRequest(key=group), ceiling=3, timeout_ms=left_ms)
             if response.error_code == 0:
                 return self._broker_at(response.node_id, response.host, response.port)
             error = error_for(response.error_code, response.error_message, api="FindCoordinator")

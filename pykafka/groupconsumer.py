@@ -13,7 +13,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -117,6 +117,9 @@ class GroupConsumer(ABC):
         self._carried: dict[int, tuple[int, int]] = {}
         self._old_offsets: dict[int, int] = {}
         self._running = False
+        self._here = self._handler.local()
+        #: Looks after the share.
+        self._worker: Any = None
 
     def _after_fork(self) -> None:
         # The member is the parent's; the next consume() makes one of this process. What the parent's workers hold is
@@ -198,7 +201,8 @@ class GroupConsumer(ABC):
         :returns: None where there is none (in time)
         :raises ConsumerStoppedException: the consumer is not running
         :raises KafkaException: what keeps it from its share or from fetching; raised once, it goes on trying
-        :raises Exception: what `post_rebalance_callback` raised; once
+        :raises Exception: what `post_rebalance_callback` raised: nothing of the new share is consumed until it has gone
+            through; it is called again after a pause
         """
         if self._worker_exceptions:
             self._raise_worker_exceptions()
@@ -365,6 +369,7 @@ class GroupConsumer(ABC):
         :param start: whether to start fetching
         :returns: whether the share changed
         :raises KafkaException: offsets could not be found out
+        :raises Exception: what the callback raised; nothing of the share is consumed then
         """
         wanted = set(partitions or ())
         with self._rebalancing_lock:
@@ -377,12 +382,17 @@ class GroupConsumer(ABC):
             for id_, (position, held) in self._carried.items():
                 if id_ in consumer.partitions:
                     consumer._move(id_, position, held)
-            if start:
-                consumer.start()
+            try:
+                if start:
+                    consumer.start()
+                self._call_back(consumer)
+            except BaseException:
+                # Nothing was consumed: the next attempt begins as this one did.
+                _discard(consumer)
+                raise
             # only the first one starts over: later ones are made at any time
             self._reset_offset_on_start = False
-            self._carried = {}
-            self._call_back(consumer)
+            self._carried, self._old_offsets = {}, {}
             if self._stopping.is_set():  # by the callback itself, which cannot wait for the worker that it runs in
                 consumer.stop()
                 return False
@@ -422,20 +432,61 @@ class GroupConsumer(ABC):
             offsets.group_instance_id = self._group_instance_id
 
     def _call_back(self, consumer: SimpleConsumer) -> None:
-        """Tell the user's callback of a new share, and go where it says; `consume()` raises what it raises."""
-        old, self._old_offsets = self._old_offsets, {}
+        """Tell the user's callback of a new share, and go where it says.
+
+        What it raises keeps the share from being consumed: where to begin is not known, and might be elsewhere.
+        """
         if self._post_rebalance_callback is None:
             return
+        offsets = self._post_rebalance_callback(self, self._old_offsets, consumer.held_offsets)
+        if offsets:
+            consumer.reset_offsets(_pairs(consumer, offsets))
+
+    def _be_worker(self, work: Callable[[Any], None], stopping: Any) -> None:
+        """Look after the share until `stopping` is set: the worker's main function. What ends it ends the consumer."""
+        self._here.is_worker = True
         try:
-            offsets = self._post_rebalance_callback(self, old, consumer.held_offsets)
-            if offsets:
-                consumer.reset_offsets(_pairs(consumer, offsets))
-        except Exception as error:  # noqa: BLE001 - the user's code; whoever consumes hears of it
-            log.error("post_rebalance_callback failed: %s", error)
-            self._worker_exceptions.append(error)
+            work(stopping)
+        except BaseException as error:
+            # another event: this is a greenlet of the process that this one was forked from
+            if stopping is self._stopping and not stopping.is_set():
+                self._end_by(error)
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):  # which may be a signal's, meant for the program
+                raise
+
+    def _end_by(self, error: BaseException) -> None:
+        """End this consumer, in its own worker; `consume()` raises why.
+
+        :param error: after which it cannot go on, or what has ended the worker, such as a callback's `sys.exit()`
+        """
+        told = error
+        if not isinstance(error, Exception):
+            told = ConsumerStoppedException(
+                f"the consumer has ended and left its group: its worker, which calls post_rebalance_callback, was ended by "
+                f"{type(error).__name__}{f' ({error})' if str(error) else ''}; start() it again, or make another",
+                topic=self._topic.name,
+            )
+            told.__cause__ = error
+        log.error("group %s: %s", self._consumer_group, told)
+        self._stopping.set()
+        self._worker_exceptions.append(told)
+        try:
+            self._halt_or_report()
+        finally:
+            # Not before: who is told that it does not run is told no more, as of offsets that it could not commit.
+            self._running = False
+            try:
+                self._forget_positions()
+                self._leave()
+            finally:
+                self._changed.set()
+
+    @abstractmethod
+    def _leave(self) -> None:
+        """Leave the group, so that others can take over."""
 
     def _halt(self) -> None:
-        """Stop consuming, and remember where; commits where auto-commit is on.
+        """Stop consuming, and remember where; commits where auto-commit is on and the share is still this member's.
 
         :raises OffsetsNotCommitted: that commit failed; consuming has stopped all the same
         """
@@ -443,6 +494,8 @@ class GroupConsumer(ABC):
             consumer, self._consumer = self._consumer, None
             if consumer is None:
                 return
+            if not self._still_owns():
+                consumer._options = replace(consumer._options, auto_commit_enable=False)
             try:
                 consumer.stop()
             finally:
@@ -453,6 +506,13 @@ class GroupConsumer(ABC):
                     for id_, owned in consumer._partitions_by_id.items()
                     if owned.position >= 0
                 }
+
+    def _still_owns(self) -> bool:
+        """Return whether the share has been this member's all along, so that its positions may be committed.
+
+        Of groups that the brokers keep, they know it.
+        """
+        return True
 
     def _halt_or_report(self) -> None:
         """Stop consuming in the middle of a change of shares; `consume()` raises what could not be committed."""
@@ -480,6 +540,12 @@ class GroupConsumer(ABC):
         """
         with self._rebalancing_lock:
             self._carried = {id_: self._carried[id_] for id_ in kept if id_ in self._carried}
+
+
+def _discard(consumer: SimpleConsumer) -> None:
+    """Stop an internal consumer without committing anything."""
+    consumer._options = replace(consumer._options, auto_commit_enable=False)
+    consumer.stop()
 
 
 def _pairs(consumer: SimpleConsumer, offsets: Any) -> list[tuple[Partition, Position]]:

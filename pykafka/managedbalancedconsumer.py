@@ -12,7 +12,13 @@ from pykafka.common import OffsetType
 from pykafka.consumer.options import QUEUED_MAX_BYTES
 from pykafka.coordinator.member import TopicMember
 from pykafka.coordinator.state import EVENT_OF_ERROR, Event
-from pykafka.exceptions import FencedInstanceId, KafkaException, ProtocolClientError, error_for
+from pykafka.exceptions import (
+    FencedInstanceId,
+    KafkaException,
+    ProtocolClientError,
+    UnknownTopicOrPartition,
+    error_for,
+)
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.protocol import MemberAssignment
 from pykafka.utils import get_string
@@ -33,6 +39,8 @@ T = TypeVar("T")
 #: How often news of the heartbeat's thread are looked for where it cannot wake anybody on the hub (s), and where it can.
 LOOK_S = 0.1
 LOOK_SELDOM_S = 1.0
+#: How long the worker looks for the offsets of a share at a time (ms): rebalances want to be noticed in between.
+SEARCH_MS = 3000
 
 
 class ManagedBalancedConsumer(BalancedConsumer):
@@ -67,7 +75,9 @@ class ManagedBalancedConsumer(BalancedConsumer):
     :param auto_start: join at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
     :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before it
-        is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them
+        is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is
+        consumed until it has returned: `start()`, later `consume()`, raises what it raises, and it is called again after
+        a pause; by what is no `Exception` (gevent.Timeout, SystemExit) the consumer ends, and leaves the group
     :param use_rdkafka: consume by librdkafka
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
     :param heartbeat_interval_ms: how often heartbeats go out; below the session timeout
@@ -148,8 +158,6 @@ class ManagedBalancedConsumer(BalancedConsumer):
         )
         self._membership_protocol: GroupMembershipProtocol = valid_protocol(membership_protocol)
         self._consumer_id = ""
-        self._worker: Any = None
-        self._here = self._handler.local()
         self._group_instance_id = None if group_instance_id is None else get_string(group_instance_id, "group_instance_id")
         self._member = TopicMember(
             topic,
@@ -165,6 +173,13 @@ class ManagedBalancedConsumer(BalancedConsumer):
         if auto_start:
             self.start()
 
+    def _begin_afresh(self) -> None:
+        super()._begin_afresh()
+        #: The ids of the share, where it is not (wholly) consumed yet; and since when that has been failing.
+        self._due: frozenset[int] | None = None
+        self._trouble_since: float | None = None
+        self._told_gone = False
+
     # -- life --------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -179,6 +194,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
         self._stopping = self._handler.Event()
         self._worker_exceptions.clear()
         self._running = True
+        self._member.activity.count += 1
         try:
             self._rebalance()
         except BaseException:
@@ -229,14 +245,16 @@ class ManagedBalancedConsumer(BalancedConsumer):
         self._member.close()
         self._forget_positions()
         self._generation_id, self._consumer_id = -1, ""
+        self._due = self._trouble_since = None
 
     def _setup_heartbeat_worker(self) -> Any:
         """Start the worker that heeds what coordinators answer to heartbeats; these go out from a native thread."""
-        return self._handler.spawn(self._keep_membership, self._stopping, name=f"pykafka.Membership.{self._topic.name}")
+        return self._handler.spawn(
+            self._be_worker, self._keep_membership, self._stopping, name=f"pykafka.Membership.{self._topic.name}"
+        )
 
     def _keep_membership(self, stopping: Any) -> None:
-        """Be the worker: take shares anew when the group does, and survive failures."""
-        self._here.is_worker = True
+        """Take shares anew when the group does, and survive failures."""
         member = self._member
         tick = LOOK_SELDOM_S if member.sender.shares_events else LOOK_S
         # another event: this is a greenlet of the process that this one was forked from
@@ -244,33 +262,50 @@ class ManagedBalancedConsumer(BalancedConsumer):
             member.changed.clear()
             try:
                 member.refresh_if_old()
-                if member.need_rejoin() and not self._is_idle():
-                    self._rebalance()
-            except FencedInstanceId as error:
-                self._give_way(error)
+                if member.need_rejoin():
+                    if not self._is_idle():
+                        self._rebalance()
+                elif self._due is not None:
+                    self._consume_what_is_due()
+                self._tell_of_deletion()
+            except FencedInstanceId as error:  # joining again would put out the member that has taken its place
+                self._end_by(error)
                 return
             except Exception as error:  # noqa: BLE001 - whoever consumes hears of it, and this worker goes on
                 if self._stopping.is_set():
                     return
-                group, text = self._consumer_group, "group %s: %s; trying again"
-                self._cluster.limiter.warn(log, group, text, group, error, level=logging.ERROR)
-                self._worker_failed(error)
+                self._tell_of_trouble(error)
                 self._stopping.wait(max(0.1, self._rebalance_backoff_ms / 1000))
             if not self._stopping.is_set():
                 member.changed.wait(tick)
 
-    def _give_way(self, error: FencedInstanceId) -> None:
-        """End this consumer, in its own worker: joining again would put out the member that has taken its place."""
-        log.error("group %s: %s", self._consumer_group, error)
-        self._stopping.set()
-        self._worker_exceptions.append(error)
-        try:
-            self._halt_or_report()
-        finally:
-            # Not before: who is told that it does not run is told no more, as of offsets that it could not commit.
-            self._running = False
-            self._leave()
-            self._changed.set()
+    def _tell_of_trouble(self, error: Exception) -> None:
+        """Have `consume()` raise what does not pass by itself; of a share that cannot be consumed yet, what has lasted."""
+        now = self._handler.now()
+        if self._due is not None and isinstance(error, KafkaException) and self._cluster.may_pass(error):
+            if self._trouble_since is None:
+                self._trouble_since = now
+            if now - self._trouble_since < self._cluster.socket_timeout_ms / 1000:
+                self._warn_of(error, logging.WARNING)
+                return
+            self._trouble_since = now
+        self._warn_of(error, logging.ERROR)
+        self._worker_failed(error)
+
+    def _warn_of(self, error: Exception, level: int) -> None:
+        group, text = self._consumer_group, "group %s: %s; trying again"
+        self._cluster.limiter.warn(log, group, text, group, error, level=level)
+
+    def _tell_of_deletion(self) -> None:
+        """Have `consume()` raise, once, that the topic is gone; this member stays one, and reads it when it is made anew."""
+        gone = self._member.topic_is_gone
+        if gone and not self._told_gone:
+            error = UnknownTopicOrPartition(
+                "the topic has been deleted: nothing is consumed until it is made anew", topic=self._topic.name
+            )
+            log.error("group %s: %s", self._consumer_group, error)
+            self._worker_failed(error)
+        self._told_gone = gone
 
     def _is_idle(self) -> bool:
         """Return whether nobody takes messages, so that a share would be of no use; what is left of one is given up."""
@@ -320,6 +355,9 @@ class ManagedBalancedConsumer(BalancedConsumer):
 
     # -- shares ------------------------------------------------------------------------------------------------------
 
+    def _still_owns(self) -> bool:
+        return True  # a commit bears generation and member id, and the coordinator refuses those that are over
+
     def _update_member_assignment(self) -> None:
         """Join the group and take the share that is assigned, again where the group changes meanwhile.
 
@@ -339,11 +377,18 @@ class ManagedBalancedConsumer(BalancedConsumer):
         while True:
             if self._member.generation < 0:
                 self._give_up_share()  # others may have had it meanwhile
+            if self._is_idle():
+                return
             try:
                 self._take_share()
                 return
             except KafkaException as error:
-                if self._stopping.is_set() or not self._member.may_try_again(error):
+                if self._stopping.is_set():
+                    raise self._stopped() from error
+                if self._due is not None:  # the share is known, and joining again would change nothing of what is wrong
+                    if not self._member.need_rejoin():
+                        raise
+                elif not self._member.may_try_again(error):
                     raise
                 log.info("group %s: %s; joining again", self._consumer_group, error)
                 if _moves_on(error):
@@ -356,24 +401,85 @@ class ManagedBalancedConsumer(BalancedConsumer):
             pause *= 2
 
     def _take_share(self) -> None:
+        self._due = None
         group_assignments = self._join_group()
         # from here on the old generation cannot commit
         with self._rebalancing_lock:
             share = self._sync_group(group_assignments)
-            self._generation_id, self._consumer_id = self._member.generation, self._member.member_id
             ids = {id_ for name, found in share if name == self._topic.name for id_ in found}
             log.info("group %s: partitions %s of %s", self._consumer_group, sorted(ids), self._topic.name)
+            kept = self._has_missed_nothing()
             present = self._consumer
-            if present is not None and ids != set(present.partitions):
+            if present is not None and (not kept or ids != set(present.partitions)):
                 # it has been committed, and may be another's by now
                 present._options = replace(present._options, auto_commit_enable=False)
-            self._setup_internal_consumer(self._partitions_of(ids))
+                self._halt_or_report()
+            self._forget_positions(ids if kept else ())
+            self._generation_id, self._consumer_id = self._member.generation, self._member.member_id
+            self._due = frozenset(ids)
+            self._consume_due()
+
+    def _has_missed_nothing(self) -> bool:
+        """Return whether the present share was this member's until now.
+
+        In a generation that it has joined without being told its share, others may have consumed, and committed, beyond
+        where it is.
+        """
+        member = self._member
+        same = member.member_id == self._consumer_id
+        return same and member.generation in {self._generation_id, self._generation_id + 1}
+
+    def _consume_due(self) -> None:
+        """Have the share consumed that is due, as far as the cluster's metadata knows it; the worker tries the rest again.
+
+        :raises KafkaException: offsets could not be found out
+        :raises Exception: what the callback raised
+        """
+        wanted = self._due
+        if wanted is None:
+            return
+        partitions = self._partitions_of(wanted)
+        self._setup_internal_consumer(partitions)
+        missing = wanted - {partition.id for partition in partitions}
+        if missing:
+            log.warning(
+                "group %s: metadata does not know partitions %s of %s yet",
+                self._consumer_group,
+                sorted(missing),
+                self._topic.name,
+            )
+        else:
+            self._due = self._trouble_since = None
+
+    def _consume_what_is_due(self) -> None:
+        """Try again to have the share consumed, in the worker; errors as of `_consume_due`.
+
+        :raises UnknownTopicOrPartition: metadata still lacks some of it
+        """
+        with self._rebalancing_lock:
+            self._consume_due()
+            missing = (self._due or frozenset()) - set(self._topic.partitions)
+        if missing:
+            raise UnknownTopicOrPartition(
+                f"the group's leader has assigned partitions {sorted(missing)}, which the cluster's metadata does not name; "
+                "they are looked for on",
+                topic=self._topic.name,
+            )
 
     def _partitions_of(self, ids: Iterable[int]) -> list[Partition]:
         wanted = sorted(ids)
         if any(id_ not in self._topic.partitions for id_ in wanted):
             self._cluster.update([self._topic.name])  # the leader has seen partitions that are new
         return [self._topic.partitions[id_] for id_ in wanted if id_ in self._topic.partitions]
+
+    def _get_internal_consumer(self, partitions: Iterable[Partition], start: bool = True) -> SimpleConsumer:
+        """Make the internal consumer; one that the worker makes looks for its offsets for a short time, and then again."""
+        consumer = super()._get_internal_consumer(partitions, start=False)
+        if getattr(self._here, "is_worker", False):
+            consumer._search_timeout_ms = min(SEARCH_MS, self._cluster.socket_timeout_ms)
+        if start:
+            consumer.start()
+        return consumer
 
     def _join_group(self) -> list[tuple[str, MemberAssignment]]:
         """Join the group once, and return what each member is to get: of no member, where this one is not the leader.
@@ -403,7 +509,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
                 return
             consumer._buffers.closed = True
             consumer._await_loans()
-            if not self._options.auto_commit_enable:
+            if not self._options.auto_commit_enable or self._member.topic_is_gone:
                 return
             try:
                 consumer.commit_offsets()

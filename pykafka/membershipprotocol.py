@@ -44,7 +44,7 @@ def valid_protocol(param: Any) -> Any:
     return param
 
 
-def _in_order(partitions: Mapping[int, Partition]) -> list[Partition]:
+def _by_leader(partitions: Mapping[int, Partition]) -> list[Partition]:
     # As text, leader first: the order that consumers of 2.x have, which share groups in ZooKeeper with ours.
     def place(partition: Partition) -> str:
         leader, topic = partition.leader, partition.topic
@@ -53,29 +53,68 @@ def _in_order(partitions: Mapping[int, Partition]) -> list[Partition]:
     return sorted(partitions.values(), key=place)
 
 
+def _by_number(partitions: Mapping[int, Partition]) -> list[Partition]:
+    # The order of all clients whose groups the brokers keep: it does not change with the leaders.
+    return [partitions[id_] for id_ in sorted(partitions)]
+
+
+def _range(participants: Iterable[Any], ordered: list[Partition], consumer_id: Any) -> set[Partition]:
+    members = sorted(participants)
+    place = members.index(consumer_id)
+    share, left_over = divmod(len(ordered), len(members))
+    start = share * place + min(place, left_over)
+    return set(ordered[start : start + share + (place < left_over)])
+
+
+def _roundrobin(participants: Iterable[Any], ordered: list[Partition], consumer_id: Any) -> set[Partition]:
+    members = sorted(participants)
+    return set(ordered[members.index(consumer_id) :: len(members)])
+
+
 def decide_partitions_range(
     participants: Iterable[Any], partitions: Mapping[int, Partition], consumer_id: Any
 ) -> set[Partition]:
     """Give each member a run of neighbouring partitions; the first members get one more where it does not come out even.
+
+    Neighbours have the same leader, as for members of groups in ZooKeeper; in a group that the brokers keep they have
+    neighbouring numbers, whoever leads them.
 
     :param participants: ids of all members
     :param partitions: of the topic, by id
     :param consumer_id: whose share to return
     :raises ValueError: that is none of the members
     """
-    members = sorted(participants)
-    place = members.index(consumer_id)
-    share, left_over = divmod(len(partitions), len(members))
-    start = share * place + min(place, left_over)
-    return set(_in_order(partitions)[start : start + share + (place < left_over)])
+    return _range(participants, _by_leader(partitions), consumer_id)
 
 
 def decide_partitions_roundrobin(
     participants: Iterable[Any], partitions: Mapping[int, Partition], consumer_id: Any
 ) -> set[Partition]:
-    """Deal the partitions out one by one, as cards; parameters and errors as of `decide_partitions_range`."""
-    members = sorted(participants)
-    return set(_in_order(partitions)[members.index(consumer_id) :: len(members)])
+    """Deal the partitions out one by one, as cards; order, parameters and errors as of `decide_partitions_range`."""
+    return _roundrobin(participants, _by_leader(partitions), consumer_id)
+
+
+def _range_by_number(
+    participants: Iterable[Any], partitions: Mapping[int, Partition], consumer_id: Any
+) -> set[Partition]:
+    return _range(participants, _by_number(partitions), consumer_id)
+
+
+def _roundrobin_by_number(
+    participants: Iterable[Any], partitions: Mapping[int, Partition], consumer_id: Any
+) -> set[Partition]:
+    return _roundrobin(participants, _by_number(partitions), consumer_id)
+
+
+_KEPT_BY_BROKERS: dict[DecidePartitions, DecidePartitions] = {
+    decide_partitions_range: _range_by_number,
+    decide_partitions_roundrobin: _roundrobin_by_number,
+}
+
+
+def as_brokers_keep_it(decide: DecidePartitions) -> DecidePartitions:
+    """Return what shares out in a group that the brokers keep: the stock functions go by partition number there."""
+    return _KEPT_BY_BROKERS.get(decide, decide)
 
 
 RangeProtocol = GroupMembershipProtocol(b"consumer", b"range", ConsumerGroupProtocolMetadata(), decide_partitions_range)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,12 @@ class Partition:
     def topic(self) -> Topic | None:
         """The topic of this partition; None once nothing else holds it."""
         return self._topic()
+
+    def snapshot(self) -> Partition:
+        """Return a copy that stays as it is now: equal to this one, with the leader and replicas of this moment."""
+        copied = copy.copy(self)
+        copied._replicas, copied._isr = list(self._replicas), list(self._isr)
+        return copied
 
     def fetch_offset_limit(self, offsets_before: int | datetime.datetime, max_offsets: int = 1) -> list[int]:
         """Ask for offsets of this partition by time.

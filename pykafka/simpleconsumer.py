@@ -154,6 +154,8 @@ class SimpleConsumer(BatchConsumer):
             )
         #: Set when whoever owns this consumer stops, and waits for `start()` to end.
         self._owner_stopping: EventType | None = None
+        #: How long leaders may be sought when offsets are to be found out (ms); None for the socket timeout.
+        self._search_timeout_ms: int | None = None
         self._recovery = Recovery(self)
         self._worker_exceptions: deque[BaseException] = deque()
         self._committed: dict[int, int] = {}
@@ -405,14 +407,17 @@ class SimpleConsumer(BatchConsumer):
         level = isolation_number(self._options.isolation_level)
         found = self._cluster.list_offsets(
             {(name, id_): milliseconds(position) for id_, position in wanted.items()},
-            timeout_ms=timeout_ms,
+            timeout_ms=timeout_ms or self._search_timeout_ms,
             isolation_level=level,
         )
         late = [id_ for id_ in wanted if found[name, id_].offset < 0]
         beyond = {
             (name, id_): OffsetType.EARLIEST if found[name, id_].by_segment else OffsetType.LATEST for id_ in late
         }
-        ends = self._cluster.list_offsets(beyond, timeout_ms=timeout_ms, isolation_level=level) if beyond else {}
+        ends = {}
+        if beyond:
+            patience_ms = timeout_ms or self._search_timeout_ms
+            ends = self._cluster.list_offsets(beyond, timeout_ms=patience_ms, isolation_level=level)
         offsets = {id_: ends[name, id_].offset if id_ in late else found[name, id_].offset for id_ in wanted}
         for id_, offset in offsets.items():
             if offset < 0:

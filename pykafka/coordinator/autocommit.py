@@ -9,6 +9,7 @@ from pykafka.exceptions import KafkaException
 
 if TYPE_CHECKING:
     from pykafka.coordinator.consumer import ConsumerCoordinator
+    from pykafka.handlers.base import EventType
 
 log = logging.getLogger(__name__)
 
@@ -42,20 +43,26 @@ class AutoCommitTask:
         self._next = self._handler.now() + self._interval if at is None else at
         self._wake.set()
         if self._worker is None:
-            self._stopping.clear()
-            self._worker = self._handler.spawn(self._run, name=f"pykafka.AutoCommit.{self._coordinator.group_id}")
+            self._stopping = self._handler.Event()  # another: one that was not waited out heeds the old one
+            self._worker = self._handler.spawn(
+                self._run, self._stopping, name=f"pykafka.AutoCommit.{self._coordinator.group_id}"
+            )
 
-    def disable(self) -> None:
-        """Commit no more, until `reschedule`."""
+    def disable(self, timeout_ms: int | None = None) -> None:
+        """Commit no more, until `reschedule`.
+
+        :param timeout_ms: how long to wait for a commit that is on its way; by default a little longer than it may take
+        """
         worker, self._worker = self._worker, None
         if worker is None:
             return
         self._stopping.set()
         self._wake.set()
-        worker.join(self._coordinator._cluster.socket_timeout_ms / 1000 + GRACE_S)
+        patience_s = self._coordinator._cluster.socket_timeout_ms / 1000 + GRACE_S
+        worker.join(patience_s if timeout_ms is None else min(patience_s, timeout_ms / 1000))
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
+    def _run(self, stopping: EventType) -> None:
+        while not stopping.is_set():
             self._wake.clear()
             remaining = self._next - self._handler.now()
             if remaining > 0:
@@ -69,3 +76,5 @@ class AutoCommitTask:
                 self._coordinator._cluster.limiter.warn(log, group, text, group, error, level=logging.ERROR)
                 if error.retriable:
                     self._next = self._handler.now() + self._coordinator.config["retry_backoff_ms"] / 1000
+            except Exception as error:  # noqa: BLE001 - of the subscription, which is the user's: the next attempt may do
+                self._handler.report(f"group {self._coordinator.group_id}: auto-commit", error)

@@ -6,14 +6,14 @@ import logging
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
 from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
 from pykafka.coordinator.metrics import GroupCoordinatorMetrics, Metrics
 from pykafka.coordinator.requests import STATIC_SINCE, check_instance_id, encoded, join_request, sync_request
 from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED, Event, Membership, State
-from pykafka.documentedgroups import group_channel
+from pykafka.documentedgroups import MEMBER_ID_REQUIRED, group_channel
 from pykafka.exceptions import (
     ConsumerStoppedException,
     FencedInstanceId,
@@ -30,14 +30,28 @@ from pykafka.protocol.messages import (
     JoinGroupResponse,
     LeaveGroupRequest,
     SyncGroupRequest,
+    SyncGroupResponse,
 )
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
+    from pykafka.channel import PendingResponse
 
 log = logging.getLogger(__name__)
 
 __all__ = ["BaseCoordinator", "GroupCoordinatorMetrics", "HeartbeatTask"]
+
+
+class Asked(NamedTuple):
+    """A request that is on its way, and whose answer more than one call may wait for."""
+
+    coordinator: Broker
+    request: Any
+    pending: PendingResponse[Any]
+
+
+class TimeIsUp(ResponseTimeoutError):
+    """Tell that the caller wants its turn back before the answer is there; the next call goes on waiting for it."""
 
 
 class BaseCoordinator(GroupLink, ABC):
@@ -78,6 +92,15 @@ class BaseCoordinator(GroupLink, ABC):
             self._handler, self.heartbeat, self.activity, self.config["max_poll_interval_ms"], self.changed.set
         )
         self.heartbeat_task = HeartbeatTask(self)
+        #: What waits for its answer, for this call or the next.
+        self._asked: Asked | None = None
+        self._join_started = 0.0
+        #: What each member is to get, where this one is the leader.
+        self._shares: dict[str, bytes] = {}
+        #: Whether `_on_join_prepare` was called for the rebalance that is under way.
+        self._prepared = False
+        #: When the caller wants its turn back, of the handler's clock (s).
+        self._deadline: float | None = None
         self._metrics = GroupCoordinatorMetrics(self.heartbeat, metrics, self.config["metric_group_prefix"])
         self._handler.at_fork(self._after_fork)
 
@@ -86,6 +109,8 @@ class BaseCoordinator(GroupLink, ABC):
         self.membership.apply(Event.LEFT)
         self.coordinator = None
         self.connection_id = uuid.uuid4()
+        self._asked = None
+        self._prepared = False
         self.activity.waiting = []
         self.changed = self._handler.Event()
         self.sender.notify = self.changed.set
@@ -155,60 +180,69 @@ class BaseCoordinator(GroupLink, ABC):
         :raises ResponseTimeoutError: not in time
         """
         self.activity.count += 1
-        deadline = None if timeout_ms is None else self._handler.now() + timeout_ms / 1000
-        prepared = False
+        self._deadline = deadline = None if timeout_ms is None else self._handler.now() + timeout_ms / 1000
         while self.need_rejoin():
-            if not prepared:
+            if not self._prepared:
                 self._on_join_prepare(self.generation, self.member_id)
-                prepared = True
-            self.ensure_coordinator_known(timeout_ms)
+                self._prepared = True
             try:
-                self.join_and_sync()
+                self.ensure_coordinator_known(None if deadline is None else self._left_ms(deadline))
+                self.join_and_sync(deadline)
+                self._prepared = False
+            except TimeIsUp as error:
+                raise self._too_late(timeout_ms, error) from error
             except KafkaException as error:
                 if not self.may_try_again(error):
                     raise
-                log.info("group %s: %s; joining again", self.group_id, error)
                 if deadline is not None and self._handler.now() > deadline:
-                    raise ResponseTimeoutError(
-                        f"group {self.group_id}: not a member within {timeout_ms} ms ({error})"
-                    ) from error
+                    raise self._too_late(timeout_ms, error) from error
+                log.info("group %s: %s; joining again", self.group_id, error)
                 self._pause()
 
-    def join_and_sync(self) -> None:
+    def _too_late(self, timeout_ms: int | None, error: KafkaException) -> ResponseTimeoutError:
+        return ResponseTimeoutError(
+            f"group {self.group_id}: not a member within {timeout_ms} ms ({error}); the next call goes on with it"
+        )
+
+    def join_and_sync(self, deadline: float | None = None) -> None:
         """Join once, and be told the share; `_on_join_complete` has it.
 
+        :param deadline: of the handler's clock (s): what is not answered by then is waited for by the next call
         :raises KafkaException: it did not come to that; `may_try_again` knows about it
         """
-        joined = self.join()
-        shares: Mapping[str, Any] = {}
-        if joined.leader == joined.member_id:
-            members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
-            shares = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
-        share = self.sync({member: encoded(assignment) for member, assignment in shares.items()})
+        if not self._waits_for(State.SYNCING, SyncGroupRequest):
+            joined = self.join(deadline)
+            self._shares = {}
+            if joined.leader == joined.member_id:
+                members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
+                shares = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
+                self._shares = {member: encoded(assignment) for member, assignment in shares.items()}
+        share = self.sync(self._shares, deadline)
         self._on_join_complete(self.generation, self.member_id, self.membership.protocol, share)
 
-    def join(self) -> JoinGroupResponse:
+    def join(self, deadline: float | None = None) -> JoinGroupResponse:
         """Join once, and return the answer, in which the leader finds all members; `sync` is to follow.
 
+        :param deadline: as for `join_and_sync`
         :raises KafkaException: it failed; `may_try_again` knows about it
         """
         self._take_news()
-        self.ensure_coordinator_known()
+        self.ensure_coordinator_known(None if deadline is None else self._left_ms(deadline))
         coordinator = self.coordinator
         if self._closing or coordinator is None:
             raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
-        if self.membership.state in {State.JOINING, State.SYNCING}:  # where a former attempt has ended
-            self.membership.apply(Event.FAILED)
-        self.request_rejoin()
-        self.membership.apply(Event.JOIN)
-        started = self._handler.now()
-        log.info("group %s: joining as %s", self.group_id, self.member_id or "a new member")
         try:
             version = self._join_version(coordinator)
             protocols = self.group_protocols()
             request = join_request(self.config, version, self.member_id, self.protocol_type(), protocols)
-            response = coordinator.join(request, group_channel(self.connection_id))
-        except BaseException as error:
+            asked = self._asked
+            same = asked is not None and getattr(asked.request, "protocols", None) == request.protocols
+            if not same or not self._waits_for(State.JOINING, JoinGroupRequest):
+                self._begin_join(request)
+            response = self._ask_to_join(coordinator, request, version, deadline)
+        except TimeIsUp:
+            raise
+        except KafkaException as error:
             self._failed(error)
             raise
         self._still(State.JOINING)
@@ -216,9 +250,114 @@ class BaseCoordinator(GroupLink, ABC):
         self.membership.apply(
             Event.JOINED, response.generation_id, response.member_id, response.protocol_name or request.protocols[0].name
         )
-        self._metrics.joined(self._handler.now() - started)
+        self._metrics.joined(self._handler.now() - self._join_started)
         self._send_heartbeats()
         return response
+
+    def _begin_join(self, request: JoinGroupRequest) -> None:
+        if self.membership.state in {State.JOINING, State.SYNCING}:  # where a former attempt has ended
+            self.membership.apply(Event.FAILED)
+        self._forget_asked()
+        self.request_rejoin()
+        self.membership.apply(Event.JOIN)
+        self._join_started = self._handler.now()
+        log.info("group %s: joining as %s", self.group_id, request.member_id or "a new member")
+
+    def _ask_to_join(
+        self, coordinator: Broker, request: JoinGroupRequest, version: int, deadline: float | None
+    ) -> JoinGroupResponse:
+        """Return the answer to a request to join: again with the member id that is given where one is insisted on."""
+        while True:
+            if self._asked is None:
+                patience = request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms
+                self._ask(coordinator, request, version, self._cluster.socket_timeout_ms + patience)
+            response: JoinGroupResponse = self._answer(deadline)
+            if response.error_code != MEMBER_ID_REQUIRED:
+                return response
+            # Noted at once: with it this member leaves, however the join ends.
+            self._still(State.JOINING)
+            self.membership.apply(Event.NAMED, member_id=response.member_id)
+            request.member_id = response.member_id
+
+    # -- what it waits for -------------------------------------------------------------------------------------------------
+
+    def _ask(self, coordinator: Broker, request: Any, version: int, patience_ms: int) -> None:
+        """Send what `_answer` waits for, over a connection of the member's own and never over a second one.
+
+        A member that stops ends the connection on which it waits for the others: that must not make it join again.
+        """
+        if self._closing:
+            raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
+        channel = group_channel(self.connection_id)
+        try:
+            pending = coordinator.send(request, channel, timeout_ms=patience_ms, version=version)
+        except BaseException:
+            coordinator.drop_channel(channel)  # it may be on its way all the same
+            raise
+        self._asked = Asked(coordinator, request, pending)
+
+    def _answer(self, deadline: float | None) -> Any:
+        """Return the answer to what was asked.
+
+        :raises TimeIsUp: it has not come by the deadline; it may be waited for again
+        :raises KafkaException: none will come
+        """
+        asked = self._asked
+        if asked is None:
+            raise ConsumerStoppedException(f"group {self.group_id}: the member was closed meanwhile")
+        try:
+            if deadline is None:
+                response = asked.pending.get_when_due()
+            else:
+                response = asked.pending.get(max(0.0, deadline - self._handler.now()))
+        except ResponseTimeoutError as error:
+            if deadline is not None and not asked.pending.future.done:
+                raise TimeIsUp(f"{type(asked.request).__name__}: {error}", broker=asked.coordinator.address) from error
+            self._asked = None
+            raise
+        except KafkaException:
+            self._asked = None
+            raise
+        self._asked = None
+        return response
+
+    def _waits_for(self, state: State, request_cls: type[Any]) -> bool:
+        """Return whether an earlier call, whose time was up, has asked what is to be asked now."""
+        asked = self._asked
+        return (
+            self.membership.state is state
+            and asked is not None
+            and isinstance(asked.request, request_cls)
+            and asked.coordinator is self.coordinator
+        )
+
+    def _forget_asked(self) -> None:
+        """Have what is asked next not wait behind what nobody waits for any more."""
+        asked, self._asked = self._asked, None
+        if asked is not None and not asked.pending.future.done:
+            asked.coordinator.drop_channel(group_channel(self.connection_id))
+
+    def _learn_member_id(self, timeout_ms: int) -> None:
+        """Wait for the id that this member is about to be given, where it has asked for one, without which it cannot leave.
+
+        Brokers from 2.2 on give it at once, older ones when the whole group has joined.
+        """
+        asked = self._asked
+        static = self.config["group_instance_id"] is not None
+        if asked is None or static or self.member_id or not isinstance(asked.request, JoinGroupRequest):
+            return
+        try:
+            response = asked.pending.get(timeout_ms / 1000)
+        except KafkaException as error:
+            log.warning(
+                "group %s: the coordinator did not tell this member's id (%s), so it cannot leave: the others wait for "
+                "its session's end",
+                self.group_id,
+                error,
+            )
+            return
+        if response.member_id and self.membership.state in {State.JOINING, State.STALE}:
+            self.membership.apply(Event.NAMED, member_id=response.member_id)
 
     def _join_version(self, coordinator: Broker) -> int:
         version = coordinator.api_version(JoinGroupRequest)
@@ -231,23 +370,30 @@ class BaseCoordinator(GroupLink, ABC):
             )
         return version
 
-    def sync(self, shares: Mapping[str, bytes]) -> bytes:
+    def sync(self, shares: Mapping[str, bytes], deadline: float | None = None) -> bytes:
         """Be told this member's share, as bytes.
 
         :param shares: of all members, from the leader; nothing from the others
+        :param deadline: as for `join_and_sync`
         :raises KafkaException: it failed; `may_try_again` knows about it
         """
         coordinator = self.coordinator
         if coordinator is None:
             self._failed(None)
             raise NotCoordinatorForGroup(f"group {self.group_id}: the coordinator was lost before the share was known")
+        self._still(State.SYNCING)
         started = self._handler.now()
         patience = self._cluster.socket_timeout_ms + self.config["session_timeout_ms"]
         try:
-            version = coordinator.api_version(SyncGroupRequest)
-            request = sync_request(self.config, version, self.membership, self.protocol_type(), shares)
-            response = coordinator.ask_once(request, group_channel(self.connection_id), patience, version)
-        except BaseException as error:
+            if not self._waits_for(State.SYNCING, SyncGroupRequest):
+                self._forget_asked()
+                version = coordinator.api_version(SyncGroupRequest)
+                request = sync_request(self.config, version, self.membership, self.protocol_type(), shares)
+                self._ask(coordinator, request, version, patience)
+            response: SyncGroupResponse = self._answer(deadline)
+        except TimeIsUp:
+            raise
+        except KafkaException as error:
             self._failed(error)
             raise
         self._still(State.SYNCING)
@@ -298,6 +444,8 @@ class BaseCoordinator(GroupLink, ABC):
 
     def _failed(self, error: BaseException | None) -> None:
         self.membership.apply(Event.FAILED)
+        if self._closing:  # which ended the connection; the coordinator is there, and is told of the end
+            return
         if isinstance(error, KafkaException) and not isinstance(error, (ProtocolClientError, UnsupportedVersion)):
             self.coordinator_dead(error)
 
@@ -365,6 +513,12 @@ class BaseCoordinator(GroupLink, ABC):
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
+    def abort(self) -> None:
+        """Have a `join` or `sync` that waits in another worker fail now, and none begin: for who is about to `close`."""
+        self._closing = True
+        self._learn_member_id(LEAVE_TIMEOUT_MS)
+        self._drop_connection()
+
     def close(self, *, timeout_ms: int | None = None) -> None:
         """End heartbeats, leave the group, and forget generation and member id; joining again begins anew.
 
@@ -373,11 +527,15 @@ class BaseCoordinator(GroupLink, ABC):
         :param timeout_ms: how long leaving may take; by default 5,000
         """
         self._closing = True
+        patience_ms = LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms
         self.sender.stop()
+        self._learn_member_id(patience_ms)
         member_id = self.member_id
         self.membership.apply(Event.LEFT)
+        self._asked, self._prepared = None, False
+        self._drop_connection()  # a request to join that waits there would hold up what comes behind it
         if self.config["group_instance_id"] is None:
-            self._leave(member_id, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms)
+            self._leave(member_id, patience_ms)
         self._drop_connection()
         self.coordinator = None
         self._closing = False

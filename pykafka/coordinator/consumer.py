@@ -23,6 +23,7 @@ from pykafka.coordinator.offsets import (
 )
 from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED, Event, State
 from pykafka.coordinator.subscription import OffsetAndMetadata, Subscription, TopicPartition
+from pykafka.coordinator.topics import SharedTopics
 from pykafka.exceptions import (
     GroupCoordinatorNotAvailable,
     InconsistentGroupProtocol,
@@ -80,7 +81,10 @@ class ConsumerCoordinator(BaseCoordinator):
             raise ValueError("assignors must name one at least, such as RangePartitionAssignor")
         self._joined_for: frozenset[str] = frozenset()
         self._divided: dict[str, int] = {}
+        self._topics = SharedTopics(self._cluster)
         self._refresh_needed = False
+        #: Generation and member id under which the present share was given: what is consumed of it is committed under these.
+        self._shared_as: tuple[int, str] | None = None
         self._auto_commit: AutoCommitTask | None = None
         if self.config["enable_auto_commit"]:
             self._auto_commit = AutoCommitTask(self, self.config["auto_commit_interval_ms"] / 1000)
@@ -101,7 +105,8 @@ class ConsumerCoordinator(BaseCoordinator):
         """Return whether the group is to be joined again: it changes, or topics or their partitions have."""
         if self._joined_for and self._joined_for != frozenset(self._subscription.topics()):
             self.request_rejoin()
-        if any(len(self._partition_ids(name)) != count for name, count in self._divided.items()):
+        self._topics.look(self._divided)
+        if any(self._topics.count(name, count) != count for name, count in self._divided.items()):
             self._divided = {}
             self.request_rejoin()
         return super().need_rejoin()
@@ -109,26 +114,25 @@ class ConsumerCoordinator(BaseCoordinator):
     def poll(self, timeout_ms: int | None = None) -> None:
         """Take part in the group: join where that is due, and be told committed offsets. Counts as a sign of life.
 
-        :param timeout_ms: for joining; None tries for as long as it takes
+        :param timeout_ms: for all of it; None tries for as long as it takes. What is not done by then the next call goes on
+            with: it waits for the same answer
         :raises KafkaException: the coordinator refuses, or not in time
         """
+        deadline = None if timeout_ms is None else self._handler.now() + timeout_ms / 1000
         self.refresh_if_old()
-        self.ensure_active_group(timeout_ms)
-        self.refresh_committed_offsets_if_needed()
+        self.ensure_active_group(None if deadline is None else self._left_ms(deadline, 0))
+        self.refresh_committed_offsets_if_needed(None if deadline is None else self._left_ms(deadline))
 
     def _on_join_prepare(self, generation: int, member_id: str) -> None:
         if self._auto_commit is not None:
-            self._auto_commit.disable()
+            left_ms = None if self._deadline is None else self._left_ms(self._deadline)
+            self._auto_commit.disable(left_ms)
             if member_id:
                 try:
-                    self.commit_consumed()
+                    self.commit_consumed(left_ms)
                 except KafkaException as error:
                     log.error("group %s: before the rebalance: %s", self.group_id, error)
         self._subscription.revoked(set(self._subscription.assigned_partitions()))
-
-    def _partition_ids(self, topic: str) -> list[int]:
-        metadata = self._cluster.topic_metadata(topic)
-        return list(metadata.partitions) if metadata is not None else []
 
     def _perform_assignment(
         self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
@@ -139,7 +143,7 @@ class ConsumerCoordinator(BaseCoordinator):
         }
         if any(self._cluster.topic_metadata(name) is None for name in topics):
             self._cluster.update(sorted(topics))
-        partitions = {name: self._partition_ids(name) for name in topics}
+        partitions = {name: self._topics.ids(name) for name in topics}
         self._divided = {name: len(ids) for name, ids in partitions.items()}
         shares = self._assignor(protocol).assign(partitions, wanted)
         return {member: bytes(share.get_bytes()) for member, share in shares.items()}
@@ -157,9 +161,14 @@ class ConsumerCoordinator(BaseCoordinator):
         self._assignor(protocol).on_assignment(assignment)
         share = [TopicPartition(topic, id_) for topic, ids in assignment.partition_assignment for id_ in ids]
         self._refresh_needed = True
+        self._shared_as = (generation, member_id)
         self._subscription.assigned(share)
         if self._auto_commit is not None:
             self._auto_commit.reschedule()
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self._shared_as = None
 
     def close(self, autocommit: bool = True, *, timeout_ms: int | None = None) -> None:
         """Commit what was consumed, leave the group, and forget generation and member id.
@@ -175,33 +184,48 @@ class ConsumerCoordinator(BaseCoordinator):
                     self.commit_consumed()
         finally:
             super().close(timeout_ms=timeout_ms)
+            self._shared_as = None
 
     # -- offsets ---------------------------------------------------------------------------------------------------
 
-    def commit_consumed(self) -> None:
-        """Commit how far the subscription has consumed, and tell the default callback.
+    def commit_consumed(self, timeout_ms: int | None = None) -> None:
+        """Commit how far the subscription has consumed, and tell the default callback, whose errors are logged.
 
-        :raises OffsetsNotCommitted: it failed
+        :param timeout_ms: as for `commit_offsets_sync`
+        :raises OffsetsNotCommitted: it failed, as it does where the share was lost in which that was consumed
         """
         offsets = dict(self._subscription.consumed_offsets())
-        if offsets:
-            self.commit_offsets_sync(offsets)
+        if not offsets:
+            return
+        self.commit_offsets_sync(offsets, timeout_ms)
+        try:
             self.config["default_offset_commit_callback"](offsets, None)
+        except Exception as error:  # noqa: BLE001 - the user's code, after the deed
+            self._handler.report(f"group {self.group_id}: default_offset_commit_callback", error)
 
-    def commit_offsets_sync(self, offsets: Offsets) -> None:
-        """Commit offsets, trying again until it succeeds or cannot; for a minute of socket timeouts at most.
+    @property
+    def _identity(self) -> tuple[int, str]:
+        """Generation and member id that commits bear: those of the share, also when it was lost; none without a share."""
+        return self._shared_as or (self.membership.generation_id, self.membership.member_id)
+
+    def commit_offsets_sync(self, offsets: Offsets, timeout_ms: int | None = None) -> None:
+        """Commit offsets, trying again until it succeeds or cannot.
+
+        They are committed as of the present share: where that is lost meanwhile, the coordinator refuses them.
 
         :param offsets: {TopicPartition: OffsetAndMetadata}, each that of the next message to consume
+        :param timeout_ms: for how long; by default twice the client's socket timeout
         :raises OffsetsNotCommitted: it failed; `.failures` has what is not committed
         """
         remaining = dict(offsets)
         started = self._handler.now()
+        identity = self._identity
 
         def attempt() -> None:
-            coordinator = self._known_coordinator()
+            coordinator = self._known_coordinator(self._left_of(started, timeout_ms))
             version = max(coordinator.api_version(OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
-            request = commit_request(self.config, version, self.membership, remaining)
-            response = coordinator.call(request, CHANNEL, version=version)
+            request = commit_request(self.config, version, identity, remaining)
+            response = coordinator.call(request, CHANNEL, version=version, timeout_ms=self._left_of(started, timeout_ms))
             failures = commit_failures(response, coordinator.address, remaining)
             for partition in [partition for partition in remaining if partition not in failures]:
                 del remaining[partition]
@@ -210,7 +234,7 @@ class ConsumerCoordinator(BaseCoordinator):
 
         try:
             if remaining:
-                self._retrying(attempt)
+                self._retrying(attempt, timeout_ms, identity)
         except KafkaException as error:
             text = f"group {self.group_id}: {error}"
             raise OffsetsNotCommitted(
@@ -231,7 +255,7 @@ class ConsumerCoordinator(BaseCoordinator):
         try:
             coordinator = self._known_coordinator()
             version = max(coordinator.api_version(OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
-            request = commit_request(self.config, version, self.membership, offsets)
+            request = commit_request(self.config, version, self._identity, offsets)
             pending = coordinator.send(request, CHANNEL, version=version, patient=False)
         except KafkaException as error:
             future.set_error(error)
@@ -251,54 +275,72 @@ class ConsumerCoordinator(BaseCoordinator):
         pending.add_done_callback(answered)
         return future
 
-    def fetch_committed_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+    def fetch_committed_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return what the group has committed; of partitions without a commit, nothing.
 
         :param partitions: to ask for
+        :param timeout_ms: for how long to try; by default twice the client's socket timeout
         :raises KafkaException: it could not be found out
         """
         wanted = list(partitions)
         if not wanted:
             return {}
+        started = self._handler.now()
 
         def attempt() -> dict[TopicPartition, OffsetAndMetadata]:
-            coordinator = self._known_coordinator()
+            coordinator = self._known_coordinator(self._left_of(started, timeout_ms))
             version = max(coordinator.api_version(OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
-            response = coordinator.call(fetch_request(self.group_id, version, wanted), CHANNEL, version=version)
+            request, left_ms = fetch_request(self.group_id, version, wanted), self._left_of(started, timeout_ms)
+            response = coordinator.call(request, CHANNEL, version=version, timeout_ms=left_ms)
             return committed_offsets(response, coordinator.address, wanted)
 
-        return self._retrying(attempt)
+        return self._retrying(attempt, timeout_ms)
 
-    def refresh_committed_offsets_if_needed(self) -> None:
-        """Tell the subscription what is committed for a share that is new."""
+    def refresh_committed_offsets_if_needed(self, timeout_ms: int | None = None) -> None:
+        """Tell the subscription what is committed for a share that is new; `timeout_ms` as of `fetch_committed_offsets`."""
         if self._refresh_needed:
-            found = self.fetch_committed_offsets(self._subscription.assigned_partitions())
+            found = self.fetch_committed_offsets(self._subscription.assigned_partitions(), timeout_ms)
             for partition, offset in found.items():
                 self._subscription.committed(partition, offset)
             self._refresh_needed = False
 
-    def _known_coordinator(self) -> Any:
-        self.ensure_coordinator_known()
+    def _left_of(self, started: float, timeout_ms: int | None) -> int | None:
+        """Return what is left (ms) of a time that began then; None where there is no limit."""
+        return None if timeout_ms is None else self._left_ms(started + timeout_ms / 1000)
+
+    def _known_coordinator(self, timeout_ms: int | None = None) -> Any:
+        self.ensure_coordinator_known(timeout_ms)
         if self.coordinator is None:
             raise GroupCoordinatorNotAvailable(f"group {self.group_id}: the coordinator was lost a moment ago")
         return self.coordinator
 
-    def _retrying(self, attempt: Callable[[], R]) -> R:
-        """Return what `attempt` does, after as many tries as fit into twice the socket timeout."""
-        deadline = self._handler.now() + 2 * self._cluster.socket_timeout_ms / 1000
+    def _retrying(
+        self, attempt: Callable[[], R], timeout_ms: int | None = None, identity: tuple[int, str] | None = None
+    ) -> R:
+        """Return what `attempt` does, after as many tries as fit into the time.
+
+        :param timeout_ms: by default twice the socket timeout
+        :param identity: generation and member id that are at stake, of a commit
+        """
+        patience_ms = 2 * self._cluster.socket_timeout_ms if timeout_ms is None else timeout_ms
+        deadline = self._handler.now() + patience_ms / 1000
         while True:
             try:
                 return attempt()
             except KafkaException as error:
                 if not error.retriable or self._cluster.closed or self._handler.now() > deadline:
-                    self._heed(error)
+                    self._heed(error, identity)
                     raise
-                self._heed(error)
+                self._heed(error, identity)
                 log.info("group %s: %s; trying again", self.group_id, error)
             self._pause()
 
-    def _heed(self, error: KafkaException) -> None:
-        """Draw the conclusions of an error of a commit or fetch for coordinator and membership."""
+    def _heed(self, error: KafkaException, identity: tuple[int, str] | None) -> None:
+        """Draw the conclusions of an error of a commit or fetch for coordinator and membership, where it is that one's."""
+        if identity is not None and not self.membership.is_present(*identity):
+            return
         if not isinstance(error, ProtocolClientError) or error.ERROR_CODE in MOVED:
             self.coordinator_dead(error)
         elif self.membership.state is State.STABLE and EVENT_OF_ERROR.get(error.ERROR_CODE) in {

@@ -181,15 +181,18 @@ class HeartbeatSender:
     def beat(self, beat: Beat | None, restart: bool = True) -> None:
         """Send this from now on, or nothing.
 
+        When the application last took messages is not touched: joining again is this client's doing, not the
+        application's.
+
         :param restart: whether a session begins; not for one that another coordinator takes over
         """
         if beat is not None and restart:
             self.heartbeat.reset_session_timeout()
-            self._active_at = self._native.now()
             self.idle = False
         self._retry_at = 0.0
         self._beat = beat
         if beat is not None and self._worker is None:
+            self._active_at = self._native.now()
             self._worker = self._native.spawn(self._run, name=f"pykafka.Heartbeat.{beat.group}")
         self._wake.set()
 
@@ -201,6 +204,7 @@ class HeartbeatSender:
     def stop(self) -> None:
         """End the thread and its connection; `beat` starts another."""
         self._beat = None
+        self.idle = False
         worker, self._worker = self._worker, None
         if worker is None:
             return

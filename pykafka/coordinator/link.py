@@ -7,12 +7,14 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from pykafka.coordinator.requests import leave_request
-from pykafka.coordinator.state import EVENT_OF_ERROR
+from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED
 from pykafka.documentedgroups import group_channel
 from pykafka.exceptions import (
     ClientClosedError,
     KafkaException,
+    NotCoordinatorForGroup,
     ProtocolClientError,
+    UnknownMemberId,
     UnsupportedVersion,
     error_for,
 )
@@ -83,9 +85,9 @@ class GroupLink:
         patience = self._cluster.socket_timeout_ms if timeout_ms is None else timeout_ms
         deadline = self._handler.now() + patience / 1000
         while True:
+            left_ms = None if timeout_ms is None else max(0, round((deadline - self._handler.now()) * 1000))
             try:
-                self.coordinator = self._cluster.get_group_coordinator(self.group_id)
-                log.info("group %s: coordinated by %s", self.group_id, self.coordinator.address)
+                self._find_coordinator(left_ms)
                 return
             except (ClientClosedError, UnsupportedVersion):
                 raise
@@ -94,6 +96,11 @@ class GroupLink:
                     raise
                 log.info("group %s: %s; asking again", self.group_id, error)
             self._pause()
+
+    def _find_coordinator(self, timeout_ms: int | None = None) -> None:
+        """Ask who coordinates the group; errors and `timeout_ms` as of `Cluster.get_group_coordinator`."""
+        self.coordinator = self._cluster.get_group_coordinator(self.group_id, timeout_ms)
+        log.info("group %s: coordinated by %s", self.group_id, self.coordinator.address)
 
     def _pause(self) -> None:
         self._handler.sleep(self.config["retry_backoff_ms"] / 1000)
@@ -110,30 +117,43 @@ class GroupLink:
         if self.coordinator is not None:
             self.coordinator.drop_channel(group_channel(self.connection_id))
 
-    def abort(self) -> None:
-        """Have a `join` or `sync` that waits in another worker fail now, and none begin: for who is about to `close`."""
-        self._closing = True
-        self._drop_connection()
-
     def _leave(self, member_id: str, timeout_ms: int) -> None:
-        """Have the coordinator, where it is known, strike a member off; where it does not, the session times out."""
-        coordinator = self.coordinator
-        if coordinator is None or not member_id:
+        """Have the coordinator strike a member off, wherever that is by now; where it does not, the session times out."""
+        if not member_id:
             return
-        try:
-            version = coordinator.api_version(LeaveGroupRequest)
-            request = leave_request(self.group_id, member_id, version)
-            response = coordinator.call(
-                request,
-                group_channel(self.connection_id),
-                timeout_ms=timeout_ms,
-                version=version,
-                latest=self._handler.now() + timeout_ms / 1000,
-            )
-            codes = [response.error_code, *(member.error_code for member in response.members)]
-            code = next((code for code in codes if code), 0)
-            if code:
-                raise error_for(code, broker=coordinator.address, api="LeaveGroup")
-            log.info("group %s: %s has left", self.group_id, member_id)
-        except KafkaException as error:
-            log.info("group %s: leaving failed, so the others wait for the session's end: %s", self.group_id, error)
+        deadline = self._handler.now() + timeout_ms / 1000
+        while True:
+            try:
+                self._leave_once(member_id, deadline)
+                log.info("group %s: %s has left", self.group_id, member_id)
+                return
+            except KafkaException as error:
+                passing = not isinstance(error, ProtocolClientError) or error.ERROR_CODE in MOVED or error.retriable
+                if not passing or self._cluster.closed or self._handler.now() > deadline:
+                    text = "group %s: leaving failed, so the others wait for the session's end: %s"
+                    log.log(logging.INFO if isinstance(error, UnknownMemberId) else logging.WARNING, text, self.group_id, error)
+                    return
+                log.info("group %s: leaving: %s; trying again", self.group_id, error)
+                self._drop_connection()
+                self.coordinator = None
+            self._pause()
+
+    def _leave_once(self, member_id: str, deadline: float) -> None:
+        if self.coordinator_unknown():
+            self._find_coordinator(self._left_ms(deadline))
+        coordinator = self.coordinator
+        if coordinator is None:
+            raise NotCoordinatorForGroup(f"group {self.group_id}: the coordinator was lost a moment ago")
+        version = coordinator.api_version(LeaveGroupRequest)
+        request = leave_request(self.group_id, member_id, version)
+        channel = group_channel(self.connection_id)
+        left_ms = self._left_ms(deadline)
+        response = coordinator.call(request, channel, timeout_ms=left_ms, version=version, latest=deadline)
+        codes = [response.error_code, *(member.error_code for member in response.members)]
+        code = next((code for code in codes if code), 0)
+        if code:
+            raise error_for(code, broker=coordinator.address, api="LeaveGroup")
+
+    def _left_ms(self, deadline: float, least: int = 100) -> int:
+        """Return what is left until a deadline (ms); one that has passed leaves time for one answer that is quick."""
+        return max(least, int((deadline - self._handler.now()) * 1000))

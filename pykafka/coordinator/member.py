@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.coordinator.base import BaseCoordinator
+from pykafka.coordinator.topics import SharedTopics
+from pykafka.membershipprotocol import as_brokers_keep_it
 from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.protocol.groups import protocol_metadata
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.cluster import Cluster
+    from pykafka.partition import Partition
     from pykafka.protocol.groups import MembershipProtocol
     from pykafka.topic import Topic
 
@@ -38,6 +41,7 @@ class TopicMember(BaseCoordinator):
         self.assigned: set[int] = set()
         #: What was shared out by this member as the leader: {topic: number of partitions}.
         self._divided: dict[str, int] = {}
+        self._topics = SharedTopics(cluster)
 
     def protocol_type(self) -> str:
         """Return the kind of the group's members."""
@@ -63,16 +67,21 @@ class TopicMember(BaseCoordinator):
                 readers.setdefault(get_string(name), []).append(member)
         shares: dict[str, list[tuple[str | bytes, list[int]]]] = {member: [] for member, _ in members}
         self._divided = {}
+        decide = as_brokers_keep_it(self._protocol.decide_partitions)
         for name, ids in sorted(readers.items()):
-            partitions = self._partitions_of(name)
+            # One picture for all members: what changes while they are gone through would leave a partition to nobody, or
+            # give it to two.
+            partitions = {id_: partition.snapshot() for id_, partition in list(self._partitions_of(name).items())}
             self._divided[name] = len(partitions)
             for member in ids if partitions else ():
-                share = self._protocol.decide_partitions(ids, partitions, member)
+                share = decide(ids, partitions, member)
                 if share:
                     shares[member].append((name, sorted(partition.id for partition in share)))
         return {member: MemberAssignment(share) for member, share in shares.items()}
 
-    def _partitions_of(self, name: str) -> dict[int, Any]:
+    def _partitions_of(self, name: str) -> dict[int, Partition]:
+        if self._topics.is_gone(name):
+            return {}
         if name == self._topic.name:
             return self._topic.partitions
         topics = self._cluster.topics
@@ -89,12 +98,14 @@ class TopicMember(BaseCoordinator):
 
     def need_rejoin(self) -> bool:
         """Return whether there is a share to be had that this member has not, as of partitions that have been added."""
-        if any(self._count(name) != count for name, count in self._divided.items()):
+        self._topics.look({self._topic.name, *self._divided})
+        if any(self._topics.count(name, count) != count for name, count in self._divided.items()):
             log.info("group %s: the number of partitions has changed", self.group_id)
             self._divided = {}
             self.request_rejoin()
         return super().need_rejoin()
 
-    def _count(self, name: str) -> int:
-        metadata = self._cluster.topic_metadata(name)
-        return len(metadata.partitions) if metadata is not None else 0
+    @property
+    def topic_is_gone(self) -> bool:
+        """Whether the cluster has not got the topic any more."""
+        return self._topics.is_gone(self._topic.name)

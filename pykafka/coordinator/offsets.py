@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from pykafka.coordinator.state import Membership
 from pykafka.coordinator.subscription import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import IncompleteResponseError, KafkaException, UnknownTopicOrPartition, error_for
 from pykafka.protocol.messages import (
@@ -36,18 +35,19 @@ def by_topic(offsets: Mapping[TopicPartition, V]) -> dict[str, dict[int, V]]:
 def commit_request(
     config: Mapping[str, Any],
     version: int,
-    membership: Membership,
+    identity: tuple[int, str],
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> OffsetCommitRequest:
     """Return the request that commits these offsets for a member.
 
     :param config: group_id and group_instance_id
+    :param identity: generation and member id under which the offsets were consumed
     """
     topic = OffsetCommitRequest.Topic
     return OffsetCommitRequest(
         group_id=config["group_id"],
-        generation_id_or_member_epoch=membership.generation_id,
-        member_id=membership.member_id,
+        generation_id_or_member_epoch=identity[0],
+        member_id=identity[1],
         group_instance_id=config["group_instance_id"] if version >= 7 else None,
         topics=[
             topic(

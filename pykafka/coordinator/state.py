@@ -40,6 +40,7 @@ class Event(Enum):
     """What happens to a member."""
 
     JOIN = "asks to join"
+    NAMED = "was given an id, before its generation"
     JOINED = "was told its generation"
     SYNCED = "was told its share"
     REBALANCE = "the shares are to be found anew"
@@ -60,6 +61,7 @@ TABLE: dict[State, dict[Event, State]] = {
         Event.LEFT: State.UNJOINED,
     },
     State.JOINING: {
+        Event.NAMED: State.JOINING,
         Event.JOINED: State.SYNCING,
         Event.REBALANCE: State.STALE,
         Event.OUTDATED: State.UNJOINED,
@@ -84,6 +86,8 @@ TABLE: dict[State, dict[Event, State]] = {
         Event.LEFT: State.UNJOINED,
     },
     State.STALE: {
+        # the answer to a request to join that nobody waits for any more
+        Event.NAMED: State.STALE,
         Event.JOIN: State.JOINING,
         Event.REBALANCE: State.STALE,
         Event.OUTDATED: State.UNJOINED,

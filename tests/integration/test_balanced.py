@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import gevent
 import pytest
 from kazoo.client import KazooClient
 
 from pykafka import BalancedConsumer, KafkaClient
 from pykafka import balancedconsumer as module
 from pykafka.common import OffsetType
+from pykafka.consumer.offsets import GroupOffsets
 from pykafka.exceptions import (
     ConsumerStoppedException,
     DeserializationError,
@@ -276,16 +278,85 @@ def test_the_callback_is_told_of_shares_and_says_where_to_go(group: Balanced) ->
 
 
 @pytest.mark.parametrize("error", [AttributeError("no such thing"), KafkaException("no")])
-def test_what_the_callback_raises_is_raised_by_consume(group: Balanced, error: Exception) -> None:
+def test_nothing_is_consumed_until_the_callback_has_gone_through(group: Balanced, error: Exception) -> None:
+    """It says where to begin: consuming went on without its offsets, after its error had been raised once."""
     values = group.produce(30)
+    failing = True
 
     def callback(*_: Any) -> None:
-        raise error
+        if failing:
+            raise error
 
-    one = group.join(post_rebalance_callback=callback)
     with pytest.raises(type(error), match=str(error)):
-        one.consume()
+        group.join(post_rebalance_callback=callback)
+    failing = False
+    one = group.join(post_rebalance_callback=callback)
+    group.sizes(3)  # nothing of the one that could not start is left
+    failing = True
+    group.join()
+    for _ in range(2):
+        with pytest.raises(type(error), match=str(error)):
+            for _ in range(1000):
+                assert one.consume(block=False) is None
+                group.client.cluster.handler.sleep(0.02)
+    failing = False
+    group.sizes(1, 2)
     assert group.drain(30) == values
+
+
+class Sudden(BaseException):
+    """No error that anybody expects."""
+
+
+@pytest.mark.parametrize("kind", [Sudden, gevent.Timeout], ids=["sudden", "timeout"])
+def test_a_callback_that_ends_the_worker_ends_the_consumer(
+    group: Balanced, zookeeper: Any, kind: type[BaseException]
+) -> None:
+    """The worker was gone without a word, and its partitions were kept from the others."""
+    calls = 0
+
+    def callback(*_: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise kind()
+
+    values = group.produce(30)
+    one = group.join(post_rebalance_callback=callback, consumer_timeout_ms=20_000)
+    group.sizes(3)
+    two = group.join(rebalance_max_retries=50)
+    with pytest.raises(ConsumerStoppedException, match="post_rebalance_callback") as told:
+        assert one.consume() is None
+    assert isinstance(told.value.__cause__, kind)
+    assert zookeeper.get_children(f"/consumers/{group.name}/ids") == [two._consumer_id]
+    group.members.remove(one)
+    group.sizes(3)
+    assert group.drain(30) == values
+    one.start()
+    group.members.append(one)
+    group.sizes(1, 2)
+
+
+def test_positions_are_not_committed_when_the_session_is_over(group: Balanced, place: Place) -> None:
+    """Others may have gone on: they were put back to where this one had been, 200 to 20, and 180 came again."""
+    group.produce(60)
+    one = group.join(auto_commit_enable=True)
+    group.sizes(3)
+    assert group.drain(9).total() == 9
+    others = GroupOffsets(group.client.cluster, group.name, group.topic.name, 100, 3)
+    others.commit(dict.fromkeys(range(3), 20))
+    before = one._consumer
+    other = KazooClient(place.zookeeper, client_id=one._zookeeper.client_id)
+    other.start()
+    other.stop()  # which ends the session for both
+    other.close()
+    group.until(lambda: one._consumer is not before and len(one.partitions) == 3)
+    assert {committed.offset for committed in others.fetch([0, 1, 2]).values()} == {20}
+    assert set(one.held_offsets.values()) == {19}
+    more = group.produce(30, start=100)
+    assert group.drain(30) == more
+    one.stop()
+    assert {committed.offset for committed in others.fetch([0, 1, 2]).values()} == {30}
 
 
 @pytest.mark.parametrize("call", [1, 2])

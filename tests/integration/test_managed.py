@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from pykafka import BalancedConsumer, Broker, KafkaClient, ManagedBalancedConsumer
+from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
 from pykafka.common import OffsetType
+from pykafka.coordinator.base import BaseCoordinator
 from pykafka.exceptions import (
     ConsumerStoppedException,
     InvalidSessionTimeout,
@@ -203,16 +204,16 @@ def test_start_raises_what_kept_it_from_its_share(group: Managed) -> None:
 def test_a_join_that_is_never_answered_is_tried_once_more(
     group: Managed, monkeypatch: pytest.MonkeyPatch, unanswered: int, retries: int, joins: bool
 ) -> None:
-    answered = Broker.join
+    answered = BaseCoordinator._ask_to_join
     missing = [ResponseTimeoutError("no answer") for _ in range(unanswered)]
 
-    def join(self: Broker, *args: Any) -> Any:
+    def join(self: BaseCoordinator, *args: Any) -> Any:
         if missing:
             group.client.cluster.handler.sleep(0.05)  # longer than all retries may take
             raise missing.pop()
         return answered(self, *args)
 
-    monkeypatch.setattr(Broker, "join", join)
+    monkeypatch.setattr(BaseCoordinator, "_ask_to_join", join)
     with nullcontext() if joins else pytest.raises(ResponseTimeoutError):
         group.join(rebalance_max_retries=retries, rebalance_backoff_ms=10)
         group.sizes(3)
@@ -235,15 +236,43 @@ def test_the_callback_hears_of_both_shares_and_may_move_them(group: Managed) -> 
     assert set(seen[1][1]) == set(one.partitions)
 
 
-def test_an_error_of_the_callback_surfaces_once(group: Managed) -> None:
-    def fail(*_: Any) -> None:
-        raise LookupError("the callback's")
+def test_nothing_is_consumed_until_the_callback_has_gone_through(group: Managed) -> None:
+    """It says where to begin: consuming went on without its offsets, after its error had been raised once."""
+    failing = True
+    told: list[tuple[set[int], set[int]]] = []
 
-    values = group.produce(10)
-    one = group.join(post_rebalance_callback=fail)
+    def begin(consumer: Any, old: dict[int, int], new: dict[int, int]) -> dict[int, int] | None:
+        told.append((set(old), set(new)))
+        if failing:
+            raise LookupError("the callback's")
+        return dict.fromkeys(new, 4) if len(new) == 3 else None
+
+    group.produce(30)
     with pytest.raises(LookupError, match="the callback's"):
-        one.consume()
-    assert group.drain(10) == values
+        group.join(post_rebalance_callback=begin)
+    one = group.join()  # who failed to start has left: nobody is waited for
+    group.sizes(3)
+    one.stop()
+    failing, group.members = False, []
+    two = group.join(post_rebalance_callback=begin)
+    found = group.drain(15)  # 5 of 10 in each partition were skipped
+    failing = True
+    three = group.join()
+    for _ in range(2):
+        with pytest.raises(LookupError, match="the callback's"):
+            for _ in range(1000):
+                assert two.consume(block=False) is None
+                group.client.cluster.handler.sleep(0.02)
+    assert not two.partitions
+    attempts = told[-2:]
+    assert attempts[0] == attempts[1]
+    failing = False
+    group.sizes(1, 2)
+    assert set(two.partitions) == attempts[0][1]
+    assert three.partitions
+    assert found.total() == 15
+    more = group.produce(30, start=100)
+    assert group.drain(30) == more
 
 
 def test_members_by_the_broker_s_own_calls(client: KafkaClient) -> None:

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.consumer.offsets import GroupOffsets
 from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from pykafka.coordinator.consumer import ConsumerCoordinator
 from pykafka.coordinator.subscription import OffsetAndMetadata, TopicPartition
-from pykafka.exceptions import OffsetsNotCommitted
+from pykafka.exceptions import OffsetsNotCommitted, ResponseTimeoutError
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.integration.groups import Reader
 from tests.topics import create_topic
+from tests.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
 
@@ -102,6 +104,7 @@ def test_a_commit_s_callback_gets_the_response_or_the_error(
     assert response.topics[topic.name][0].err == 0
     assert seen == [(good, response)]
     coordinator.membership.generation_id += 1
+    coordinator._shared_as = (coordinator.generation, coordinator.member_id)
     future = coordinator.commit_offsets_async(good, lambda *told: seen.append(told))
     with pytest.raises(Exception, match="ILLEGAL_GENERATION"):
         future.get(timeout=10)
@@ -149,3 +152,72 @@ def test_a_changed_subscription_is_joined_for(
     assert {partition.topic for partition in reader.share} == reader.names
     assert len(reader.share) == 5
     assert coordinator.membership.protocol == "roundrobin"
+
+
+def test_a_poll_takes_no_longer_than_it_may_and_goes_on_next_time(
+    client: KafkaClient, topic: Topic, make: Callable[..., tuple[ConsumerCoordinator, Reader]]
+) -> None:
+    """It waited for the others for as long as they took, whatever its timeout."""
+    first, _ = make(topic.name)
+    first.poll(20_000)
+    second, reader = make(topic.name)
+    started = time.monotonic()
+    for _ in range(2):
+        with pytest.raises(ResponseTimeoutError, match="not a member within"):
+            second.poll(timeout_ms=1000)
+    assert time.monotonic() - started < 8
+    asked = second._asked
+    assert asked is not None
+    member = second.member_id
+    together(client, first, second)
+    assert second.member_id == member
+    assert len(reader.share) in {1, 2}
+    assert first.generation == 2
+
+
+def test_a_commit_callback_that_raises_ends_nothing(
+    client: KafkaClient, topic: Topic, make: Callable[..., tuple[ConsumerCoordinator, Reader]]
+) -> None:
+    """It ended auto-commit for good, without a word."""
+    told: list[Any] = []
+
+    def fail(offsets: Any, response: Any) -> None:
+        told.append(offsets)
+        raise LookupError("the callback's")
+
+    coordinator, reader = make(
+        topic.name, enable_auto_commit=True, auto_commit_interval_ms=100, default_offset_commit_callback=fail
+    )
+    coordinator.poll(20_000)
+    partition = TopicPartition(topic.name, 1)
+    for offset in (5, 9):
+        before = len(told)
+        reader.consumed = {partition: OffsetAndMetadata(offset)}
+        while len(told) < before + 2:
+            client.cluster.handler.sleep(0.05)
+        assert coordinator.fetch_committed_offsets([partition]) == {partition: OffsetAndMetadata(offset)}
+
+
+def test_what_was_consumed_of_a_share_that_is_lost_is_not_committed(
+    client: KafkaClient, topic: Topic, make: Callable[..., tuple[ConsumerCoordinator, Reader]]
+) -> None:
+    """The group was empty, so that a commit without membership was taken, and put it back: 200 to 20."""
+    coordinator, reader = make(topic.name)
+    coordinator.poll(20_000)
+    partition = TopicPartition(topic.name, 1)
+    reader.consumed = {partition: OffsetAndMetadata(20)}
+    coordinator.commit_consumed()
+    broker = client.cluster.get_group_coordinator(coordinator.group_id)
+    assert broker.leave_group(uuid.uuid4(), coordinator.group_id, coordinator.member_id).error_code == 0
+    until(client.cluster.handler, coordinator.need_rejoin)
+    # others have been there meanwhile
+    GroupOffsets(client.cluster, coordinator.group_id, topic.name, 100, 3).commit({1: 200})
+    with pytest.raises(OffsetsNotCommitted):
+        coordinator.commit_consumed()
+    with pytest.raises(OffsetsNotCommitted):
+        coordinator.commit_offsets_sync(reader.consumed)
+    assert coordinator.fetch_committed_offsets([partition]) == {partition: OffsetAndMetadata(200)}
+    coordinator.poll(20_000)
+    assert reader.told[partition].offset == 200
+    reader.consumed = {partition: OffsetAndMetadata(210)}
+    coordinator.commit_consumed()

@@ -14,16 +14,19 @@ from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from pykafka.coordinator.assignors.range import RangePartitionAssignor
 from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from pykafka.coordinator.heartbeat import Heartbeat
+from pykafka.coordinator.member import TopicMember
 from pykafka.coordinator.metrics import ConsumerCoordinatorMetrics, GroupCoordinatorMetrics
 from pykafka.coordinator.state import EVENT_OF_ERROR, TABLE, Event, ImpossibleEvent, Membership, State
 from pykafka.exceptions import CorruptResponseError
 from pykafka.membershipprotocol import (
     DecidePartitions,
+    GroupMembershipProtocol,
     RangeProtocol,
     RoundRobinProtocol,
     decide_partitions_range,
     decide_partitions_roundrobin,
 )
+from pykafka.partition import Partition
 from pykafka.protocol import (
     ConsumerGroupProtocolMetadata,
     HeartbeatRequest,
@@ -166,6 +169,54 @@ def test_ranges_are_those_of_old_consumers() -> None:
     assert {part.id for part in share} == {0, 2, 4, 6, 8, 10}
     with pytest.raises(ValueError, match="not in list"):
         decide_partitions_range(["b"], partitions, "a")
+
+
+class Named:
+    """A topic or a broker, as far as sharing out is concerned."""
+
+    def __init__(self, name: str, id_: int = 0) -> None:
+        self.name = name
+        self.id = id_
+
+
+def _divided(protocol: Any, partitions: dict[int, Any]) -> dict[str, list[int]]:
+    member: Any = SimpleNamespace(_protocol=protocol, _partitions_of=lambda name: partitions)
+    metadata = bytes(ConsumerGroupProtocolMetadata(topic_names=["t"]).get_bytes())
+    found = TopicMember.divide(member, [(name, metadata) for name in "bca"])
+    return {name: list(share.partition_assignment[0][1]) for name, share in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "shares"),
+    [
+        (RangeProtocol, {"a": [0, 1, 2], "b": [3, 4], "c": [5, 6]}),
+        (RoundRobinProtocol, {"a": [0, 3, 6], "b": [1, 4], "c": [2, 5]}),
+    ],
+    ids=["range", "roundrobin"],
+)
+def test_groups_that_the_brokers_keep_divide_by_number(protocol: Any, shares: dict[str, list[int]]) -> None:
+    """As all other clients do in the same group; they went by leader, as members of groups in ZooKeeper must."""
+    topic: Any = Named("t")
+    leaders: list[Any] = [Named("", id_) for id_ in range(3)]
+    partitions = {id_: Partition(topic, id_, leaders[id_ % 3], [], []) for id_ in (6, 0, 5, 1, 4, 2, 3)}
+    assert _divided(protocol, partitions) == shares
+
+
+def test_leaders_that_change_while_a_topic_is_divided() -> None:
+    """Each member's share was worked out from what was true at that moment: a partition was nobody's, another two's."""
+    topic: Any = Named("t")
+    leaders: list[Any] = [Named("", id_) for id_ in range(3)]
+    partitions = {id_: Partition(topic, id_, leaders[id_ % 3], [], []) for id_ in range(7)}
+
+    def by_leader(participants: Any, seen: Any, consumer_id: Any) -> set[Any]:
+        ordered = sorted(seen.values(), key=lambda partition: (partition.leader.id, partition.id))
+        for id_, partition in partitions.items():  # an election, which another worker hears of just now
+            partition._leader = leaders[(leaders.index(partition.leader) + id_) % 3]
+        partitions.pop(max(partitions))
+        return set(ordered[sorted(participants).index(consumer_id) :: len(participants)])
+
+    own = GroupMembershipProtocol("consumer", "own", ConsumerGroupProtocolMetadata(), by_leader)
+    assert sorted(id_ for ids in _divided(own, partitions).values() for id_ in ids) == list(range(7))
 
 
 @pytest.mark.parametrize("assignor", [RangePartitionAssignor, RoundRobinPartitionAssignor])
