@@ -7,7 +7,7 @@ import logging
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pykafka.addresses import parse_hosts, parse_source
 from pykafka.broker import CLIENT_ID, Broker
@@ -33,6 +33,7 @@ from pykafka.protocol.messages import FindCoordinatorRequest, MetadataRequest, M
 from pykafka.security import valid_ssl_config
 from pykafka.topicdict import TopicDict, register_topic_factory
 from pykafka.utils import get_string
+from pykafka.utils.backoff import Backoff
 from pykafka.utils.error_handlers import valid_ms
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ R = TypeVar("R")
 
 #: Pause between attempts while leaders are elected or brokers are away (s): Kafka's own retry.backoff.ms.
 RETRY_BACKOFF_S = 0.1
+#: How long that pause becomes at most, where it doubles (s): Kafka's own retry.backoff.max.ms.
+RETRY_BACKOFF_MAX_S = 1.0
+#: How long a topic without leaders is asked for along with others, though nobody has wanted it again (s).
+MISS_KEPT_S = 5.0
 #: Metadata is asked for anew when it is older than this (s): Kafka's own metadata.max.age.ms.
 METADATA_MAX_AGE_S = 300.0
 #: A topic that is being created is unknown to most brokers at first: this is how long they are asked again (s).
@@ -63,6 +68,14 @@ NO_BROKERS = (
 
 #: The clusters that are open in this process: closed when the interpreter ends, so that what is queued still goes out.
 _open_clusters: weakref.WeakSet[Cluster] = weakref.WeakSet()
+
+
+class _Miss(NamedTuple):
+    """How often in a row a topic was found without leaders, when to ask again, and when somebody last wanted it."""
+
+    times: int
+    again_at: float
+    wanted_at: float
 
 
 class Cluster(Discovery):
@@ -121,6 +134,9 @@ class Cluster(Discovery):
         #: At which generation all topics were asked about last, and some topics since.
         self.complete_generation = 0
         self._covered: dict[str, int] = {}
+        # Topics that were last found without leaders, or not at all.
+        self._misses: dict[str, _Miss] = {}
+        self._backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, handler.random)
         self._updated_at = -METADATA_MAX_AGE_S
         self._update_lock = handler.Lock()
         self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -194,7 +210,21 @@ class Cluster(Discovery):
         names = None if topics is None else list(topics)
         with self._update_lock:
             if not self._covers(seen, names):
-                self._update(None if self.metadata_is_old else names)
+                self._update_if_due(None if self.metadata_is_old else names)
+
+    def _update_if_due(self, names: list[str | bytes] | None) -> None:
+        """Update metadata, unless it is of topics that were found without leaders a moment ago; all such topics at once."""
+        if names is None:
+            self._update(None)
+            return
+        now = self._handler.now()
+        wanted = dict.fromkeys(get_string(name) for name in names)
+        for name in wanted:
+            if name in self._misses:
+                self._misses[name] = self._misses[name]._replace(wanted_at=now)
+        if any(name not in self._misses or self._misses[name].again_at <= now for name in wanted):
+            self._misses = {name: miss for name, miss in self._misses.items() if now - miss.wanted_at < MISS_KEPT_S}
+            self._update([*wanted, *(name for name in self._misses if name not in wanted)])
 
     def _covers(self, seen: int, names: list[str | bytes] | None) -> bool:
         """Return whether these topics were asked about since."""
@@ -242,6 +272,18 @@ class Cluster(Discovery):
             self._covered = {}
         else:
             self._covered |= dict.fromkeys(names, self._generation)
+        self._note_misses(list(self._misses) if names is None else names)
+
+    def _note_misses(self, topics: Iterable[str]) -> None:
+        """Have topics that have no leaders, or are not there, asked for more seldom each time."""
+        now = self._handler.now()
+        for name in topics:
+            metadata = self._metadata.get(name)
+            if metadata is not None and all(part.leader >= 0 for part in metadata.partitions.values()):
+                self._misses.pop(name, None)
+                continue
+            miss = self._misses.get(name, _Miss(0, now, now))
+            self._misses[name] = miss._replace(times=miss.times + 1, again_at=now + self._backoff.seconds(miss.times + 1))
 
     def _ask_metadata(self, topics: list[str] | None) -> MetadataResponse:
         return self.call(_metadata_request(topics))
@@ -369,14 +411,14 @@ class Cluster(Discovery):
                 yield seed
 
     def leader(self, topic: str, partition: int) -> Broker:
-        """Return the broker that serves a partition, asking for metadata where it is not known.
+        """Return the broker that serves a partition, asking for metadata where it is not known, and was not a moment ago.
 
         :raises UnknownTopicOrPartition: the cluster has no such partition
         :raises LeaderNotFoundError: it has no leader at present
         """
         broker = self._known_leader(topic, partition)
         if broker is None:
-            self.update([topic])
+            self.find_leaders([(topic, partition)])
             broker = self._known_leader(topic, partition)
         if broker is not None:
             return broker
@@ -392,6 +434,19 @@ class Cluster(Discovery):
             topic=topic,
             partition=partition,
         )
+
+    def find_leaders(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Ask for metadata, once for all, where leaders are not known, and were not asked for a moment ago.
+
+        :param partitions: (topic, partition) pairs
+        """
+        wanted = [(topic, partition) for topic, partition in partitions if self._known_leader(topic, partition) is None]
+        if not wanted:
+            return
+        with self._update_lock:
+            lacking = {topic: None for topic, partition in wanted if self._known_leader(topic, partition) is None}
+            if lacking:
+                self._update_if_due(list(lacking))
 
     def _known_leader(self, topic: str, partition: int) -> Broker | None:
         metadata = self._metadata.get(topic)

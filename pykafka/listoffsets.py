@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.exceptions import IncompleteResponseError, KafkaException, ProtocolClientError, error_for
 from pykafka.protocol.messages import ListOffsetsRequest
+from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.cluster import Cluster
 
+#: Pause before leaders are asked again (s); it doubles up to the second one.
 RETRY_BACKOFF_S = 0.1
+RETRY_BACKOFF_MAX_S = 1.0
 
 TopicPartition = tuple[str, int]
 
@@ -45,6 +48,8 @@ def list_offsets(
     deadline = cluster.handler.now() + timeout_ms / 1000
     found: dict[TopicPartition, FoundOffset] = {}
     missing = dict(timestamps)
+    backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, cluster.handler.random)
+    failures = 0
     while missing:
         seen = cluster.generation
         error = _ask_leaders(cluster, missing, max_offsets, isolation_level, found)
@@ -56,8 +61,9 @@ def list_offsets(
             error = IncompleteResponseError(topic=topic, partition=partition, api="ListOffsets")
         if not cluster.may_pass(error) or cluster.handler.now() > deadline:
             raise error
-        cluster.handler.sleep(RETRY_BACKOFF_S)
-        cluster.refresh(seen)
+        failures += 1
+        cluster.handler.sleep(min(backoff.seconds(failures), max(deadline - cluster.handler.now(), 0.0)))
+        cluster.refresh(seen, sorted({topic for topic, _ in missing}))
     return found
 
 
@@ -71,6 +77,7 @@ def _ask_leaders(
     """Ask each leader once; put what it says into `found` and return the last error."""
     by_leader: dict[Broker, list[TopicPartition]] = defaultdict(list)
     error: KafkaException | None = None
+    cluster.find_leaders(timestamps)
     for topic, partition in timestamps:
         try:
             by_leader[cluster.leader(topic, partition)].append((topic, partition))

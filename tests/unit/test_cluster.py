@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.exceptions import LeaderNotFoundError, UnknownTopicOrPartition
+from pykafka.handlers import Handler
+from pykafka.protocol.messages import ListOffsetsRequest, ListOffsetsResponse, MetadataRequest, MetadataResponse
 from tests.scripted import TOPIC, ScriptedBroker
+from tests.waiting import until
 
 ALONE = """
 import sys
@@ -23,3 +32,104 @@ def test_a_cluster_imported_alone_makes_topics() -> None:
         asked = [sys.executable, "-c", ALONE, broker.hosts, TOPIC]
         result = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
     assert (result.stdout.strip(), result.stderr) == (TOPIC, "")
+
+
+class Asked(ScriptedBroker):
+    """A broker of many topics, which counts how often it is asked for them.
+
+    :param topics: {name: leaders of its partitions}
+    """
+
+    def __init__(self, topics: dict[str, list[int]]) -> None:
+        super().__init__()
+        self.topics = topics
+        #: What each question for metadata names; None for all.
+        self.questions: list[list[str] | None] = []
+
+    def _respond(self, request: Any) -> Any:
+        if isinstance(request, ListOffsetsRequest):
+            return ListOffsetsResponse(
+                topics=[
+                    ListOffsetsResponse.Topic(
+                        name=topic.name,
+                        partitions=[
+                            ListOffsetsResponse.Topic.Partition(partition_index=one.partition_index, offset=0)
+                            for one in topic.partitions
+                        ],
+                    )
+                    for topic in request.topics
+                ]
+            )
+        if not isinstance(request, MetadataRequest):
+            return super()._respond(request)
+        names = None if request.topics is None else [str(topic.name) for topic in request.topics]
+        self.questions.append(names)
+        answer = self._metadata()
+        answer.topics = [self._topic(name) for name in (self.topics if names is None else names)]
+        return answer
+
+    def _topic(self, name: str) -> MetadataResponse.Topic:
+        if name not in self.topics:
+            return MetadataResponse.Topic(name=name, error_code=3)
+        return MetadataResponse.Topic(
+            name=name,
+            partitions=[
+                MetadataResponse.Topic.Partition(partition_index=number, leader_id=leader, error_code=0 if leader > 0 else 5)
+                for number, leader in enumerate(self.topics[name])
+            ],
+        )
+
+
+LEADERLESS = {"wide": [-1] * 100} | {f"narrow-{number}": [-1] for number in range(50)}
+
+
+@pytest.fixture
+def leaderless() -> Iterator[Asked]:
+    broker = Asked(dict(LEADERLESS))
+    with broker:
+        yield broker
+
+
+def test_many_partitions_without_leader_are_asked_for_in_one_question_and_more_seldom_each_time(
+    leaderless: Asked, handler: Handler
+) -> None:
+    """A consumer that started asked for each of them ten times a second."""
+    with KafkaClient(leaderless.hosts, handler=handler) as client:
+        keys = {(name, number): -1 for name, leaders in LEADERLESS.items() for number in range(len(leaders))}
+        del leaderless.questions[:]
+        with pytest.raises(LeaderNotFoundError):
+            client.cluster.list_offsets(keys, timeout_ms=2500)
+        assert 2 <= len(leaderless.questions) <= 16
+        leaderless.topics = {name: [1] * len(leaders) for name, leaders in LEADERLESS.items()}
+        assert len(client.cluster.list_offsets(keys)) == 150
+
+
+def test_a_starting_consumer_waits_for_leaders_without_a_storm(leaderless: Asked, handler: Handler) -> None:
+    with KafkaClient(leaderless.hosts, handler=handler, socket_timeout_ms=2000) as client:
+        topic = client.topics["wide"]
+        del leaderless.questions[:]
+        with pytest.raises(LeaderNotFoundError):
+            topic.get_simple_consumer()
+        assert len(leaderless.questions) <= 16
+
+
+def test_who_asks_for_a_leader_again_and_again_causes_few_questions(leaderless: Asked, handler: Handler) -> None:
+    with KafkaClient(leaderless.hosts, handler=handler) as client:
+        del leaderless.questions[:]
+        end = handler.now() + 1.5
+        while handler.now() < end:
+            with pytest.raises(LeaderNotFoundError):
+                client.cluster.leader("narrow-1", 0)
+            with pytest.raises(UnknownTopicOrPartition):
+                client.cluster.leader("nothing", 0)
+            handler.sleep(0.01)
+        assert len(leaderless.questions) <= 20
+        leaderless.topics["narrow-1"] = [1]
+        until(handler, lambda: _led(client))
+
+
+def _led(client: KafkaClient) -> bool:
+    try:
+        return client.cluster.leader("narrow-1", 0).id == 1
+    except LeaderNotFoundError:
+        return False
