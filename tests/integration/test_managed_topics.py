@@ -152,7 +152,7 @@ def test_what_others_may_have_consumed_meanwhile_is_read_from_where_they_committ
     group.produce(30)
     one = group.join(auto_commit_enable=True)
     found = group.drain(9)
-    assert set(one.held_offsets.values()) <= {1, 2, 3, 4, 5, 6}
+    assert max(one.held_offsets.values()) < 9
     member = one._member
     synced = type(member).sync
     turns = 0
