@@ -77,7 +77,10 @@ class KafkaException(Exception):
 
     def again(self) -> Self:
         """Return a copy to raise anew: an error that several workers raise would gather all their tracebacks."""
-        return copy(self)
+        made = copy(self)
+        if isinstance(self.__cause__, KafkaException):
+            made.__cause__ = self.__cause__.again()
+        return made
 
     def __str__(self) -> str:
         context = ", ".join(f"{name}={value}" for name, value in self.context.items())

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
     from pykafka.producer.accumulator import MessageBatch, PartitionQueue
+    from pykafka.producer.deliveries import Callback
     from pykafka.producer.options import ProducerOptions
     from pykafka.producer.sender import OwnedBroker
     from pykafka.topic import Topic
@@ -36,7 +37,15 @@ class DocumentedProducer(ABC):
         """The partitions' queues by id."""
 
     @abstractmethod
-    def _enqueue(self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any) -> Message:
+    def _enqueue(
+        self,
+        queue: PartitionQueue,
+        value: Any,
+        key: Any,
+        timestamp: int,
+        headers: Any,
+        callback: Callback | None = None,
+    ) -> Message:
         """Write a message into the open batch of its partition, waiting for room where that is allowed."""
 
     @abstractmethod

@@ -38,6 +38,9 @@ class ProducerOptions:
     delivery_timeout_ms: int
     serializer: Callable[[Any, Any], tuple[Any, Any]] | None
     enable_idempotence: bool | None = None
+    on_delivery: Callable[..., object] | None = None
+    max_failed_messages: int = 10_000
+    max_failed_bytes: int = 32 * 1024 * 1024
 
     @classmethod
     def checked(cls, **options: Any) -> ProducerOptions:
@@ -58,9 +61,18 @@ class ProducerOptions:
             "delivery_timeout_ms",
         ):
             valid_int(options[name], allow_zero=True, name=name)
-        for name in ("max_queued_messages", "max_queued_bytes", "max_request_size"):
+        for name in (
+            "max_queued_messages",
+            "max_queued_bytes",
+            "max_request_size",
+            "max_failed_messages",
+            "max_failed_bytes",
+        ):
             valid_int(options[name], name=name)
-        valid_callable(options["serializer"], "serializer")
+        for name in ("serializer", "on_delivery"):
+            valid_callable(options[name], name)
+        if options["on_delivery"] is not None and options["delivery_reports"]:
+            raise ValueError("give on_delivery or delivery_reports=True, not both: each message is told once")
         valid_int(options["required_acks"], allow_zero=True, allow_negative=True, name="required_acks")
         if not -1 <= options["required_acks"] <= ACKS_MAX:
             raise ValueError(

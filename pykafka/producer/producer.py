@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import CompressionType
@@ -27,6 +27,7 @@ from pykafka.producer.accumulator import (
     PartitionQueue,
     headers_size,
 )
+from pykafka.producer.deliveries import Callback, Deliveries, Failures, OnDelivery
 from pykafka.producer.documented import DocumentedProducer
 from pykafka.producer.identity import Identity
 from pykafka.producer.options import ProducerOptions
@@ -76,7 +77,8 @@ class Producer(DocumentedProducer):
     :param block_on_queue_full: whether a full queue blocks `produce()` or raises
     :param max_request_size: of one request (bytes); a batch is full when it would fill a request alone
     :param sync: whether `produce()` waits for the acknowledgement, and raises what went wrong
-    :param delivery_reports: keep a report of each message for `get_delivery_report()`
+    :param delivery_reports: keep a report of each message for `get_delivery_report()`, which must be called for each: they
+        are kept until then
     :param pending_timeout_ms: how long `stop()` waits while no message gets through
     :param auto_start: start at once; else with `start()`
     :param serializer: `(message, partition_key) -> (bytes, bytes)`
@@ -86,6 +88,12 @@ class Producer(DocumentedProducer):
     :param enable_idempotence: number the batches of each partition (KIP-98), so that what is sent again is stored once
         and in its place, with up to five batches under way; None: where `required_acks` is -1, retries are allowed, and
         brokers can (0.11 on); True: or refuse
+    :param on_delivery: `(error, message)`, called for each message when it is acknowledged (error is None) or has failed, by
+        a worker of its own, in the order of each partition; what it raises is logged; on greenlets it must not hold up the
+        hub. `flush()` and `stop()` wait for it
+    :param max_failed_messages: how many messages may have failed without anybody being told (by `on_delivery`, a report, or
+        what `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets them
+    :param max_failed_bytes: how many bytes these may take
     """
 
     def __init__(
@@ -114,6 +122,9 @@ class Producer(DocumentedProducer):
         delivery_timeout_ms: int = 120 * 1000,
         max_queued_bytes: int = 256 * 1024 * 1024,
         enable_idempotence: bool | None = None,
+        on_delivery: OnDelivery | None = None,
+        max_failed_messages: int = 10_000,
+        max_failed_bytes: int = 32 * 1024 * 1024,
     ) -> None:
         self._cluster = cluster
         self._topic = topic
@@ -137,6 +148,9 @@ class Producer(DocumentedProducer):
             delivery_timeout_ms=delivery_timeout_ms,
             serializer=serializer,
             enable_idempotence=enable_idempotence,
+            on_delivery=on_delivery,
+            max_failed_messages=max_failed_messages,
+            max_failed_bytes=max_failed_bytes,
         )
         # round robin is done where the record is written; other partitioners are asked for each message
         self._partitioner = None if type(partitioner) is RandomPartitioner else valid_callable(partitioner, "partitioner")
@@ -149,7 +163,9 @@ class Producer(DocumentedProducer):
         self._backoff = Backoff(retry_backoff_ms, retry_backoff_max_ms, self._handler.random)
         self._progress = self._handler.Event()
         self._reports = self._handler.local()
-        self._undelivered: list[tuple[Any, KafkaException]] = []
+        self._on_delivery = None if on_delivery is None else Callback(on_delivery)
+        self._failures = Failures(max_failed_messages, max_failed_bytes)
+        self._deliveries = self._make_deliveries()
         self._worker_exception: BaseException | None = None
         self._flushing = 0
         self._stopping = False
@@ -189,7 +205,6 @@ class Producer(DocumentedProducer):
         if self._cluster.closed:
             raise ClientClosedError("this client was closed; make a new KafkaClient", topic=self._topic.name)
         self._worker_exception = None
-        self._undelivered = []
         self._routing = Routing(self)
         self._identity = Identity(self._cluster, self._options.enable_idempotence)
         if self._options.enable_idempotence:
@@ -230,17 +245,27 @@ class Producer(DocumentedProducer):
         self._reports = self._handler.local()
         self._routing = Routing(self)
         self._identity = Identity(self._cluster, self._options.enable_idempotence)
-        self._undelivered = []
+        self._failures = self._failures.empty()
+        self._deliveries = self._make_deliveries()
+
+    def _make_deliveries(self) -> Deliveries:
+        options = self._options
+        # of the event alone: the worker keeps no producer that nobody else has any more
+        return Deliveries(
+            self._handler, self._topic.name, self._progress.set, options.max_queued_messages, options.max_queued_bytes
+        )
 
     def stop(self) -> None:
         """Deliver what is queued and end the senders; does nothing when it is stopped. Takes no messages from its start on.
 
-        :raises MessagesNotDelivered: messages failed since `start()`, or did not get through in time; `.failures` has them
+        :raises MessagesNotDelivered: messages failed of which nobody was told yet, or did not get through in time;
+            `.failures` has them
         """
         self._restart = False
         if self._running:
-            self._stopping = True
-            self._accumulator.close()
+            with self._lock:
+                self._stopping = True
+                self._accumulator.close()
             try:
                 if isinstance(self._worker_exception, (KeyboardInterrupt, SystemExit)):
                     # A signal that came while a sender's greenlet ran: the program was told by it, and what is queued can go.
@@ -252,9 +277,43 @@ class Producer(DocumentedProducer):
                     self._wait_all()
             finally:
                 self._end()
-        if self._undelivered:
-            undelivered, self._undelivered = self._undelivered, []
-            raise MessagesNotDelivered(self._topic.name, _failures(undelivered))
+            self._end_deliveries()
+        self._raise_failures()
+
+    def _end_deliveries(self) -> None:
+        """Wait until `on_delivery` has been called for each message; what it keeps from being told is raised instead."""
+        untold = 0
+        batch: Any
+        for batch, messages in self._deliveries.finish(self._options.pending_timeout_ms / 1000):
+            indexes = {message._index for message in messages}
+            untold += len(messages)
+            if self._options.sync:
+                continue  # produce() has raised it
+            self._keep(batch, [message for message in batch.messages() if message._index not in indexes])
+        if untold:
+            log.error(
+                "on_delivery has not returned for %d ms, and is not called for %d messages to %s; stop() raises those of them "
+                "that failed",
+                self._options.pending_timeout_ms,
+                untold,
+                self._topic.name,
+            )
+
+    def _raise_failures(self) -> None:
+        """Raise the failures of which nobody was told yet, and forget them."""
+        with self._lock:
+            failed = self._failures.take()
+            if self._running and not self._stopping:
+                self._accumulator.closed = False
+        if not failed.count:
+            return
+        try:
+            raise MessagesNotDelivered(self._topic.name, failed.pairs())
+        except BaseException as error:
+            if not isinstance(error, MessagesNotDelivered):  # Ctrl-C, or somebody's timeout
+                with self._lock:
+                    self._failures.restore(failed)
+            raise
 
     def _end(self) -> None:
         """End the senders and give up what is queued, also where somebody's timeout ends this."""
@@ -275,16 +334,19 @@ class Producer(DocumentedProducer):
 
         :param timeout_ms: how long to wait while no message gets through; by default `pending_timeout_ms`
         :raises ResponseTimeoutError: that time passed; what is queued stays so, and is sent if it can be
+        :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has them
         """
         patience = self._options.pending_timeout_ms if timeout_ms is None else valid_int(timeout_ms, True, name="timeout_ms")
         left = self._wait_all(timeout_ms)
         self._raise_worker_exceptions()
         if left:
+            failed = f" ({self._failures.count} others have failed: the next flush() tells)" if self._failures.count else ""
             raise ResponseTimeoutError(
-                f"{left} messages are still queued, and none got through for {patience} ms; see that the brokers are up, "
-                f"or give flush() a longer timeout_ms{self._about_throttling()}",
+                f"{left} messages are still queued, and none got through for {patience} ms{failed}; see that the brokers are "
+                f"up and on_delivery returns, or give flush() a longer timeout_ms{self._about_throttling()}",
                 topic=self._topic.name,
             )
+        self._raise_failures()
 
     def _wait_all(self, timeout_ms: int | None = None) -> int:
         """Wait until nothing is queued, or nothing has got through for so long; return how many messages are left."""
@@ -292,19 +354,25 @@ class Producer(DocumentedProducer):
         with self._lock:
             self._flushing += 1
         try:
-            pending = self._queued()
+            # A function of on_delivery that flushes does not wait for itself.
+            here = self._deliveries.here
+            calls = self._deliveries.calls
+            pending: list[Any] = self._queued()
+            if not here:
+                pending += self._deliveries.waiting()
             deadline = self._handler.now() + patience
             while pending and self._worker_exception is None:
                 for owned in list(self._owned_brokers.values()):
                     owned.wake.set()
+                self._deliveries.begin()
                 remaining = deadline - self._handler.now()
                 if remaining <= 0:
                     break
                 self._progress.wait(min(remaining, 1.0))
                 self._progress.clear()
-                left = [batch for batch in pending if not batch.told]
-                if len(left) < len(pending):
-                    deadline = self._handler.now() + patience
+                left = [batch for batch in pending if not (batch.done if here else batch.told)]
+                if len(left) < len(pending) or calls != self._deliveries.calls:
+                    calls, deadline = self._deliveries.calls, self._handler.now() + patience
                 pending = left
             return sum(batch.count for batch in pending)
         finally:
@@ -319,7 +387,7 @@ class Producer(DocumentedProducer):
                 found += queue.sealed
                 if queue.open is not None and queue.open.count:
                     found.append(queue.open)
-        return list({id(whole): whole for whole in map(_whole, found)}.values())
+            return list({id(whole): whole for whole in map(_whole, found)}.values())
 
     def _about_throttling(self) -> str:
         """Return what an error about time is to say of brokers that throttle; nothing where none does."""
@@ -360,6 +428,8 @@ class Producer(DocumentedProducer):
         partition_key: bytes | None = None,
         timestamp: int | datetime.datetime | None = None,
         headers: Headers | None = None,
+        *,
+        on_delivery: OnDelivery | None = None,
     ) -> Message:
         """Send a message.
 
@@ -367,29 +437,39 @@ class Producer(DocumentedProducer):
         :param partition_key: its key, by which the partitioner may choose
         :param timestamp: its time (ms since 1970, or a datetime; naive ones are UTC); by default now
         :param headers: {name: value} or (name, value) pairs, from Kafka 0.11 on
+        :param on_delivery: called for this message instead of the producer's `on_delivery`, or of a report
         :returns: the message; its `offset` is known once it is acknowledged
         :raises TypeError: message or key is not bytes and there is no serializer
         :raises MessageSizeTooLarge: it would not fit into `max_request_size`
         :raises ProducerQueueFullError: the queue is full and `block_on_queue_full` is off
         :raises ProducerStoppedException: the producer is not running
+        :raises MessagesNotDelivered: `max_failed_messages` or `max_failed_bytes` of earlier messages failed and nobody was told
+            of them; this message was not taken
         :raises RuntimeError: the broker is too old for a timestamp (before 0.10) or headers (before 0.11)
         """
         if (
             self._plain
+            and on_delivery is None
             and timestamp is None
             and headers is None
             and (message is None or type(message) is bytes)
             and (partition_key is None or type(partition_key) is bytes)
         ):
-            found = self._accumulator.append(message, partition_key, -1, None, None, None)
+            found = self._accumulator.append(message, partition_key, -1, None, None, self._on_delivery)
             if found is not None:
                 return found
-        return self._produce_fully(message, partition_key, timestamp, headers)
+        return self._produce_fully(message, partition_key, timestamp, headers, on_delivery)
 
     def _produce_fully(
-        self, value: Any, key: Any, timestamp: int | datetime.datetime | None, headers: Headers | None
+        self,
+        value: Any,
+        key: Any,
+        timestamp: int | datetime.datetime | None,
+        headers: Headers | None,
+        on_delivery: OnDelivery | None,
     ) -> Message:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
+        valid_callable(on_delivery, "on_delivery")
         if self._restart:
             self._restart = False
             self.start()
@@ -402,15 +482,23 @@ class Producer(DocumentedProducer):
         when = -1 if timestamp is None else timestamp_ms(timestamp)
         if pairs is not None or timestamp is not None:
             self._check_format(queue, pairs is not None, timestamp is not None)
-        return self._enqueue(queue, value, key, when, pairs)
+        return self._enqueue(queue, value, key, when, pairs, None if on_delivery is None else Callback(on_delivery))
 
     def _check_running(self) -> None:
-        """Raise what ended a sender, or that the producer takes no messages."""
+        """Raise what ended a sender, that the producer takes no messages, or what has failed where that is too much."""
         self._raise_worker_exceptions()
         if not self._running or self._stopping:
             raise ProducerStoppedException(
                 "the producer is not running; call start(), or make another", topic=self._topic.name
             )
+        if self._failures.full:
+            self._raise_failures()
+
+    def _told(self, callback: Callback | None) -> Any:
+        """Return what is told of a message: a function, this worker's queue of reports, or None."""
+        if callback is not None or self._on_delivery is not None:
+            return callback or self._on_delivery
+        return self._report_queue() if self._options.delivery_reports else None
 
     def _serialized(self, value: Any, key: Any) -> tuple[Any, Any]:
         made: object = self._options.serializer(value, key) if self._options.serializer is not None else (value, key)
@@ -418,12 +506,20 @@ class Producer(DocumentedProducer):
             raise TypeError(f"the serializer must return a pair, (value, partition key) as bytes, not {made!r}")
         return made
 
-    def _enqueue(self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any) -> Message:
+    def _enqueue(
+        self,
+        queue: PartitionQueue,
+        value: Any,
+        key: Any,
+        timestamp: int,
+        headers: Any,
+        callback: Callback | None = None,
+    ) -> Message:
         """Write a message into the open batch of its partition, waiting for room where that is allowed."""
-        report_queue = self._report_queue() if self._options.delivery_reports else None
+        told = self._told(callback)
         self._check_size(value, key, headers)
         while True:
-            message = self._accumulator.append(value, key, timestamp, headers, queue, report_queue)
+            message = self._accumulator.append(value, key, timestamp, headers, queue, told)
             if message is not None:
                 break
             self._make_room(queue)
@@ -482,13 +578,19 @@ class Producer(DocumentedProducer):
             raise LeaderNotFoundError(
                 "no broker leads this partition", topic=self._topic.name, partition=queue.partition_id
             )
-        if not owner.ledger.full:
+        # A function of on_delivery may produce all the same: it cannot wait for itself.
+        telling = self._deliveries.full and not self._deliveries.here
+        if not owner.ledger.full and not telling:
             self._roll(queue, owner)
             return
         if not self._options.block_on_queue_full:
+            held = (
+                f"{self._deliveries.messages} messages wait for on_delivery"
+                if telling
+                else f"{owner.ledger.messages} messages ({owner.ledger.bytes} bytes) are queued for broker {owner.broker.id}"
+            )
             raise ProducerQueueFullError(
-                f"{owner.ledger.messages} messages ({owner.ledger.bytes} bytes) are queued for broker {owner.broker.id}; "
-                "produce more slowly, raise max_queued_messages, or let block_on_queue_full wait",
+                f"{held}; produce more slowly, raise max_queued_messages, or let block_on_queue_full wait",
                 topic=self._topic.name,
             )
         owner.wake.set()
@@ -570,7 +672,8 @@ class Producer(DocumentedProducer):
         with self._lock:
             if batch.done:
                 return
-            batch.error = error
+            # without the frames that it came through, which hold batches
+            batch.error = None if error is None else error.again()
             batch.done = True
         batch.wire = None
         if error is not None:
@@ -582,20 +685,47 @@ class Producer(DocumentedProducer):
             self._report(batch)
         elif all(part.done for part in parent.parts or ()):
             self._finish(parent, None)
+            with self._lock:
+                # Parts and whole refer to each other, and would stay until the garbage collector comes by.
+                for part in parent.parts or ():
+                    part.parent = None
 
     def _report(self, batch: MessageBatch) -> None:
         """Tell whoever waits for a batch, and take it off the books."""
-        if not batch.reports and not self._options.sync:
-            self._undelivered.extend((bad, bad.error) for bad in _leaves(batch) if bad.error is not None)
-        for message in batch.reports:
-            message.delivery_report_q.put((message, batch.error_of(message._index)))
-        batch.reports = []
+        reports, batch.reports = batch.reports, []
+        if not self._options.sync and len(reports) < batch.count:
+            self._keep(batch, reports)
+        callbacks = reports
+        if self._options.delivery_reports:
+            callbacks = [message for message in reports if type(message.delivery_report_q) is Callback]
+            for message in reports:
+                if type(message.delivery_report_q) is not Callback:
+                    message.delivery_report_q.put((message, batch.error_of(message._index)))
         if batch.event is not None:
             batch.event.set()
         # At last, for whoever waits in `flush()`, and looks at the reports then.
         self._accumulator.release(batch)
-        batch.told = True
+        if callbacks:
+            self._deliveries.tell(batch, callbacks, batch.queued_bytes)
+        else:
+            batch.told = True
         self._progress.set()
+
+    def _keep(self, batch: MessageBatch, told: Sequence[Message]) -> None:
+        """Keep what has failed of a batch until somebody is told; at the bound, the next `produce()` is.
+
+        :param told: messages of which somebody is told
+        """
+        indexes = {message._index for message in told}
+        first = 0
+        for leaf in _leaves(batch):
+            if leaf.error is not None:
+                those = {index - first for index in indexes if first <= index < first + leaf.count}
+                with self._lock:
+                    self._failures.add(leaf, leaf.count, leaf.builder.size, those)
+                    if self._failures.full:
+                        self._accumulator.close()
+            first += leaf.count
 
     def _split(self, batch: MessageBatch, reason: str, lane: Lane[MessageBatch]) -> None:
         """Send a batch that the broker does not take in two halves, so that only what is to blame fails."""
@@ -643,13 +773,3 @@ def _leaves(batch: MessageBatch) -> list[MessageBatch]:
     if batch.parts is None:
         return [batch]
     return [leaf for part in batch.parts for leaf in _leaves(part)]
-
-
-def _failures(undelivered: Iterable[tuple[Any, KafkaException]]) -> list[tuple[Message, KafkaException]]:
-    found = []
-    for batch, _ in undelivered:
-        for message in batch.messages():
-            error = batch.error_of(message._index)
-            if error is not None:
-                found.append((message, error))
-    return found

@@ -9,7 +9,6 @@ too.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from pykafka.exceptions import (
     GroupCoordinatorNotAvailable,
@@ -35,8 +34,6 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 
-if TYPE_CHECKING:
-    pass
 
 class Kind(Enum):
     """What an error says of the batch that it answers."""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pykafka.channel import PendingResponse
     from pykafka.handlers import ResponseFuture, Worker
     from pykafka.producer import Producer
-    from pykafka.producer.idempotence import Lane
+    from pykafka.producer.idempotence import Flight, Lane
     from pykafka.protocol.message import Message
 
 log = logging.getLogger(__name__)
@@ -551,10 +551,8 @@ class OwnedBroker:
                 judged = [(batch.flight, Verdict.DELIVERED if error is None else Verdict.FAILED)]
             for flight, verdict in judged:
                 self._follow(flight.item, verdict, error)
-                if verdict is Verdict.DELIVERED:
-                    # It has left its lane, and batch and flight refer to each other: what was delivered would stay in
-                    # memory until the garbage collector comes by, which few objects of many bytes do not hasten.
-                    del flight.item
+                if verdict in (Verdict.DELIVERED, Verdict.FAILED):
+                    _let_go(flight)
 
     def _follow(self, batch: MessageBatch, verdict: Verdict, error: KafkaException | None) -> None:
         """Do with a batch what its answer calls for."""
@@ -589,6 +587,7 @@ class OwnedBroker:
             left = lane.drop(batch.flight) if batch.flight in lane.window else []
         for flight in left:
             self._finish(flight.item, error)
+            _let_go(flight)
 
     def _finish(self, batch: MessageBatch, error: KafkaException) -> None:
         self.producer._finish(batch, outcome_unknown(batch, error) or error)
@@ -605,8 +604,14 @@ def outcome_unknown(batch: MessageBatch, error: KafkaException) -> DeliveryUnkno
     unknown = DeliveryUnknownError(
         f"given up, though the broker may have it: {error}", topic=batch.topic, partition=batch.partition_id
     )
-    unknown.__cause__ = error
+    unknown.__cause__ = error.again()
     return unknown
+
+
+def _let_go(flight: Flight[MessageBatch]) -> None:
+    # It has left its lane, and batch and flight refer to each other: the batch would stay in memory until the garbage
+    # collector comes by, which few objects of many bytes do not hasten.
+    del flight.item
 
 
 def _inline(fn: Callable[..., Any], *args: Any) -> Any:

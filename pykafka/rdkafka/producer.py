@@ -11,6 +11,7 @@ from pykafka.common import CompressionType
 from pykafka.exceptions import KafkaException, ProducerQueueFullError, ProducerStoppedException, RdKafkaException
 from pykafka.producer import Producer
 from pykafka.producer.accumulator import PartitionQueue
+from pykafka.producer.deliveries import Callback, OnDelivery
 from pykafka.protocol.message import Message
 from pykafka.rdkafka.helpers import common_settings, confluent_kafka, end, error_from, keep_for_ever
 
@@ -40,7 +41,7 @@ class Delivery:
     :param event: set when it is known, where somebody waits
     """
 
-    __slots__ = ("base_offset", "done", "error", "event", "log_append_time", "message")
+    __slots__ = ("base_offset", "done", "error", "event", "log_append_time", "message", "told")
 
     def __init__(self, message: Message, event: EventType | None) -> None:
         self.message = message
@@ -49,6 +50,12 @@ class Delivery:
         self.log_append_time = -1
         self.error: KafkaException | None = None
         self.done = False
+        self.told = False
+
+    @property
+    def size(self) -> int:
+        """How many bytes the message has."""
+        return len(self.message.value or b"") + len(self.message.partition_key or b"")
 
     def offset_of(self, index: int) -> int:
         """Return the message's offset; -1 while it is not known."""
@@ -68,8 +75,8 @@ class RdKafkaProducer(Producer):
 
     Use it as a `Producer`. librdkafka's threads send; a worker of the client's handler takes its reports.
 
-    State: `_reported` is filled by whichever thread polls and emptied by the worker; `_outstanding` changes under
-    `_lock`.
+    State: who holds `_polling` has librdkafka fill `_reported`, and empties it: one at a time, so that messages are told in
+    order; `_outstanding` changes under `_lock`.
 
     :param cluster: as of `Producer`, and so the others
     :param max_retries: librdkafka counts each failure, also of a cluster that is not ready; where `enable_idempotence` is
@@ -105,12 +112,16 @@ class RdKafkaProducer(Producer):
         delivery_timeout_ms: int = 120 * 1000,
         max_queued_bytes: int = 256 * 1024 * 1024,
         enable_idempotence: bool | None = None,
+        on_delivery: OnDelivery | None = None,
+        max_failed_messages: int = 10_000,
+        max_failed_bytes: int = 32 * 1024 * 1024,
     ) -> None:
         self._confluent_kafka = confluent_kafka()
         self._rdk_producer: Any = None
         self._rdk_worker: Worker | None = None
         self._reported: deque[tuple[Delivery, Any, Any]] = deque()
         self._outstanding = 0
+        self._polling = cluster.handler.Lock()
         super().__init__(
             cluster,
             topic,
@@ -134,6 +145,9 @@ class RdKafkaProducer(Producer):
             delivery_timeout_ms=delivery_timeout_ms,
             max_queued_bytes=max_queued_bytes,
             enable_idempotence=enable_idempotence,
+            on_delivery=on_delivery,
+            max_failed_messages=max_failed_messages,
+            max_failed_bytes=max_failed_bytes,
         )
         self._plain = False  # every message goes through `_enqueue`
         if auto_start:
@@ -173,7 +187,6 @@ class RdKafkaProducer(Producer):
         if self._options.enable_idempotence:
             self._check_leaders()
         self._worker_exception = None
-        self._undelivered = []
         self._outstanding = 0
         try:
             self._rdk_producer = self._confluent_kafka.Producer(self._settings())
@@ -210,22 +223,43 @@ class RdKafkaProducer(Producer):
         self._rdk_producer = None
         self._rdk_worker = None
         self._reported = deque()
+        self._polling = self._handler.Lock()
         self._outstanding = 0
 
     def _wait_all(self, timeout_ms: int | None = None) -> int:
         """Wait until nothing is queued, or nothing has got through for so long; return how many messages are left."""
         patience = (self._options.pending_timeout_ms if timeout_ms is None else timeout_ms) / 1000
-        pending = self._outstanding
+        with self._lock:
+            self._flushing += 1
+        try:
+            return self._flush_all(patience)
+        finally:
+            with self._lock:
+                self._flushing -= 1
+
+    def _flush_all(self, patience: float) -> int:
+        deliveries = self._deliveries
         deadline = self._handler.now() + patience
+        pending, calls = self._left(), deliveries.calls
         while pending and self._worker_exception is None and self._handler.now() < deadline:
-            # librdkafka does not linger while it flushes, and only then
-            self._handler.offload(self._rdk_producer.flush, POLL_S)
-            self._settle_all()
-            now_pending = self._outstanding
-            if now_pending < pending:
-                deadline = self._handler.now() + patience
+            if self._outstanding:
+                with self._polling:
+                    # librdkafka does not linger while it flushes, and only then
+                    self._handler.offload(self._rdk_producer.flush, POLL_S)
+                    self._settle_all()
+            else:
+                deliveries.begin()
+                self._progress.wait(POLL_S)
+                self._progress.clear()
+            now_pending = self._left()
+            if now_pending < pending or calls != deliveries.calls:
+                calls, deadline = deliveries.calls, self._handler.now() + patience
             pending = now_pending
         return pending
+
+    def _left(self) -> int:
+        """Return how many messages are not settled, or not told of; a function of on_delivery does not wait for itself."""
+        return self._outstanding + (0 if self._deliveries.here else self._deliveries.messages)
 
     def _give_up_queued(self) -> None:
         """Fail what has not got through: librdkafka reports it as purged."""
@@ -241,27 +275,39 @@ class RdKafkaProducer(Producer):
 
     # -- messages --------------------------------------------------------------------------------------------------
 
-    def _enqueue(self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any) -> Message:
+    def _enqueue(
+        self,
+        queue: PartitionQueue,
+        value: Any,
+        key: Any,
+        timestamp: int,
+        headers: Any,
+        callback: Callback | None = None,
+    ) -> Message:
         """Hand a message to librdkafka, waiting for room where that is allowed."""
         self._check_size(value, key, headers)
         if timestamp < 0:
             timestamp = self._handler.time_ms()
         message = Message(value, partition_key=key, partition_id=queue.partition_id, timestamp=timestamp)
         message.headers = headers
-        if self._options.delivery_reports:
-            message.delivery_report_q = self._report_queue()
+        message.delivery_report_q = self._told(callback)
         delivery = Delivery(message, self._handler.Event() if self._options.sync else None)
         message._batch = delivery
-        while not self._give(delivery):
+        while (telling := self._deliveries.full and not self._deliveries.here) or not self._give(delivery):
             if not self._options.block_on_queue_full:
+                held = (
+                    f"{self._deliveries.messages} messages wait for on_delivery"
+                    if telling
+                    else f"{self._outstanding} messages are queued"
+                )
                 raise ProducerQueueFullError(
-                    f"{self._outstanding} messages are queued; produce more slowly, raise max_queued_messages, "
+                    f"{held}; produce more slowly, raise max_queued_messages, "
                     "or let block_on_queue_full wait",
                     topic=self._topic.name,
                 )
             self._progress.wait(0.1)
             self._progress.clear()
-            self._raise_worker_exceptions()
+            self._check_running()
         if self._options.sync:
             # librdkafka has no linger by message; nothing waits behind this one anyway
             self._wait_for(message)
@@ -302,23 +348,23 @@ class RdKafkaProducer(Producer):
     def _take_reports(self) -> None:
         try:
             while self._running:
-                self._poll(POLL_S)
+                if self._flushing:  # who flushes takes the reports, too
+                    self._handler.sleep(POLL_S / 10)
+                else:
+                    self._poll(POLL_S)
         except BaseException as error:
             log.exception("the worker of librdkafka's producer ended by an error")
             self._worker_failed(error)
 
     def _poll(self, seconds: float) -> None:
         """Have librdkafka report, and settle what it reported; its callbacks may run on another thread."""
-        self._handler.offload(self._rdk_producer.poll, seconds)
-        self._settle_all()
+        with self._polling:
+            self._handler.offload(self._rdk_producer.poll, seconds)
+            self._settle_all()
 
     def _settle_all(self) -> None:
         while self._reported:
-            try:
-                delivery, error, found = self._reported.popleft()
-            except IndexError:  # another worker was first
-                return
-            self._settle(delivery, error, found)
+            self._settle(*self._reported.popleft())
 
     def _settle(self, delivery: Delivery, error: Any, found: Any) -> None:
         message = delivery.message
@@ -337,10 +383,22 @@ class RdKafkaProducer(Producer):
         delivery.done = True
         with self._lock:
             self._outstanding -= 1
-        if message.delivery_report_q is not None:
-            message.delivery_report_q.put((message, delivery.error))
+        told = message.delivery_report_q
+        if type(told) is Callback:
+            self._deliveries.tell(delivery, [message], delivery.size)
+        elif told is not None:
+            told.put((message, delivery.error))
         elif delivery.error is not None and not self._options.sync:
-            self._undelivered.append((delivery, delivery.error))
+            with self._lock:
+                self._failures.add(delivery, 1, delivery.size)
+        if type(told) is not Callback:
+            delivery.told = True
         if delivery.event is not None:
             delivery.event.set()
         self._progress.set()
+
+    def _keep(self, batch: Any, told: Sequence[Message]) -> None:
+        """Keep a failed message until somebody is told."""
+        if batch.error is not None and not told:
+            with self._lock:
+                self._failures.add(batch, 1, batch.size)
