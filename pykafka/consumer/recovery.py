@@ -297,21 +297,33 @@ class Recovery:
 
     def _ask_the_user(self, consumer: SimpleConsumer, cases: list[_Case]) -> None:
         """Say that nobody else can tell where to go on; until then look now and then whether the offset is there again."""
-        ids = {case.owned.partition_id for case in cases} - {
-            error.partition for error in consumer._worker_exceptions if isinstance(error, OffsetResetNeededError)
-        }
-        ranges = _ranges(consumer, ids)
+        known = {one.partition for one in consumer._worker_exceptions if isinstance(one, OffsetResetNeededError)}
+        untold = [case.owned for case in cases if case.owned.partition_id not in known]
+        errors = {error.partition: error for error in reset_needed(consumer, untold)}
         for case in cases:
-            id_ = case.owned.partition_id
-            wanted = case.owned.position if case.owned.position >= 0 else None
-            error = OffsetResetNeededError(
-                wanted, *ranges.get(id_, (None, None)), topic=consumer.topic.name, partition=id_
-            )
+            error = errors.get(case.owned.partition_id)
+            if error is not None:
+                if isinstance(case.error, OffsetOutOfRangeError):
+                    error.__cause__ = case.error.again()
+                self._judge(consumer, case.owned, error)
             if isinstance(case.error, OffsetOutOfRangeError):
-                error.__cause__ = case.error.again()
+                case.error = OffsetResetNeededError(topic=consumer.topic.name, partition=case.owned.partition_id)
                 self._again(case)
-            case.error = error
-            self._judge(consumer, case.owned, error)
+
+
+def reset_needed(consumer: SimpleConsumer, parts: Iterable[OwnedPartition]) -> list[OffsetResetNeededError]:
+    """Return for partitions that only the user can say where to go on with what to tell him."""
+    stuck = {owned.partition_id: owned for owned in parts}
+    ranges = _ranges(consumer, stuck)
+    return [
+        OffsetResetNeededError(
+            owned.position if owned.position >= 0 else None,
+            *ranges.get(id_, (None, None)),
+            topic=consumer.topic.name,
+            partition=id_,
+        )
+        for id_, owned in stuck.items()
+    ]
 
 
 def _ranges(consumer: SimpleConsumer, ids: Iterable[int]) -> dict[int, tuple[int, int]]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
 from pykafka.consumer.options import NO_RESET, QUEUED_MAX_BYTES
+from pykafka.consumer.recovery import reset_needed
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, RdKafkaException
 from pykafka.protocol.message import Message
 from pykafka.rdkafka.helpers import common_settings, confluent_kafka, end, error_from, keep_for_ever
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pykafka.cluster import Cluster
+    from pykafka.handlers.base import LockType
     from pykafka.partition import Partition
     from pykafka.topic import Topic
 
@@ -27,6 +31,8 @@ AT_A_TIME = 500
 #: How long one call waits for them (s): stop() and events are noticed in between.
 SLICE_S = 0.1
 
+#: How often it is told that nobody knows where to go on (s).
+TELL_S = 1.0
 #: librdkafka's names for `auto_offset_reset`.
 RESETS = {int(OffsetType.EARLIEST): "earliest", int(OffsetType.LATEST): "latest", NO_RESET: "error"}
 
@@ -36,7 +42,9 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
 
     Use it as a `SimpleConsumer`, which it is but for fetching: offsets are found, committed and reset the same way.
 
-    State: `_ready`, and what librdkafka is assigned, change under `_rdk_lock`.
+    State: `_ready`, `_adrift`, and what librdkafka is assigned, change under `_rdk_lock`. With greenlets librdkafka is
+    called in the hub's thread pool, where a call goes on though a timeout has ended the greenlet that waits for it: such
+    calls are one at a time by `_calling`, a lock of threads, and what they bring stays in `_records` for the next `consume()`.
 
     :param topic: as of `SimpleConsumer`, and so the others
     :param queued_max_messages: how many messages librdkafka keeps for each partition
@@ -76,7 +84,14 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         self._confluent_kafka = confluent_kafka()
         self._rdk_consumer: Any = None
         self._rdk_lock = cluster.handler.Lock()
+        self._calling = cluster.handler.native.Lock()
+        self._records: deque[Any] = deque()  # as librdkafka gave them
         self._ready: deque[Message] = deque()
+        #: Whether librdkafka is not where the partitions stand.
+        self._adrift = False
+        #: Partitions whose offset is not there, with `auto_offset_reset="none"`, and how often they had been moved.
+        self._stranded: dict[int, int] = {}
+        self._tell_at = 0.0
         super().__init__(
             topic,
             cluster,
@@ -141,9 +156,19 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
     def _assign(self) -> None:
         """Have librdkafka fetch from where each partition stands."""
         with self._rdk_lock:
-            self._ready.clear()
-            consumer = self._rdk_consumer
-            if consumer is not None:
+            self._adrift = True
+            self._assign_anew()
+
+    def _assign_anew(self) -> None:
+        """Do so; the caller holds the lock, and has set `_adrift`."""
+        consumer = self._rdk_consumer
+        if consumer is not None:
+            self._handler.offload(self._assign_to, consumer)
+
+    def _assign_to(self, consumer: Any) -> None:
+        # Nothing is handed out before it is done: where another has done it first, there is nothing left to do.
+        with self._calling:
+            if self._adrift:
                 kind = self._confluent_kafka.TopicPartition
                 consumer.assign(
                     [
@@ -152,6 +177,9 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
                         if owned.position >= 0
                     ]
                 )
+                self._ready.clear()
+                self._records.clear()
+                self._adrift = False
 
     def cleanup(self) -> None:
         """End librdkafka's consumer; commits nothing."""
@@ -159,8 +187,9 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             last = [self._rdk_consumer]
             self._rdk_consumer = None
             self._ready.clear()
+            self._records.clear()
             if last[0] is not None:
-                end(self._handler, lambda: last.pop().close(), f"its consumer of {self._topic.name}")
+                end(self._handler, partial(_close, last, self._calling), f"its consumer of {self._topic.name}")
 
     def _after_fork(self) -> None:
         super()._after_fork()
@@ -168,11 +197,14 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             keep_for_ever(self._rdk_consumer)
         self._rdk_consumer = None
         self._rdk_lock = self._handler.Lock()
+        self._calling = self._handler.native.Lock()
+        self._records = deque()
         self._ready = deque()
 
     def _move(self, id_: int, position: int, last_offset_consumed: int) -> None:
-        super()._move(id_, position, last_offset_consumed)
-        self._assign()
+        with self._rdk_lock:  # or what is handed out at this moment would have the last word
+            self._adrift = True
+            super()._move(id_, position, last_offset_consumed)
 
     def fetch(self) -> None:
         """Do nothing but check that the consumer runs: librdkafka fetches by itself.
@@ -190,6 +222,9 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         deadline = None if timeout_ms < 0 else self._handler.now() + timeout_ms / 1000
         while True:
             self._raise_worker_exceptions()
+            if self._running and self._options.auto_offset_reset == NO_RESET:
+                self._ask_the_user()
+                self._raise_worker_exceptions()
             if self._restart:
                 self._restart = False
                 self.start()
@@ -204,7 +239,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
 
     def _take_batch(self, max_messages: int) -> list[Message]:
         with self._rdk_lock:
-            count = 0 if self._buffers.closed else min(max_messages, len(self._ready))
+            count = 0 if self._buffers.closed or self._adrift else min(max_messages, len(self._ready))
             return [self._hand_out() for _ in range(count)]
 
     def consume_arrow(self, *args: Any, **kwargs: Any) -> Any:
@@ -229,18 +264,41 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             self._arrived.wait(seconds)
             return None
         with self._rdk_lock:
-            if not self._ready and self._rdk_consumer is not None:
-                found = self._handler.offload(self._rdk_consumer.consume, AT_A_TIME, seconds)
-                for record in found:
-                    if record.error() is not None:
-                        self._worker_exceptions.append(
-                            error_from(record.error(), topic=self._topic.name, partition=record.partition())
-                        )
-                    else:
-                        self._ready.append(self._message_of(record))
-            if not self._ready or self._buffers.closed:
-                return None
-            return self._hand_out()
+            if self._adrift:
+                self._assign_anew()
+            if not self._ready and not self._records and self._rdk_consumer is not None:
+                self._handler.offload(self._pull, self._rdk_consumer, seconds)
+            self._sort()
+            may_hand_out = len(self._ready) > 0 and not self._buffers.closed and not self._adrift
+            return self._hand_out() if may_hand_out else None
+
+    def _pull(self, consumer: Any, seconds: float) -> None:
+        """Put what librdkafka has into `_records`."""
+        with self._calling:
+            # In one step of C: a Ctrl-C between taking messages and keeping them would lose them.
+            self._records.extend(chain.from_iterable(map(consumer.consume, (AT_A_TIME,), (seconds,))))
+
+    def _sort(self) -> None:
+        """Make messages, and errors, of what librdkafka gave; the caller holds the lock."""
+        while self._records:
+            record = self._records.popleft()
+            error = record.error()
+            if error is None:
+                self._ready.append(self._message_of(record))
+            elif error.code() == self._confluent_kafka.KafkaError._AUTO_OFFSET_RESET:
+                id_ = record.partition()
+                self._stranded[id_] = self._partitions_by_id[id_].moves
+            else:
+                self._worker_exceptions.append(error_from(error, topic=self._topic.name, partition=record.partition()))
+
+    def _ask_the_user(self) -> None:
+        """Have `consume()` raise for partitions that nobody but the user can tell where to go on; once a second."""
+        parts = self._partitions_by_id
+        adrift = [one for id_, one in parts.items() if one.position < 0 or self._stranded.get(id_) == one.moves]
+        now = self._handler.now()
+        if adrift and now >= self._tell_at:
+            self._tell_at = now + TELL_S
+            self._worker_exceptions.extend(reset_needed(self, adrift))
 
     def _hand_out(self) -> Message:
         """Return the next message that is there; the caller holds the lock."""
@@ -262,3 +320,8 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         message.headers = record.headers()
         message.partition = self._partitions_by_id[record.partition()].partition
         return message
+
+
+def _close(last: list[Any], calling: LockType) -> None:
+    with calling:  # not before a call that a greenlet's timeout has ended here
+        last.pop().close()
