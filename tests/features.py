@@ -49,6 +49,7 @@ FEATURES = {
     "latest": Feature(
         release(LATEST).numbers, "what other clients, and the tests of the brokers themselves, were made for"
     ),
+    "stable offsets": Feature((2, 5), "offsets told only where no transaction is about to commit others"),
     "quotas": Feature((2, 6), "quotas set by request"),
     "assigning": Feature((4, 0), "groups whose shares the broker works out"),
 }

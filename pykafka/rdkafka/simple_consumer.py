@@ -239,7 +239,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
 
     def _take_batch(self, max_messages: int) -> list[Message]:
         with self._rdk_lock:
-            count = 0 if self._buffers.closed or self._adrift else min(max_messages, len(self._ready))
+            count = min(max_messages, len(self._ready)) if self._may_hand_out() else 0
             return [self._hand_out() for _ in range(count)]
 
     def consume_arrow(self, *args: Any, **kwargs: Any) -> Any:
@@ -269,8 +269,10 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             if not self._ready and not self._records and self._rdk_consumer is not None:
                 self._handler.offload(self._pull, self._rdk_consumer, seconds)
             self._sort()
-            may_hand_out = len(self._ready) > 0 and not self._buffers.closed and not self._adrift
-            return self._hand_out() if may_hand_out else None
+            return self._hand_out() if self._may_hand_out() and self._ready else None
+
+    def _may_hand_out(self) -> bool:
+        return not self._buffers.closed and not self._adrift
 
     def _pull(self, consumer: Any, seconds: float) -> None:
         """Put what librdkafka has into `_records`."""

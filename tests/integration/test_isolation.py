@@ -203,3 +203,51 @@ def test_other_consumers_take_it_too(topic: Topic, transactions: Transactions, m
 def test_levels_are_refused_by_name(topic: Topic) -> None:
     with pytest.raises(ValueError, match="isolation_level must be"):
         topic.get_simple_consumer(isolation_level="committed")
+
+
+@pytest.mark.needs("stable offsets")
+@pytest.mark.parametrize("ends", ["commit", "abort"])
+@pytest.mark.parametrize("kind", ["simple", "managed", "librdkafka"])
+def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(
+    client: KafkaClient, kafka: KafkaCluster, topic: Topic, kind: str, ends: str
+) -> None:
+    """A consumer began at the offset before it, and read again what the transaction had dealt with."""
+    with topic.get_producer() as producer:
+        for number in range(10):
+            producer.produce(b"%d" % number)
+    name = f"g-{topic.name}"
+    settings = {"bootstrap.servers": kafka.hosts, "group.id": name}
+    reader = confluent_kafka.Consumer(settings)
+    group = reader.consumer_group_metadata()
+    first = topic.get_simple_consumer(name, consumer_timeout_ms=10_000)
+    assert [first.consume().offset for _ in range(2)] == [0, 1]  # type: ignore[union-attr]
+    first.commit_offsets()
+    first.stop()
+    writer = confluent_kafka.Producer({"bootstrap.servers": kafka.hosts, "transactional.id": name})
+    writer.init_transactions(30)
+    writer.begin_transaction()
+    writer.send_offsets_to_transaction([confluent_kafka.TopicPartition(topic.name, 0, 7)], group, 30)
+
+    started: list[Any] = []
+
+    def start() -> None:
+        options: dict[str, Any] = {"consumer_timeout_ms": 30_000}
+        if kind == "managed":
+            started.append(topic.get_balanced_consumer(name, managed=True, heartbeat_interval_ms=300, **options))
+        else:
+            started.append(topic.get_simple_consumer(name, use_rdkafka=kind == "librdkafka", **options))
+
+    handler = client.cluster.handler
+    worker = handler.spawn(start)
+    handler.sleep(1.5)
+    assert not started
+    if ends == "commit":
+        handler.offload(writer.commit_transaction, 30)
+    else:
+        handler.offload(writer.abort_transaction, 30)
+    assert worker.join(60)
+    with started[0] as consumer:
+        message = consumer.consume()
+        assert message is not None
+        assert message.offset == (7 if ends == "commit" else 2)
+    reader.close()
