@@ -23,11 +23,10 @@ OUTAGES = [f"{INTEGRATION}/test_{name}.py" for name in ("benchmarks", "brokers",
 MANAGED = [f"{INTEGRATION}/test_managed_{name}.py" for name in ("mixed", "static", "heartbeats")]
 #: Groups through ZooKeeper, in its outages, and together with other clients.
 BALANCED = [f"{INTEGRATION}/test_balanced_{name}.py" for name in ("outages", "mixed")]
+#: Pipelines, as Python calls them and as programs.
+SPARK_PIPELINES = [f"tests/spark/test_{name}.py" for name in ("pipeline", "pipeline_programs", "pipeline_terminal")]
 #: Programs that start Spark themselves, and Spark that is killed.
-SPARK_PROGRAMS = [
-    f"tests/spark/test_{name}.py"
-    for name in ("connect", "executor_faults", "kill", "pipeline_programs", "pipeline_terminal")
-]
+SPARK_PROGRAMS = [f"tests/spark/test_{name}.py" for name in ("connect", "executor_faults", "kill")]
 #: What PySpark before 4.2 can do as well; the Makefile knows how to install it.
 EARLIER_SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "stream_read", "sink", "lag", "kill")]
 EARLIER_SPARK += ["-m", "not matrix"]
@@ -79,14 +78,15 @@ def others(release: str) -> dict[str, Part]:
 
 #: What `make test` runs, the longest first.
 TEST = {
-    "kafka": Part("4.3.1", [INTEGRATION, *without(OUTAGES), "-m", "not matrix"], 8),
-    "spark": Part("4.3.1", ["tests/spark", *without(SPARK_PROGRAMS), "-m", "not matrix"], 8),
-    "spark-programs": Part("4.3.1", ["tests/examples", *SPARK_PROGRAMS, "-m", "not matrix"], 8),
-    "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 6),
-    # Whatever no other part has.
-    "quick": Part("4.3.1", ["tests", *without(["tests/spark", "tests/examples", INTEGRATION]), "-m", "not matrix"], 6),
+    "kafka": Part("4.3.1", [INTEGRATION, *without(OUTAGES), "-m", "not matrix"], 7),
+    "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 7),
+    "spark-programs": Part("4.3.1", ["tests/examples", *SPARK_PROGRAMS, "-m", "not matrix"], 7),
     "pure": Part("4.3.1", [*QUICK, *PURE, "-m", "not slow and not matrix"], 7, pure=True),
     "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 6, ".venv-spark42"),
+    "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 6),
+    "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 5),
+    # Whatever no other part has.
+    "quick": Part("4.3.1", ["tests", *without(["tests/spark", "tests/examples", INTEGRATION]), "-m", "not matrix"], 6),
     "core-0.9.0.1": Part("0.9.0.1", CORE, 2),
     "core-2.8.2": Part("2.8.2", CORE, 2),
 }
@@ -105,11 +105,15 @@ MATRIX = {
     "idempotence-greenlets": Part("4.3.1", [FIVE_MILLION, "-k", "greenlets"], 5),
     "spark-4.0": Part("4.3.1", EARLIER_SPARK, 5, ".venv-spark40"),
     "spark-4.1": Part("4.3.1", EARLIER_SPARK, 5, ".venv-spark41"),
-    "whole-spark-4.2": Part("4.3.1", ["tests/spark", *without(SPARK_PROGRAMS), "-m", "not matrix"], 8, ".venv-spark42"),
-    "spark-4.2-programs": Part("4.3.1", [*SPARK_PROGRAMS, "-m", "not matrix"], 6, ".venv-spark42"),
-    "spark-pipeline": Part(
-        "4.3.1", ["tests/spark/test_pipeline_programs.py", "tests/spark/test_pipeline_terminal.py", "-m", "matrix"], 6
+    "whole-spark-4.2": Part(
+        "4.3.1",
+        ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"],
+        7,
+        ".venv-spark42",
     ),
+    "pipelines-spark-4.2": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 6, ".venv-spark42"),
+    "programs-spark-4.2": Part("4.3.1", [*SPARK_PROGRAMS, "-m", "not matrix"], 4, ".venv-spark42"),
+    "pipelines-signals": Part("4.3.1", [*SPARK_PIPELINES, "-m", "matrix"], 6),
     "spark-killed": Part("4.3.1", ["tests/spark/test_kill.py", "-m", "matrix"], 5),
     "tools": Part("4.3.1", [f"{INTEGRATION}/test_cli_old_brokers.py"], 1),
     "rdkafka": Part("4.3.1", [f"{INTEGRATION}/test_rdkafka.py"], 5),
