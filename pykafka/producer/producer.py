@@ -58,7 +58,8 @@ class Producer(DocumentedProducer):
 
     `produce()` writes a message into the open batch of its partition and returns; a sender for each leader sends a batch
     when it is full, `linger_ms` old, or `min_queued_messages` wait for that leader. `stop()`, or leaving a `with` block,
-    delivers what is queued and raises `MessagesNotDelivered` with all that could not be.
+    delivers what is queued and raises `MessagesNotDelivered` with all that could not be. A producer that nobody holds any
+    more, and nobody has stopped, delivers what is queued and ends; what fails then is only logged.
 
     :param cluster: to which to produce
     :param topic: to which to produce
@@ -612,6 +613,7 @@ class Producer(DocumentedProducer):
             if full is not None:
                 queue.sealed.append(full)
             queue.open = fresh
+            owner.keep()
         if full is not None:
             owner.wake.set()
 

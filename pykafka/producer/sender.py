@@ -11,6 +11,7 @@ marks batches and wakes the sender.
 from __future__ import annotations
 
 import logging
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.channel import PendingResponse
     from pykafka.handlers import ResponseFuture, Worker
+    from pykafka.handlers.base import EventType
     from pykafka.producer import Producer
     from pykafka.producer.idempotence import Flight, Lane
     from pykafka.protocol.message import Message
@@ -47,8 +49,8 @@ log = logging.getLogger(__name__)
 
 #: Requests that may await their answers on one connection: Kafka's own max.in.flight.requests.per.connection.
 MAX_IN_FLIGHT = 5
-#: How often a sender looks up that waits for a time to come (s); there are longer lingers than an event can wait.
-LOOK_UP_S = 3600.0
+#: How often a sender looks up that is not woken (s): what was queued may have gone out since, or its producer be gone.
+LOOK_UP_S = 1.0
 #: From this size on a batch is compressed off the hub (bytes); below, the detour costs more than it saves.
 OFFLOAD_FROM = 8 * 1024
 #: Produce versions at which the form of messages changed.
@@ -89,6 +91,8 @@ class OwnedBroker:
         self._look_up_at = 0.0
         self._look_ups_failed = 0
         self._stepping = self._handler.Lock()
+        # Itself, while something is queued: what the sender's worker holds.
+        self._kept: list[OwnedBroker] = []
         self._worker: Worker | None = None
         if auto_start:
             self.start()
@@ -98,7 +102,9 @@ class OwnedBroker:
         if not self.running:
             self.running = True
             try:
-                self._worker = self._handler.spawn(self._run, name=f"pykafka.OwnedBroker.{self.broker.id}")
+                self._worker = self._handler.spawn(
+                    _run, weakref.ref(self), self.wake, self._kept, name=f"pykafka.OwnedBroker.{self.broker.id}"
+                )
             except BaseException:
                 self.running = False
                 raise
@@ -127,16 +133,22 @@ class OwnedBroker:
 
     # -- the sender's worker ---------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        try:
-            while self.running:
-                pause = self._step()
-                self.wake.wait(pause if pause is None else min(pause, LOOK_UP_S))
-                self.wake.clear()
-        except BaseException as error:
-            log.exception("sender of broker %d ended by an error", self.broker.id)
-            if not self._routing.ended:
-                self.producer._worker_failed(error)
+    def keep(self) -> None:
+        """Keep the producer, though nobody may hold it any more, until what is queued has gone out; under its lock."""
+        if not self._kept:
+            self._kept.append(self)
+
+    def _let_go(self) -> None:
+        """Leave the producer to whoever holds it, where nothing is queued, and nothing can be without `keep`."""
+        if self._kept and not self.message_is_pending():
+            with self._lock:
+                if not self.message_is_pending() and all(queue.open is None for queue in self.queues.values()):
+                    self._kept.clear()
+
+    def _failed(self, error: BaseException) -> None:
+        log.error("sender of broker %d ended by an error", self.broker.id, exc_info=error)
+        if not self._routing.ended:
+            self.producer._worker_failed(error)
 
     def deliver(self, batch: MessageBatch) -> None:
         """Send what is ready and read the answer in the caller's worker, unless others are at it already."""
@@ -594,6 +606,29 @@ class OwnedBroker:
 
     def _lane_of(self, batch: MessageBatch) -> Lane[MessageBatch]:
         return self._routing.queues[batch.partition_id].lane
+
+
+def _run(reference: weakref.ref[OwnedBroker], wake: EventType, kept: list[OwnedBroker]) -> None:
+    """Send what is ready, whenever there is something; the main function of a sender's worker.
+
+    While nothing is queued it does not hold the producer, and ends when nobody else does.
+    """
+    try:
+        while True:
+            owned = reference()
+            if owned is None or not owned.running:
+                return
+            pause = owned._step()
+            owned._let_go()
+            del owned
+            wake.wait(LOOK_UP_S if pause is None else min(pause, LOOK_UP_S))
+            wake.clear()
+    except BaseException as error:  # noqa: BLE001 - whoever produces hears of it
+        owned = reference()
+        if owned is not None:
+            owned._failed(error)
+    finally:
+        kept.clear()
 
 
 def outcome_unknown(batch: MessageBatch, error: KafkaException) -> DeliveryUnknownError | None:

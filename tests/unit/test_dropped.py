@@ -1,0 +1,84 @@
+"""What nobody holds any more is cleaned up by the garbage collector, though nobody has closed it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.embedded import EmbeddedCluster
+from pykafka.handlers import Handler
+from tests.leftovers import Belongings, left_since
+from tests.waiting import until
+
+
+def _values(hosts: str, handler: Handler, count: int) -> list[bytes | None]:
+    with KafkaClient(hosts, handler=handler) as client:
+        consumer = client.topics["t"].get_simple_consumer(consumer_timeout_ms=20_000)
+        found = [message.value for message in (consumer.consume() for _ in range(count)) if message is not None]
+        consumer.stop()
+    return found
+
+
+@pytest.mark.parametrize("options", [{}, {"sync": True}, {"required_acks": -1}, {"delivery_reports": True}], ids=str)
+def test_a_client_with_running_producers_leaves_no_worker_and_no_descriptor(
+    handler: Handler, options: dict[str, Any]
+) -> None:
+    """20 clients left 60 descriptors and 80 threads."""
+
+    def use(hosts: str) -> None:
+        client = KafkaClient(hosts, handler=handler)
+        producer = client.topics["t"].get_producer(linger_ms=0, **options)
+        producer.produce(b"x")
+        producer.flush()
+
+    with EmbeddedCluster(brokers=2, topics={"t": 4}) as cluster:
+        before = Belongings()
+        for _ in range(3):
+            use(cluster.hosts)
+        assert not left_since(before, patience_s=20)
+
+
+@pytest.mark.parametrize("count", [1, 3000])
+def test_what_was_queued_is_delivered_first(handler: Handler, count: int) -> None:
+    def use(hosts: str) -> weakref.ref[Any]:
+        client = KafkaClient(hosts, handler=handler)
+        producer = client.topics["t"].get_producer(linger_ms=500)
+        for number in range(count):
+            producer.produce(b"%d" % number)
+        return weakref.ref(producer)
+
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
+        gone = use(cluster.hosts)
+        gc.collect()
+        assert _values(cluster.hosts, handler, count) == [b"%d" % number for number in range(count)]
+        until(handler, lambda: gc.collect() is not None and gone() is None)
+
+
+def test_a_producer_that_is_dropped_at_once_has_delivered(handler: Handler) -> None:
+    """The message that wakes the sender is queued, and nobody holds the producer when the sender looks."""
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts, handler=handler) as client:
+        for number in range(20):
+            producer = client.topics["t"].get_producer(linger_ms=0)
+            if number % 2:
+                handler.sleep(0.01)
+            producer.produce(b"%d" % number)
+            producer = None  # type: ignore[assignment]
+            gc.collect()
+        assert sorted(_values(cluster.hosts, handler, 20), key=lambda value: int(value or b"")) == [
+            b"%d" % number for number in range(20)
+        ]
+
+
+def test_a_producer_that_somebody_holds_goes_on_after_a_pause(handler: Handler) -> None:
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts, handler=handler) as client:
+        producer = client.topics["t"].get_producer(linger_ms=0)
+        for number in range(3):
+            producer.produce(b"%d" % number)
+            handler.sleep(1.2)
+            gc.collect()
+        producer.stop()
+        assert _values(cluster.hosts, handler, 3) == [b"0", b"1", b"2"]
