@@ -289,7 +289,7 @@ def _summary(declaration: Declaration, done: Progress) -> str:
 
 
 def reason(error: Exception) -> tuple[int, str]:
-    """Return status and sentence of an error: of this package's own, wherever it stands in a stack, or the first line."""
+    """Return status and sentence of an error: of this package's own, wherever it stands in a stack, or first line and cause."""
     if isinstance(error, KafkaException):
         return status_of(error), explain(error)
     text = str(error)
@@ -302,7 +302,9 @@ def reason(error: Exception) -> tuple[int, str]:
         kind: Any = getattr(pykafka.exceptions, name, None)
         known = isinstance(kind, type) and issubclass(kind, KafkaException)
         return status_of(kind.__new__(kind)) if known else Status.FAILED, sentence
-    return Status.FAILED, next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    from pykafka.spark.pipeline.causes import first_and_last
+
+    return Status.FAILED, first_and_last(error)
 
 
 COMMANDS = (pipeline,)

@@ -394,6 +394,52 @@ def test_reasons(text: str, status: int, sentence: str) -> None:
     assert found[1].startswith(sentence)
 
 
+WORKER = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: Lost task 0.0
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/spark/python/pyspark/worker.py", line 3414, in main
+    func, profiler, deserializer, serializer = read_command(pickleSer, infile)
+ModuleNotFoundError: No module named 'pykafka'
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:581)
+Driver stacktrace:
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/spark/python/pyspark/worker.py", line 3414, in main
+OSError: another worker's
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (WORKER, "ModuleNotFoundError: No module named 'pykafka'"),
+        (
+            "[X] failed: Traceback (most recent call last):\n  File 'a', line 1\n    1 / 0\nKeyError: 'a'\n\n"
+            "The above exception was the direct cause of the following exception:\n\n"
+            "Traceback (most recent call last):\n  File 'b', line 2\npyspark.errors.PicklingError: cannot\n SQLSTATE: 1",
+            "KeyError: 'a'",
+        ),
+        (
+            "[X] failed: Traceback (most recent call last):\n  File 'a', line 1\nKeyError: 'a'\n\n"
+            "During handling of the above exception, another exception occurred:\n\n"
+            "Traceback (most recent call last):\n  File 'b', line 2\nMemoryError\n\tat java",
+            "MemoryError",
+        ),
+        (
+            "Job aborted\n\tat a\nCaused by: java.io.IOException: wrapped\n\tat b\n"
+            "Caused by: java.net.UnknownHostException: nowhere\n\tat c",
+            "java.net.UnknownHostException: nowhere",
+        ),
+        ("[DIVIDE_BY_ZERO] Division by zero.\n\tat java", None),
+    ],
+    ids=["worker", "cause", "handling", "java", "none"],
+)
+def test_why_a_worker_failed_is_told(text: str, cause: str | None) -> None:
+    """The first line alone said that a task had failed, and never why."""
+    lines = reason(PySparkException(text))[1].splitlines()
+    assert lines[0] == text.splitlines()[0]
+    assert [line.strip() for line in lines[1:]] == ([] if cause is None else [cause])
+
+
 class Directories:
     """Stands for Storage.
 

@@ -13,6 +13,7 @@ from pyspark.sql.types import StringType, StructType
 from pykafka.spark.columns import COLUMNS, HEADERS, HEADERS_TYPE
 from pykafka.spark.errors import SinkError
 from pykafka.spark.options import Mode, write_options
+from pykafka.spark.pipeline.causes import first_and_last
 from pykafka.spark.pipeline.declaration import (
     KAFKA,
     RECORDS,
@@ -244,13 +245,8 @@ def _asked(declaration: Declaration, place: str, ask: Callable[[], T]) -> T:
     try:
         return ask()
     except PySparkException as error:
-        raise _refused(declaration, place, first_line(error)) from error
+        raise _refused(declaration, place, first_and_last(error)) from error
 
 
 def _refused(declaration: Declaration, place: str, sentence: str) -> DeclarationError:
     return DeclarationError(declaration.name, [Problem(place, sentence)])
-
-
-def first_line(error: Exception) -> str:
-    """Return what an error of Spark says first; the plans and stacks below it help nobody here."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -15,9 +15,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pykafka.spark.pipeline.causes import first_and_last
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import SparkMissingError
-from pykafka.spark.pipeline.frames import first_line
 
 #: Settings that a declaration may have otherwise.
 _DEFAULTS = {
@@ -56,7 +56,7 @@ def session(declaration: Declaration, master: str = "") -> Iterator[SparkSession
     try:
         spark = _started({**settings, **declaration.config})
     except (PySparkException, Py4JError) as error:
-        raise SparkMissingError(f"Spark does not start: {first_line(error)}") from error
+        raise SparkMissingError(f"Spark does not start: {first_and_last(error)}") from error
     try:
         yield spark
     finally:

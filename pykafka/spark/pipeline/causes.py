@@ -1,0 +1,51 @@
+"""What an error of Spark says in the end: its text is stacks of Java and Python, and the cause a line far down in them."""
+
+from __future__ import annotations
+
+import re
+
+_STACK = re.compile(r"Traceback \(most recent call last\):\s*$")
+_HANDLING = "During handling of the above exception, another exception occurred:"
+#: The line of a Python stack in which its error is: not indented, a name, and mostly what it says.
+_ERROR = re.compile(r"[A-Za-z_][\w.]*(: .*|$)")
+_CAUSED_BY = "Caused by: "
+
+
+def first_line(error: Exception) -> str:
+    """Return what an error of Spark says first."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def first_and_last(error: Exception) -> str:
+    """Return what an error of Spark says first, and in a second line what the cause is, where stacks tell one."""
+    first, cause = first_line(error), root_cause(str(error))
+    return first if cause is None or cause in first else f"{first}\n  {cause}"
+
+
+def root_cause(text: str) -> str | None:
+    """Return the line that tells the cause of an error: of the first Python stack, else the last cause that Java names.
+
+    :param text: of an error of Spark
+    """
+    return _of_python(text.splitlines()) or _of_java(text.splitlines())
+
+
+def _of_python(lines: list[str]) -> str | None:
+    found: str | None = None
+    within = wanted = False
+    for line in lines:
+        if _STACK.search(line):
+            within, wanted = True, found is None or wanted
+        elif within and not line[:1].isspace() and _ERROR.match(line.strip()):
+            if wanted:
+                found = line.strip()
+            within = wanted = False
+        elif line.strip() == _HANDLING:
+            # What failed while the first error was dealt with says more; what was raised because of it says less.
+            wanted = True
+    return found
+
+
+def _of_java(lines: list[str]) -> str | None:
+    causes = [line.strip().removeprefix(_CAUSED_BY) for line in lines if line.strip().startswith(_CAUSED_BY)]
+    return causes[-1] if causes else None
