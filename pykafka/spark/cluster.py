@@ -63,9 +63,9 @@ class OffsetReader:
             session.handler.sleep(ASK_AGAIN_S)
 
     def first_partitions(self) -> set[TopicPartition]:
-        """Return the partitions to begin a read with.
+        """Return the partitions to begin a read with: none where a pattern matches no topic, which is told in a warning.
 
-        :raises OptionError: there are none, or a topic or partition that the options name does not exist
+        :raises OptionError: a topic or partition that the options name does not exist
         """
         found, subscription = self.partitions(), self._options.subscription
         if missing := self.missing(found):
@@ -74,8 +74,10 @@ class OffsetReader:
                 "correct the name"
             )
         if not found:
-            raise OptionError(
-                f"{subscription} matches no topic on {self._options.client.hosts}; create one, or correct the pattern"
+            # As with Spark's own connector: a batch is empty then, and a stream waits for the first topic.
+            warn(
+                f"{subscription} matches no topic on {self._options.client.hosts} yet; a stream reads topics from when "
+                "they are made. If there should be one, correct the pattern"
             )
         return found
 

@@ -77,6 +77,10 @@ def test_codecs_nulls_headers_and_times(both: Both, topics: Topics) -> None:
     assert len(both(subscribe=f"{topic},{stamped}")) == 2750
 
 
+def test_a_pattern_that_matches_nothing(both: Both) -> None:
+    assert both(subscribePattern="no-such-.*") == []
+
+
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_transactions(both: Both, topics: Topics, level: str) -> None:
     topic = topics.create(partitions=2)

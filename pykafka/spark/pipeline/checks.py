@@ -78,9 +78,11 @@ def _source(options: ReadOptions) -> str:
     try:
         partitions = offsets.partitions()
         missing = offsets.missing(partitions)
-        if missing or not partitions:
-            what = f"{', '.join(missing)} does not exist" if missing else f"{options.subscription} matches no topic"
+        if missing:
+            what = f"{', '.join(missing)} does not exist"
             raise UnknownTopicOrPartition(f"{what} on {options.client.hosts}: create it, or correct the name")
+        if not partitions:
+            return f"{options.subscription} matches no topic on {options.client.hosts} yet: the first one is waited for"
         bounds = offsets.bounds(partitions)
         start = resolve(offsets.located(options.starting, partitions), bounds, "startingOffsets")
         # A start behind a transaction that is open is where the stream waits: no loss, and nothing to read yet.
