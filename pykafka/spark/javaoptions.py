@@ -96,6 +96,55 @@ WITHOUT_EFFECT = frozenset(
 )
 
 
+#: Of those: what only consumers have, and only producers. Where the other is at work they change nothing.
+_OF_READS = frozenset(
+    {
+        "kafka.auto.offset.reset",
+        "kafka.enable.auto.commit",
+        "kafka.key.deserializer",
+        "kafka.value.deserializer",
+    }
+)
+_OF_WRITES = frozenset(
+    {
+        "kafka.key.serializer",
+        "kafka.value.serializer",
+        "kafka.partitioner.class",
+        "kafka.partitioner.ignore.keys",
+        "kafka.transactional.id",
+        "kafka.transaction.two.phase.commit.enable",
+    }
+)
+_OF_QUERIES = frozenset({"checkpointlocation", "queryname"})
+#: And what asks for what is done anyway: {name: ends of such values, in lower case}.
+_AS_IT_IS = {
+    "kafka.enable.auto.commit": ("false",),
+    "kafka.key.deserializer": (".bytearraydeserializer",),
+    "kafka.value.deserializer": (".bytearraydeserializer",),
+    "kafka.key.serializer": (".bytearrayserializer", ".stringserializer"),
+    "kafka.value.serializer": (".bytearrayserializer", ".stringserializer"),
+}
+
+
+def why_harmless(key: str, text: str, reads: bool) -> str | None:
+    """Return why an option that is refused elsewhere does no harm here, or None.
+
+    :param key: its name, in any case
+    :param text: its value
+    :param reads: whether a read has it; False: a write
+    """
+    key = key.lower()
+    if key in _OF_WRITES and reads:
+        return "has no effect in a read, only in a write"
+    if key in _OF_READS and not reads:
+        return "has no effect in a write, only in a read"
+    if key in _OF_QUERIES:
+        return "has no effect here: give it to writeStream"
+    if text.strip().lower().endswith(_AS_IT_IS.get(key, ())):
+        return "has no effect: it is so in any case"
+    return None
+
+
 def why_refused(key: str) -> str | None:
     """Return why an option is refused, or None.
 

@@ -16,7 +16,8 @@ from typing import Any
 
 from pykafka.addresses import parse_hosts
 from pykafka.spark.errors import OptionError
-from pykafka.spark.javaoptions import WITHOUT_EFFECT, why_refused
+from pykafka.spark.javaoptions import WITHOUT_EFFECT, why_harmless, why_refused
+from pykafka.spark.loss import warn
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, TopicPartition, check_order, parse_partitions
 from pykafka.spark.tlsoptions import TlsOptions, tls_options, tls_versions
 from pykafka.spark.values import (
@@ -70,6 +71,8 @@ class Option:
     :param valid: where it means something
     :param default: the value where it is not given
     :param ignored: where it is accepted without effect, as Spark's connector does
+    :param refused: where it would change what is read, and cannot; elsewhere it is accepted without effect, and a warning
+        says so: a map of options may be shared by reads and writes
     """
 
     name: str
@@ -77,8 +80,11 @@ class Option:
     valid: Mode
     default: Any = None
     ignored: Mode = Mode.NOWHERE
+    refused: Mode = Mode.NOWHERE
 
 
+#: What is taken as "all", with a warning: more brokers than these ask for have the records then.
+_FEWER_ACKS = ("1", "0")
 #: SASL is refused by a sentence of its own.
 _PROTOCOL = one_of("plaintext", "ssl", unnamed=("sasl_plaintext", "sasl_ssl"))
 
@@ -108,9 +114,9 @@ OPTIONS = (
     Option("startingOffsetsByTimestamp", timestamps, Mode.READ),
     Option("startingTimestamp", timestamp, Mode.READ),
     Option("startingOffsetsByTimestampStrategy", one_of("error", "latest"), Mode.READ, "error"),
-    Option("endingOffsets", position, Mode.BATCH_READ, LATEST),
-    Option("endingOffsetsByTimestamp", timestamps, Mode.BATCH_READ),
-    Option("endingTimestamp", timestamp, Mode.BATCH_READ),
+    Option("endingOffsets", position, Mode.BATCH_READ, LATEST, refused=Mode.STREAM_READ),
+    Option("endingOffsetsByTimestamp", timestamps, Mode.BATCH_READ, refused=Mode.STREAM_READ),
+    Option("endingTimestamp", timestamp, Mode.BATCH_READ, refused=Mode.STREAM_READ),
     Option("maxOffsetsPerTrigger", number(1), Mode.STREAM_READ, ignored=Mode.BATCH_READ),
     Option("minOffsetsPerTrigger", number(1), Mode.STREAM_READ, ignored=Mode.BATCH_READ),
     Option("maxTriggerDelay", milliseconds, Mode.STREAM_READ, 900_000, ignored=Mode.BATCH_READ),
@@ -136,7 +142,7 @@ OPTIONS = (
     Option("kafka.fetch.max.bytes", number(1, 2**31 - 1), Mode.READ, 50 * 1024 * 1024, ignored=Mode.WRITE),
     Option("kafka.fetch.max.wait.ms", number(0, 2**31 - 1), Mode.READ, 500, ignored=Mode.WRITE),
     Option("topic", topic, Mode.WRITE),
-    Option("kafka.acks", one_of("all", "-1"), Mode.WRITE, "all", ignored=Mode.READ),
+    Option("kafka.acks", one_of("all", "-1", unnamed=_FEWER_ACKS), Mode.WRITE, "all", ignored=Mode.READ),
     Option(
         "kafka.compression.type",
         one_of("none", "gzip", "snappy", "lz4", "zstd"),
@@ -260,7 +266,7 @@ def read_options(raw: Mapping[str, str], mode: Mode) -> ReadOptions:
     :param mode: BATCH_READ or STREAM_READ
     :raises OptionError: with a sentence that names the option
     """
-    values = parse(raw, mode)
+    values = parse(raw, mode, warn)
     starting, ending = _starting(values, mode), _ending(values)
     if mode is Mode.BATCH_READ:
         _check_batch_positions(starting, ending)
@@ -306,7 +312,7 @@ def write_options(raw: Mapping[str, str], mode: Mode) -> WriteOptions:
     :param mode: BATCH_WRITE or STREAM_WRITE
     :raises OptionError: with a sentence that names the option
     """
-    values = parse(raw, mode)
+    values = parse(raw, mode, warn)
     return WriteOptions(
         client=_client(values),
         topic=values["topic"],
@@ -323,28 +329,40 @@ def includes_headers(raw: Mapping[str, str]) -> bool:
     return text is not None and boolean(text, "includeHeaders")
 
 
-def parse(raw: Mapping[str, str], mode: Mode) -> dict[str, Any]:
+def parse(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | None = None) -> dict[str, Any]:
     """Return the value of every option of the table by its name, defaults included.
 
     :param raw: names, in any case, and texts
     :param mode: one mode
-    :raises OptionError: an option is unknown, not valid in this mode, malformed or refused
+    :param tell: called with a sentence about each option that has no effect, where that may not be what was meant
+    :raises OptionError: an option is unknown, malformed or refused
     """
     values = {option.name: option.default for option in OPTIONS}
     for key, text in raw.items():
         option = _BY_KEY.get(key.lower())
-        if option is not None and mode & option.valid:
+        harmless: str | None = None
+        if option is None:
+            if key.lower() in WITHOUT_EFFECT | _SPARKS_OWN.get(mode, frozenset()):
+                continue
+            harmless = why_harmless(key, text, mode & Mode.READ == mode)
+            if harmless is None:
+                raise _unknown(key, mode)
+        elif mode & option.valid:
             values[option.name] = option.parse(text, option.name)
-        elif option is None and key.lower() not in WITHOUT_EFFECT | _SPARKS_OWN.get(mode, frozenset()):
-            raise _unknown(key, mode)
-        elif option is not None and not mode & option.ignored:
-            raise _misplaced(option, mode)
+            if option.name == "kafka.acks" and values[option.name] in _FEWER_ACKS:
+                harmless = "is taken as all: records are written to every replica that is in sync"
+        elif mode & option.refused:
+            raise OptionError(f"option {option.name!r} is not valid in {mode.describe()}, only in {_where(option)}; remove it")
+        elif not mode & option.ignored:
+            harmless = f"has no effect in {mode.describe()}, only in {_where(option)}"
+        if harmless is not None and tell is not None:
+            name = key if option is None else option.name
+            tell(f"option {name!r} {harmless}")
     return values
 
 
-def _misplaced(option: Option, mode: Mode) -> OptionError:
-    where = " and ".join(_MODE_NAMES[one] for one in option.valid)
-    return OptionError(f"option {option.name!r} is not valid in {mode.describe()}, only in {where}; remove it")
+def _where(option: Option) -> str:
+    return " and ".join(_MODE_NAMES[one] for one in option.valid)
 
 
 def _unknown(key: str, mode: Mode) -> OptionError:

@@ -181,7 +181,7 @@ def test_sink_on_other_brokers(file: Path) -> None:
         (MINIMAL + 'topic = "x"', '[sink] topic: contradicts format = "parquet"'),
         (MINIMAL + "options = { compresion = 1 }", "[sink] options compresion: not known; known here are compression"),
         (TOP + SOURCE + COPY + 'path = "x"', '[sink] path: contradicts format = "topic"'),
-        (TOP + SOURCE + COPY + 'options = { "kafka.acks" = 1 }', "[sink] options kafka.acks: option 'kafka.acks'"),
+        (TOP + SOURCE + COPY + 'options = { "kafka.acks" = 2 }', "[sink] options kafka.acks: option 'kafka.acks'"),
         (TOP + SOURCE + COPY.replace("copy", "clicks"), "[sink] topic: would write to topic 'clicks', which [source]"),
         (
             MINIMAL + PARSE + COPY.replace("sink", "malformed").replace("copy", "clicks"),

@@ -8,7 +8,7 @@ import pytest
 
 from pykafka.spark.errors import OptionError
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, TopicPartition
-from pykafka.spark.options import OPTIONS, Mode, includes_headers, parse, read_options, write_options
+from pykafka.spark.options import OPTIONS, Mode, check_read, includes_headers, parse, read_options, write_options
 
 HOSTS = {"kafka.bootstrap.servers": "localhost:9092"}
 READ = {**HOSTS, "subscribe": "flights"}
@@ -69,8 +69,6 @@ def test_write_options() -> None:
 def test_spark_adds_options_to_streaming_sinks() -> None:
     raw = {**HOSTS, "checkpointlocation": "/c", "queryname": "q"}
     assert write_options(raw, Mode.STREAM_WRITE).topic is None
-    with pytest.raises(OptionError, match="checkpointlocation"):
-        write_options(raw, Mode.BATCH_WRITE)
 
 
 def test_a_time_wins_over_offsets_as_in_the_jvm_connector() -> None:
@@ -135,10 +133,10 @@ def test_rate_limit_is_ignored_in_batch_as_the_jvm_connector_does() -> None:
         ({"frobnicate": "1"}, "option 'frobnicate' is not known.*those of a batch read are .*subscribePattern"),
         ({"kafka.frobnicate": "1"}, "option 'kafka.frobnicate' is not known.*nor is it one of Kafka's Java client"),
         ({"group.id": "g"}, "option 'group.id' is not known.*did you mean 'kafka.group.id'"),
-        ({"checkpointlocation": "/c"}, "'checkpointlocation' is refused: .*give it to writeStream"),
         ({"kafka.security.protocol": "tls"}, "must be plaintext or ssl, not 'tls'"),
         ({"kafka.auto.offset.reset": "latest"}, "'kafka.auto.offset.reset' is refused: .*startingOffsets"),
-        ({"kafka.transactional.id": "x"}, "refused: tasks write without transactions"),
+        ({"kafka.key.deserializer": "StringDeserializer"}, "refused: keys are read as binary"),
+        ({"kafka.enable.auto.commit": "true"}, "refused: offsets are kept in Spark's checkpoint"),
         ({"kafka.isolation.levle": "x"}, "did you mean 'kafka.isolation.level'"),
         ({"kafka.isolation.level": "committed"}, "must be read_uncommitted or read_committed"),
         ({"kafka.group.id": " "}, "option 'kafka.group.id' is empty"),
@@ -163,7 +161,6 @@ def test_rate_limit_is_ignored_in_batch_as_the_jvm_connector_does() -> None:
         ),
         ({"pushdownfilters": "1"}, "'pushDownFilters' must be true or false"),
         ({"path": "/x"}, "load\\(\\) and save\\(\\) without a path"),
-        ({"topic": "x"}, "option 'topic' is not valid in a batch read, only in a batch write and a streaming write"),
         ({"assign": '{"a":[0]}'}, "only one of them can be given, not subscribe and assign"),
         ({"subscribe": " , "}, "option 'subscribe' names no topic"),
         ({"subscribe": "a b"}, "'a b', which cannot be a topic"),
@@ -196,7 +193,6 @@ def test_bad_batch_read_options(extra: dict[str, str], sentence: str) -> None:
         ({**HOSTS, "subscribePattern": "(" * 3000 + ")" * 3000}, Mode.BATCH_READ, "not a regular expression"),
         ({**HOSTS, "subscribePattern": "[a-z&&[^b]]"}, Mode.BATCH_READ, "intersections .&&. are Java's alone"),
         ({**READ, "endingTimestamp": "5"}, Mode.STREAM_READ, "'endingTimestamp' is not valid in a streaming read"),
-        ({**READ, "pushDownFilters": "true"}, Mode.STREAM_READ, "'pushDownFilters' is not valid in a streaming read"),
         (
             {**READ, "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"},
             Mode.STREAM_READ,
@@ -221,10 +217,10 @@ def test_bad_options_by_mode(raw: dict[str, str], mode: Mode, sentence: str) -> 
     ("raw", "sentence"),
     [
         ({}, "'kafka.bootstrap.servers' is missing"),
-        ({**HOSTS, "subscribe": "a"}, "'subscribe' is not valid in a batch write"),
         ({**HOSTS, "topic": "a/b"}, "cannot be a topic"),
         ({**HOSTS, "topic": ".."}, "cannot be a topic"),
-        ({**HOSTS, "kafka.acks": "1"}, "'kafka.acks' must be all or -1, not '1'"),
+        ({**HOSTS, "kafka.acks": "2"}, "'kafka.acks' must be all or -1, not '2'"),
+        ({**HOSTS, "kafka.transactional.id": "x"}, "refused: tasks write without transactions"),
         ({**HOSTS, "kafka.compression.type": "br"}, "'kafka.compression.type' must be none or gzip"),
         ({**HOSTS, "kafka.partitioner.class": "x"}, "'partition' column"),
     ],
@@ -232,6 +228,45 @@ def test_bad_options_by_mode(raw: dict[str, str], mode: Mode, sentence: str) -> 
 def test_bad_write_options(raw: dict[str, str], sentence: str) -> None:
     with pytest.raises(OptionError, match=sentence):
         write_options(raw, Mode.BATCH_WRITE)
+
+
+@pytest.mark.parametrize(
+    ("extra", "mode", "sentence"),
+    [
+        ({"topic": "x"}, Mode.BATCH_READ, "option 'topic' has no effect in a batch read, only in a batch write and a"),
+        ({"commitprogressto": "g"}, Mode.BATCH_READ, "option 'commitProgressTo' has no effect in a batch read, only in"),
+        ({"pushDownFilters": "true"}, Mode.STREAM_READ, "'pushDownFilters' has no effect in a streaming read"),
+        ({"kafka.transactional.id": "x"}, Mode.STREAM_READ, "'kafka.transactional.id' has no effect in a read, only in"),
+        ({"checkpointLocation": "/c"}, Mode.STREAM_READ, "'checkpointLocation' has no effect here: give it to writeSt"),
+        ({"kafka.enable.auto.commit": "false"}, Mode.BATCH_READ, "'kafka.enable.auto.commit' has no effect: it is so"),
+        ({"kafka.value.deserializer": "org.x.ByteArrayDeserializer"}, Mode.BATCH_READ, "no effect: it is so in any case"),
+        ({"startingOffsets": "nonsense"}, Mode.BATCH_WRITE, "'startingOffsets' has no effect in a batch write, only in"),
+        ({"kafka.auto.offset.reset": "x"}, Mode.STREAM_WRITE, "'kafka.auto.offset.reset' has no effect in a write, only"),
+        ({"kafka.value.serializer": "org.x.StringSerializer"}, Mode.BATCH_WRITE, "no effect: it is so in any case"),
+        ({"queryName": "q"}, Mode.BATCH_WRITE, "'queryName' has no effect here"),
+        ({"kafka.acks": "1"}, Mode.BATCH_WRITE, "option 'kafka.acks' is taken as all"),
+        ({"kafka.acks": "0"}, Mode.STREAM_WRITE, "option 'kafka.acks' is taken as all"),
+    ],
+)
+def test_what_does_no_harm_is_a_warning(
+    extra: dict[str, str], mode: Mode, sentence: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    # A map of options may be shared by reads and writes; these were refused.
+    with caplog.at_level("WARNING", logger="pykafka.spark"):
+        if mode & Mode.READ:
+            read_options({**READ, **extra}, mode)
+            warned = list(caplog.messages)
+        else:
+            write_options({**READ, **extra}, mode)
+            warned = [message for message in caplog.messages if "'subscribe'" not in message]
+            assert len(caplog.messages) == len(warned) + 1
+    assert len(warned) == 1
+    assert sentence in warned[0]
+
+
+def test_what_is_checked_before_it_is_known_what_a_read_is_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    check_read({**READ, "topic": "x", "kafka.transactional.id": "x", "endingOffsets": "latest"})
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize(
