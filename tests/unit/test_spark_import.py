@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 READING = """
 import sys
@@ -34,5 +38,40 @@ def test_reading_loads_no_consumers_and_producers() -> None:
     result = subprocess.run([sys.executable, "-c", READING], capture_output=True, text=True, timeout=60, check=True)
     loaded = set(result.stdout.split())
     assert "pykafka.cluster" in loaded
-    heavy = {"pykafka.client", "pykafka.simpleconsumer", "pykafka.producer.producer", "gevent", "kazoo", "pyspark.pandas"}
+    heavy = {
+        "pykafka.client",
+        "pykafka.simpleconsumer",
+        "pykafka.producer.producer",
+        "gevent",
+        "kazoo",
+        "pyspark.pandas",
+    }
     assert not loaded & heavy
+
+
+@pytest.mark.parametrize(
+    ("named", "other_first", "expected"),
+    [
+        ({}, True, "this"),
+        ({}, False, None),
+        ({"PYSPARK_PYTHON": "py"}, True, "py"),
+        ({"PYSPARK_GATEWAY_PORT": "1"}, True, None),
+    ],
+)
+def test_workers_run_this_python_where_nobody_says_otherwise(
+    tmp_path: Path, named: dict[str, str], other_first: bool, expected: str | None
+) -> None:
+    other = tmp_path / "python3"
+    other.symlink_to(sys.executable)
+    here = str(Path(sys.executable).parent)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    path = os.pathsep.join([str(tmp_path), here] if other_first else [here])
+    result = subprocess.run(
+        [sys.executable, "-c", "import os, pykafka.spark; print(os.environ.get('PYSPARK_PYTHON'))"],
+        env={**kept, "PATH": path, **named},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert result.stdout.strip() == str(sys.executable if expected == "this" else expected)
