@@ -136,8 +136,10 @@ def test_nobody_imports_a_second_copy_of_handlers(path: Path) -> None:
 
 
 def test_public_names() -> None:
+    protocols = {"RangeProtocol": b"range", "RoundRobinProtocol": b"roundrobin"}
     for name in pykafka.__all__:
-        assert getattr(pykafka, name).__name__ == name
+        found = getattr(pykafka, name)
+        assert found.protocol_name == protocols[name] if name in protocols else found.__name__ == name
     with pytest.raises(AttributeError, match="no_such_name"):
         pykafka.no_such_name  # noqa: B018
 
