@@ -44,6 +44,7 @@ FEATURES = {
     "settings": Feature((0, 11), "settings of topics told by request"),
     "partitions": Feature((1, 0), "partitions added by request"),
     "zstd": Feature((2, 1), "zstd"),
+    "ids": Feature((2, 2), "members of groups that are told their id before they wait for the others"),
     "alterations": Feature((2, 3), "settings of topics changed one by one, by request"),
     "static": Feature((2, 3), "static members of groups"),
     "latest": Feature(

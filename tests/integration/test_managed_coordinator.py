@@ -170,7 +170,7 @@ def test_a_poll_takes_no_longer_than_it_may_and_goes_on_next_time(
     assert asked is not None
     member = second.member_id
     together(client, first, second)
-    assert second.member_id == member
+    assert member in {second.member_id, ""}  # which brokers before 2.2 tell at the end
     assert len(reader.share) in {1, 2}
     assert first.generation == 2
 
