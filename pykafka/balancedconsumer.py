@@ -179,6 +179,7 @@ class BalancedConsumer(GroupConsumer):
         self._restart = False
         self._stopping = self._handler.Event()
         self._worker_exceptions.clear()
+        self._lost = {}
         self._running = True
         try:
             self._setup_zookeeper(self._zookeeper_hosts, self._zookeeper_connection_timeout_ms)

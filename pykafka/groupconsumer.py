@@ -17,8 +17,9 @@ from dataclasses import asdict, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from pykafka.common import OffsetType
 from pykafka.consumer.batches import ARROW_BYTES, ARROW_MESSAGES, BATCH_MESSAGES
-from pykafka.consumer.options import ConsumerOptions
+from pykafka.consumer.options import ConsumerOptions, valid_pairs
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, OffsetsNotCommitted
 from pykafka.simpleconsumer import Position, SimpleConsumer
 from pykafka.utils import get_string
@@ -116,6 +117,9 @@ class GroupConsumer(ABC):
         self._consumer: SimpleConsumer | None = None
         self._carried: dict[int, tuple[int, int]] = {}
         self._old_offsets: dict[int, int] = {}
+        #: Where the present share began, and where this member was in the partitions that it has lost: {partition id: offset}.
+        self._begun: dict[int, int] = {}
+        self._lost: dict[int, int] = {}
         self._running = False
         self._here = self._handler.local()
         #: Looks after the share.
@@ -335,10 +339,32 @@ class GroupConsumer(ABC):
 
         :param partition_offsets: as `SimpleConsumer.commit_offsets` has them
         :raises KafkaException: the consumer has no share at present, or a partition is not in it
-        :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them
+        :raises OffsetsNotCommitted: some could not be committed after all retries, or were consumed before the partition
+            was another member's, who has gone on from there; `.failures` has them
         """
         with self._rebalancing_lock:
-            self._present("commit").commit_offsets(partition_offsets)
+            consumer = self._present("commit")
+            if partition_offsets is not None:
+                partition_offsets = valid_pairs(partition_offsets)
+                self._check_not_stale(partition_offsets)
+            consumer.commit_offsets(partition_offsets)
+
+    def _check_not_stale(self, pairs: Iterable[tuple[Partition, int]]) -> None:
+        """Make sure that offsets do not put the group back to where this member was when it lost a partition.
+
+        :raises OffsetsNotCommitted: they do
+        """
+        stale = {
+            (self._topic.name, partition.id): offset
+            for partition, offset in pairs
+            if offset <= self._lost.get(partition.id, -1) < self._begun.get(partition.id, -1)
+        }
+        if stale:
+            raise OffsetsNotCommitted(
+                f"group {self._consumer_group}: this member lost these partitions after it had consumed that, and others have "
+                "gone on; what is consumed now is committed as usual, and reset_offsets() goes back on purpose",
+                stale,
+            )
 
     def reset_offsets(self, partition_offsets: Iterable[tuple[Partition, Position]] | None = None) -> None:
         """Move partitions of this consumer's share, and commit where they are then.
@@ -347,7 +373,14 @@ class GroupConsumer(ABC):
         :raises KafkaException: as `commit_offsets` does, or offsets could not be found out
         """
         with self._rebalancing_lock:
-            self._present("reset").reset_offsets(partition_offsets)
+            consumer = self._present("reset")
+            moved = set(consumer.partitions)
+            if partition_offsets is not None:
+                partition_offsets = valid_pairs(partition_offsets, OffsetType.EARLIEST, or_time=True)
+                moved = {partition.id for partition, _ in partition_offsets}
+            consumer.reset_offsets(partition_offsets)
+            # who goes back on purpose may commit that
+            self._lost = {id_: offset for id_, offset in self._lost.items() if id_ not in moved}
 
     def _present(self, what: str) -> SimpleConsumer:
         if self._consumer is None:
@@ -393,6 +426,7 @@ class GroupConsumer(ABC):
             # only the first one starts over: later ones are made at any time
             self._reset_offset_on_start = False
             self._carried, self._old_offsets = {}, {}
+            self._begun = {id_: owned.position for id_, owned in consumer._partitions_by_id.items()}
             if self._stopping.is_set():  # by the callback itself, which cannot wait for the worker that it runs in
                 consumer.stop()
                 return False
@@ -539,7 +573,9 @@ class GroupConsumer(ABC):
         :param kept: ids of those that were this member's all the time
         """
         with self._rebalancing_lock:
-            self._carried = {id_: self._carried[id_] for id_ in kept if id_ in self._carried}
+            wanted = set(kept)
+            self._lost |= {id_: position for id_, (position, _) in self._carried.items() if id_ not in wanted}
+            self._carried = {id_: found for id_, found in self._carried.items() if id_ in wanted}
 
 
 def _discard(consumer: SimpleConsumer) -> None:

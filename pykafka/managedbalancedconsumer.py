@@ -193,6 +193,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
         self._restart = False
         self._stopping = self._handler.Event()
         self._worker_exceptions.clear()
+        self._lost = {}
         self._running = True
         self._member.activity.count += 1
         try:

@@ -12,7 +12,7 @@ from pykafka import KafkaClient, ManagedBalancedConsumer
 from pykafka.common import OffsetType
 from pykafka.consumer.offsets import GroupOffsets
 from pykafka.coordinator import topics
-from pykafka.exceptions import KafkaException, RebalanceInProgress, UnknownTopicOrPartition
+from pykafka.exceptions import KafkaException, OffsetsNotCommitted, RebalanceInProgress, UnknownTopicOrPartition
 from pykafka.protocol.messages import DeleteTopicsRequest
 from tests.brokers import KafkaCluster
 from tests.integration.groups import Group
@@ -175,6 +175,14 @@ def test_what_others_may_have_consumed_meanwhile_is_read_from_where_they_committ
     group.until(lambda: one._generation_id == generation + 2)
     group.sizes(3)
     assert found.total() == 9
+    # nor does who says by hand where it was put the group back
+    with pytest.raises(OffsetsNotCommitted, match="others have gone on"):
+        one.commit_offsets([(partition, 2) for partition in one.partitions.values()])
+    zero = one.partitions[0]
+    one.commit_offsets([(zero, 10)])
+    one.reset_offsets([(zero, 1)])  # on purpose
+    one.commit_offsets([(zero, 2)])
+    one.reset_offsets([(zero, 9)])
     more = group.produce(6, start=100)
     assert group.drain(6) == more
     one.stop()
