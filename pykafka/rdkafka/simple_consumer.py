@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 AT_A_TIME = 500
 #: How long one call waits for them (s): stop() and events are noticed in between.
 SLICE_S = 0.1
+#: How soon it is asked again while another call is under way (s).
+BUSY_S = 0.005
 
 #: How often it is told that nobody knows where to go on (s).
 TELL_S = 1.0
@@ -267,16 +269,32 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             if self._adrift:
                 self._assign_anew()
             if not self._ready and not self._records and self._rdk_consumer is not None:
-                self._handler.offload(self._pull, self._rdk_consumer, seconds)
+                asked = self._handler.offload(self._pull, self._rdk_consumer, seconds)
+                if not asked:
+                    self._handler.sleep(min(seconds, BUSY_S))
             self._sort()
             return self._hand_out() if self._may_hand_out() and self._ready else None
 
     def _may_hand_out(self) -> bool:
         return not self._buffers.closed and not self._adrift
 
-    def _pull(self, consumer: Any, seconds: float) -> None:
-        """Put what librdkafka has into `_records`."""
-        with self._calling:
+    def _pull(self, consumer: Any, seconds: float) -> bool:
+        """Put what librdkafka has into `_records`; False where another call is under way, which will."""
+        if not self._handler.cooperative:
+            with self._calling:
+                self._pull_alone(consumer, seconds)
+            return True
+        # In the hub's thread pool, where no signal comes. Calls that have ended for their greenlets do not fill it up.
+        if not self._calling.acquire(False):
+            return False
+        try:
+            self._pull_alone(consumer, seconds)
+        finally:
+            self._calling.release()
+        return True
+
+    def _pull_alone(self, consumer: Any, seconds: float) -> None:
+        if consumer is self._rdk_consumer:  # else it is closed, or about to be
             # In one step of C: a Ctrl-C between taking messages and keeping them would lose them.
             self._records.extend(chain.from_iterable(map(consumer.consume, (AT_A_TIME,), (seconds,))))
 

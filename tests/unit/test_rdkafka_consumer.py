@@ -88,6 +88,30 @@ def test_a_timeout_in_the_middle_of_a_call_loses_nothing(
         assert committed(topic, "g") == COUNT
 
 
+def test_calls_that_were_ended_do_not_fill_the_thread_pool(
+    cluster: EmbeddedCluster, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Each of them went on in a thread of the pool, of which there are ten, and one was called after the consumer's end."""
+    with KafkaClient(cluster.hosts, use_greenlets=True) as client:
+        topic = client.topics["t"]
+        handler = client.cluster.handler
+        native = handler.native
+        consumer = topic.get_simple_consumer(use_rdkafka=True, consumer_timeout_ms=5000)
+        for _ in range(60):
+            with gevent.Timeout(0.002, False):
+                consumer.consume()
+            before = native.now()
+            handler.offload(native.now)
+            assert native.now() - before < 1
+        fill(topic, 5)
+        assert len([consumer.consume() for _ in range(5)]) == 5
+        with gevent.Timeout(0.002, False):
+            consumer.consume()
+        consumer.stop()
+        handler.sleep(0.3)
+    assert "Consumer closed" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
 def test_who_moves_while_another_consumes_has_the_last_word(cluster: EmbeddedCluster, greenlets: bool) -> None:
     """What was handed out at that moment had it: the partition went on where it was."""
