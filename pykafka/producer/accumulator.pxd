@@ -51,6 +51,7 @@ cdef class PartitionQueue:
     cdef public object lane
     cdef public object owner
     cdef public object sender
+    cdef public long long next_offset
 
 
 cdef class Accumulator:

@@ -184,6 +184,8 @@ class PartitionQueue:
         self.owner: OwnedBroker | None = None
         #: Who sent what is on the wire.
         self.sender: OwnedBroker | None = None
+        #: Offset behind the last batch of which a broker said where it is; -1 before that.
+        self.next_offset = -1
 
     @property
     def waiting(self) -> bool:

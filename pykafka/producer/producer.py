@@ -91,7 +91,7 @@ class Producer(DocumentedProducer):
         brokers can (0.11 on); True: or refuse
     :param on_delivery: `(error, message)`, called for each message when it is acknowledged (error is None) or has failed, by
         a worker of its own, in the order of each partition; what it raises is logged; on greenlets it must not hold up the
-        hub. `flush()` and `stop()` wait for it
+        hub. `flush()` and `stop()` wait for it. For an `offset` of -1 see `Message.offset`
     :param max_failed_messages: how many messages may have failed without anybody being told (by `on_delivery`, a report, or
         what `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets them
     :param max_failed_bytes: how many bytes these may take
@@ -655,7 +655,8 @@ class Producer(DocumentedProducer):
 
         :param block: wait for one
         :param timeout: how long (s); None for as long as it takes
-        :returns: the message, and None or why it was not delivered
+        :returns: the message, and None or why it was not delivered; delivered with an `offset` of -1, it is stored at a place
+            that no broker has told (see `Message.offset`)
         :raises KafkaException: `delivery_reports` is off
         :raises queue.Empty: there is none (in time)
         """

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import CompressionType
 from pykafka.exceptions import (
     DeliveryUnknownError,
+    DuplicateSequenceNumber,
     IdempotenceLostError,
     KafkaException,
     ProtocolClientError,
@@ -519,9 +520,10 @@ class OwnedBroker:
                 batch = waiting.pop(part.index, None)
                 if batch is None:
                     continue
-                if part.error_code == 0:
+                if part.error_code in (0, DuplicateSequenceNumber.ERROR_CODE):  # some brokers tell of a duplicate where it is
                     batch.base_offset = part.base_offset
                     batch.log_append_time = part.log_append_time_ms
+                if part.error_code == 0:
                     outcomes.append((batch, None))
                     continue
                 context: dict[str, Any] = {
@@ -556,6 +558,8 @@ class OwnedBroker:
             with self._lock:
                 lane = self._lane_of(batch)
                 judged = lane.answered(batch.flight, error) if batch.flight in lane.window else []
+                if judged and judged[-1][1] is Verdict.DELIVERED:
+                    _locate(self._routing.queues[batch.partition_id], [flight.item for flight, _ in judged])
                 for flight, verdict in judged:
                     if verdict is Verdict.RESEND:  # not before that is followed
                         self._back_off(flight.item)
@@ -641,6 +645,22 @@ def outcome_unknown(batch: MessageBatch, error: KafkaException) -> DeliveryUnkno
     )
     unknown.__cause__ = error.again()
     return unknown
+
+
+def _locate(queue: PartitionQueue, batches: list[MessageBatch]) -> None:
+    """Find out where batches are whose answers were lost, by those around them.
+
+    :param batches: the last one was acknowledged, and proves that those before it are written
+    """
+    proven, last = batches[:-1], batches[-1]
+    if last.base_offset < 0:
+        return
+    # Where there is just room for them behind what was acknowledged before, nobody else's messages are between.
+    if proven and queue.next_offset >= 0 and queue.next_offset + sum(one.count for one in proven) == last.base_offset:
+        for one in proven:
+            one.base_offset = queue.next_offset
+            queue.next_offset += one.count
+    queue.next_offset = max(queue.next_offset, last.base_offset + last.count)
 
 
 def _let_go(flight: Flight[MessageBatch]) -> None:

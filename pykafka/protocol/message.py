@@ -116,7 +116,12 @@ class Message:
 
     @property
     def offset(self) -> int:
-        """Say where in the partition's log the message stands; -1 while that is unknown."""
+        """Say where in the partition's log the message stands; -1 while that is unknown.
+
+        It stays -1 for a produced message that was delivered (`error` is None) where no broker said its place: with
+        `required_acks=0`, and where an idempotent producer lost the answer, later answers prove the message stored once, and
+        other producers' messages may stand between.
+        """
         if self._offset < 0 and self._batch is not None:
             return self._batch.offset_of(self._index)
         return self._offset

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from pykafka import KafkaClient
+from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer import accumulator
 from pykafka.producer.accumulator import Ledger, MessageBatch
+from pykafka.producer.sender import OwnedBroker
 from pykafka.protocol.records_write import RecordBatchBuilder
 
 
@@ -35,3 +39,58 @@ def test_messages_are_looked_up_while_their_batch_is_split(monkeypatch: pytest.M
     assert batch.parts == parts
     parts[0].base_offset, parts[1].base_offset = 100, 105
     assert [batch.offset_of(index) for index in range(10)] == list(range(100, 110))
+
+
+@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
+@pytest.mark.parametrize(
+    ("answers", "offsets"),
+    [
+        ([None, None, None, None], [0, 1, 2, 3]),
+        ([None, (7, -1), (7, -1), None], [0, 1, 2, 3]),  # the last one proves those before it
+        ([None, (7, -1), (7, -1), (0, 7)], [0, -1, -1, 7]),  # somebody else's messages are between, it is not known where
+        ([None, (7, -1), (46, 2), None], [0, 1, 2, 3]),  # a duplicate, with its offset
+        ([None, (7, -1), (46, -1), None], [0, -1, -1, 3]),  # and without
+    ],
+)
+def test_offsets_of_batches_whose_answers_were_lost(
+    greenlets: bool, answers: list[tuple[int, int] | None], offsets: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches that were proven written by later answers kept offset -1."""
+    read: Callable[..., None] = OwnedBroker._read_answer
+    met = iter(answers)
+
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, use_greenlets=greenlets) as client,
+    ):
+        handler = client.cluster.handler
+
+        def told(owned: OwnedBroker, batches: Any, response: Any) -> None:
+            part = response.responses[0].partition_responses[0]
+            instead = next(met)
+            if instead is not None:
+                part.error_code, part.base_offset = instead
+            read(owned, batches, response)
+
+        monkeypatch.setattr(OwnedBroker, "_read_answer", told)
+        told_of: list[tuple[Any, int]] = []
+        producer = client.topics["t"].get_producer(
+            required_acks=-1,
+            linger_ms=0,
+            retry_backoff_ms=20_000,
+            on_delivery=lambda error, message: told_of.append((error, message.offset)),
+        )
+        producer.produce(b"first")
+        producer.flush()
+        cluster.set_latency(1, 1000)
+        messages = []
+        for _ in range(3):
+            messages.append(producer.produce(b"x"))
+            batch: Any = messages[-1]._batch
+            while batch.flight is None or not batch.flight.on_wire:
+                producer._owned_brokers[1].wake.set()  # which fills the next batch, rather, while one is under way
+                handler.sleep(0.01)
+        producer.stop()
+        assert [message.offset for message in messages] == offsets[1:]
+        assert sorted(told_of, key=lambda pair: pair[1]) == sorted((None, offset) for offset in offsets)
+        assert all(message.error is None for message in messages)
