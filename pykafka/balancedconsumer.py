@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
-from pykafka.consumer.options import QUEUED_MAX_BYTES
+from pykafka.consumer.options import AUTO_COMMIT_TIMEOUT_MS, METADATA_MAX_AGE_MS, QUEUED_MAX_BYTES
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
 from pykafka.groupconsumer import GroupConsumer, RebalanceCallback
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How often the brokers' metadata is looked at for new partitions (s), where no ZooKeeper tells of them.
-METADATA_CHECK_S = 10.0
+#: How often partitions without an owner are looked for (s), and new ones, of which a ZooKeeper without brokers does not tell.
+CHECK_S = 10.0
 
 
 class BalancedConsumer(GroupConsumer):
@@ -39,7 +39,9 @@ class BalancedConsumer(GroupConsumer):
     :param consumer_group: whose members share the topic
     :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
     :param num_consumer_fetchers: connections and workers for each broker
-    :param auto_commit_enable: commit regularly, at rebalances and at `stop()`, what `consume()` has returned
+    :param auto_commit_enable: commit regularly and at rebalances what the calls before the last one have returned (one
+        worker is to consume), and at `stop()` all that was returned; what the last call gave is not committed where an
+        error ends the `with` block
     :param auto_commit_interval_ms: how often
     :param queued_max_messages: for each partition; fetching pauses while more are buffered
     :param fetch_min_bytes: how much data the broker waits for
@@ -70,6 +72,10 @@ class BalancedConsumer(GroupConsumer):
     :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered
+    :param auto_commit_timeout_ms: how long auto-commit may fail for what passes by itself (a coordinator that moves, a
+        connection that breaks) before `consume()` raises it; until then it is logged, and tried again at the next interval
+    :param metadata_max_age_ms: how often metadata is asked for: partitions that the topic has got since are shared out by
+        then, and read from their beginning, or where the group has committed
     :raises ZooKeeperError: no ZooKeeper could be reached (when started at once)
     :raises PartitionOwnedError: another member would not let go of a partition (likewise)
     """
@@ -108,6 +114,8 @@ class BalancedConsumer(GroupConsumer):
         *,
         isolation_level: str = "read_uncommitted",
         queued_max_bytes: int = QUEUED_MAX_BYTES,
+        auto_commit_timeout_ms: int = AUTO_COMMIT_TIMEOUT_MS,
+        metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
     ) -> None:
         self._configure(
             topic,
@@ -134,6 +142,8 @@ class BalancedConsumer(GroupConsumer):
             reset_offset_on_fetch=reset_offset_on_fetch,
             isolation_level=isolation_level,
             queued_max_bytes=queued_max_bytes,
+            auto_commit_timeout_ms=auto_commit_timeout_ms,
+            metadata_max_age_ms=metadata_max_age_ms,
         )
         self._membership_protocol: GroupMembershipProtocol = valid_protocol(membership_protocol)
         self._zookeeper_connection_timeout_ms = valid_ms(
@@ -226,7 +236,7 @@ class BalancedConsumer(GroupConsumer):
                 worker.join(patience_s)
         finally:
             try:
-                self._halt()
+                self._halt(self._midway)
             finally:
                 self._forget_positions()
                 self._leave()
@@ -402,6 +412,8 @@ class BalancedConsumer(GroupConsumer):
         held = self._get_held_partitions()
         if not held <= due or not self._partitions <= held:
             # Consumption ends, and is committed, before anybody else can begin.
+            if self._consumer is not None:
+                self._await_hand(self._consumer)
             self._halt_or_report()
         self._forget_positions(p.id for p in held & due)
         self._remove_partitions(held - due)
@@ -410,7 +422,7 @@ class BalancedConsumer(GroupConsumer):
 
     def _keep_balanced(self, stopping: Any) -> None:
         """Change shares where ZooKeeper or the brokers' metadata call for it, and survive failures."""
-        pause = METADATA_CHECK_S
+        pause = interval = min(CHECK_S, self._options.metadata_max_age_ms / 1000)
         while stopping is self._stopping:  # if not, this is a greenlet of the process that this one was forked from
             self._wanted.wait(pause)
             if stopping.is_set() or stopping is not self._stopping:
@@ -418,7 +430,7 @@ class BalancedConsumer(GroupConsumer):
             called = self._wanted.is_set()
             self._wanted.clear()
             try:
-                pause = METADATA_CHECK_S
+                pause = interval
                 if not self._session_holds():
                     # looked at again soon: nobody calls when a connection stays lost
                     pause = 0.1
@@ -476,13 +488,13 @@ class BalancedConsumer(GroupConsumer):
 
         The latter happens where members did not see the same leaders, by which partitions are ordered.
         """
-        self._look_at_metadata()
+        self._look_at_metadata(self._options.metadata_max_age_ms / 1000)
         partitions = set(self._topic.partitions)
         return partitions != self._divided or not partitions <= self._nodes.owned()
 
-    def _look_at_metadata(self) -> None:
+    def _look_at_metadata(self, max_age_s: float = 0.0) -> None:
         try:
-            self._cluster.update([self._topic.name])
+            self._cluster.refresh_older(max_age_s, [self._topic.name])
         except KafkaException as error:
             # shares can be divided by what is known; whether consuming still works is the internal consumer's business
             group = self._consumer_group

@@ -138,6 +138,8 @@ class Cluster(Discovery):
         self._misses: dict[str, _Miss] = {}
         self._backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, handler.random)
         self._updated_at = -METADATA_MAX_AGE_S
+        #: When some topics were asked about since all were.
+        self._asked_at: dict[str, float] = {}
         self._update_lock = handler.Lock()
         self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
         # Workers that close brokers which have left.
@@ -237,6 +239,19 @@ class Cluster(Discovery):
         if self.metadata_is_old:
             self.refresh(self._generation)
 
+    def refresh_older(self, max_age_s: float, topics: Iterable[str]) -> None:
+        """Update topics, and with them all that somebody holds, where one was last asked about this long ago (s)."""
+        names = list(topics)
+        if self._age(names) < max_age_s:
+            return
+        with self._update_lock:
+            if self._age(names) >= max_age_s:
+                self._update(sorted({*names, *(topic.name for topic in self._topics.live())}))
+
+    def _age(self, names: list[str]) -> float:
+        """Return how long ago the one of these topics was asked about that was so before the others (s)."""
+        return self._handler.now() - min(self._asked_at.get(name, self._updated_at) for name in names)
+
     @property
     def metadata_is_old(self) -> bool:
         """Whether all topics were last asked about more than five minutes ago: new partitions are to be noticed by then."""
@@ -268,10 +283,12 @@ class Cluster(Discovery):
         self._generation += 1
         if names is None:
             self._updated_at = self._handler.now()
+            self._asked_at = {}
             self.complete_generation = self._generation
             self._covered = {}
         else:
             self._covered |= dict.fromkeys(names, self._generation)
+            self._asked_at |= dict.fromkeys(names, self._handler.now())
         self._note_misses(list(self._misses) if names is None else names)
 
     def _note_misses(self, topics: Iterable[str]) -> None:
@@ -527,15 +544,16 @@ class Cluster(Discovery):
         """Whether `close()` was called."""
         return self._closed
 
-    def close(self) -> None:
+    def close(self, midway: bool = False) -> None:
         """Stop the producers and consumers of this cluster, then end all connections.
 
+        :param midway: whether an error, or the end of the interpreter, is why: consumers do not commit what is in hand
         :raises KafkaException: the first error of a `stop()`: what it could not deliver or commit
         """
         errors: list[BaseException] = []
         for stoppable in list(self._closables):
             try:
-                stoppable.stop()
+                (getattr(stoppable, "stop_midway", stoppable.stop) if midway else stoppable.stop)()
             except KafkaException as error:
                 errors.append(error)
         self._closed = True
@@ -565,7 +583,7 @@ def _close_at_exit() -> None:
     for cluster in list(_open_clusters):
         try:
             if not cluster.closed:
-                cluster.close()
+                cluster.close(midway=True)
         except Exception as error:  # noqa: BLE001 - nobody is left to catch it, and other clusters want closing
             log.error("at the end of the interpreter: %s", error)
 

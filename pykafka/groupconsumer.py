@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pykafka.common import OffsetType
 from pykafka.consumer.batches import ARROW_BYTES, ARROW_MESSAGES, BATCH_MESSAGES
+from pykafka.consumer.offsets import may_commit_later
 from pykafka.consumer.options import ConsumerOptions, valid_pairs
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, OffsetsNotCommitted
 from pykafka.simpleconsumer import Position, SimpleConsumer
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+#: How long a change of shares waits for the application to deal with what it was given last (s).
+HAND_WAIT_S = 1.0
 
 #: `(consumer, old {partition id: offset held}, new {partition id: offset held}) -> {partition id: offset to hold} | None`
 RebalanceCallback = Callable[[Any, dict[int, int], dict[int, int]], "dict[int, Position] | None"]
@@ -115,7 +119,10 @@ class GroupConsumer(ABC):
         self._stopping = self._handler.Event()
         self._worker_exceptions: deque[BaseException] = deque()
         self._consumer: SimpleConsumer | None = None
-        self._carried: dict[int, tuple[int, int]] = {}
+        self._carried: dict[int, tuple[int, int, int]] = {}
+        self._midway = False
+        #: The partitions that the topic had when this member got its first share; others were added since.
+        self._known: frozenset[int] | None = None
         self._old_offsets: dict[int, int] = {}
         #: Where the present share began, and where this member was in the partitions that it has lost: {partition id: offset}.
         self._begun: dict[int, int] = {}
@@ -147,8 +154,22 @@ class GroupConsumer(ABC):
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop the consumer, committing first where auto-commit is on."""
-        self.stop()
+        """Stop the consumer, committing first where auto-commit is on: after an error without what was in hand."""
+        if exc_type is None:
+            self.stop()
+        else:
+            self.stop_midway()
+
+    def stop_midway(self) -> None:
+        """Stop as `stop()` does, but commit nothing of what the last call returned: it may not have been dealt with.
+
+        Leaving a `with` block by an error does this, and so does the end of the interpreter.
+        """
+        self._midway = True
+        try:
+            self.stop()
+        finally:
+            self._midway = False
 
     @abstractmethod
     def start(self) -> None:
@@ -412,9 +433,14 @@ class GroupConsumer(ABC):
                 return False
             self._halt_or_report()
             consumer = self._get_internal_consumer(wanted, start=False)
-            for id_, (position, held) in self._carried.items():
+            if self._known is None:
+                self._known = frozenset(self._topic.partitions)
+            consumer._added = frozenset(consumer.partitions) - self._known
+            for id_, (position, held, done) in self._carried.items():
                 if id_ in consumer.partitions:
                     consumer._move(id_, position, held)
+                    if done != position:  # whoever consumes has it in hand still
+                        consumer._buffers.hold(consumer._partitions_by_id[id_], done)
             try:
                 if start:
                     consumer.start()
@@ -519,9 +545,10 @@ class GroupConsumer(ABC):
     def _leave(self) -> None:
         """Leave the group, so that others can take over."""
 
-    def _halt(self) -> None:
+    def _halt(self, midway: bool = True) -> None:
         """Stop consuming, and remember where; commits where auto-commit is on and the share is still this member's.
 
+        :param midway: whether what the last call returned may not have been dealt with yet
         :raises OffsetsNotCommitted: that commit failed; consuming has stopped all the same
         """
         with self._rebalancing_lock:
@@ -531,12 +558,13 @@ class GroupConsumer(ABC):
             if not self._still_owns():
                 consumer._options = replace(consumer._options, auto_commit_enable=False)
             try:
-                consumer.stop()
+                (consumer.stop_midway if midway else consumer.stop)()
             finally:
                 self._worker_exceptions.extend(consumer._worker_exceptions)
                 self._old_offsets = consumer.held_offsets
+                done = consumer._done_at_stop
                 self._carried = {
-                    id_: (owned.position, owned.last_offset_consumed)
+                    id_: (owned.position, owned.last_offset_consumed, done.get(id_, owned.position))
                     for id_, owned in consumer._partitions_by_id.items()
                     if owned.position >= 0
                 }
@@ -548,11 +576,31 @@ class GroupConsumer(ABC):
         """
         return True
 
+    def _await_hand(self, consumer: SimpleConsumer) -> None:
+        """Return no messages for now, and wait a moment for the next call, which says that the last ones are dealt with.
+
+        Where none comes, whoever gets their partition next gets them once more: they are not committed.
+        """
+        consumer._buffers.closed = True
+        consumer._await_loans()
+        if not self._options.auto_commit_enable:
+            return
+        deadline = self._handler.now() + HAND_WAIT_S
+        while consumer._done() != consumer._positions() and self._handler.now() < deadline:
+            if self._stopping.wait(0.005):
+                return
+
     def _halt_or_report(self) -> None:
-        """Stop consuming in the middle of a change of shares; `consume()` raises what could not be committed."""
+        """Stop consuming in the middle of a change of shares; `consume()` raises what can never be committed.
+
+        What could not be committed just now, as by a coordinator that moves, costs no more than its being consumed again.
+        """
         try:
             self._halt()
         except KafkaException as error:
+            if may_commit_later(self._cluster, error):
+                log.warning("group %s: %s; it comes again", self._consumer_group, error)
+                return
             log.error("group %s: %s", self._consumer_group, error)
             self._worker_exceptions.append(error)
 

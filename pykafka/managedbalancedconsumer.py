@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.balancedconsumer import BalancedConsumer
 from pykafka.common import OffsetType
-from pykafka.consumer.options import QUEUED_MAX_BYTES
+from pykafka.consumer.options import AUTO_COMMIT_TIMEOUT_MS, METADATA_MAX_AGE_MS, QUEUED_MAX_BYTES
 from pykafka.coordinator.member import TopicMember
 from pykafka.coordinator.state import EVENT_OF_ERROR, Event
 from pykafka.exceptions import (
@@ -58,7 +58,9 @@ class ManagedBalancedConsumer(BalancedConsumer):
     :param consumer_group: whose members share the topic
     :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
     :param num_consumer_fetchers: connections and workers for each broker
-    :param auto_commit_enable: commit regularly, at rebalances and at `stop()`, what `consume()` has returned
+    :param auto_commit_enable: commit regularly and at rebalances what the calls before the last one have returned (one
+        worker is to consume), and at `stop()` all that was returned; what the last call gave is not committed where an
+        error ends the `with` block
     :param auto_commit_interval_ms: how often
     :param queued_max_messages: for each partition; fetching pauses while more are buffered
     :param fetch_min_bytes: how much data the broker waits for
@@ -91,6 +93,10 @@ class ManagedBalancedConsumer(BalancedConsumer):
         starts with the same id within the session timeout gets the same share, without a rebalance
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered
+    :param auto_commit_timeout_ms: how long auto-commit may fail for what passes by itself (a coordinator that moves, a
+        connection that breaks) before `consume()` raises it; until then it is logged, and tried again at the next interval
+    :param metadata_max_age_ms: how often metadata is asked for: partitions that the topic has got since are shared out by
+        then, and read from their beginning, or where the group has committed
     :raises UnsupportedVersion: the brokers are older than 0.9 (when started at once)
     :raises KafkaException: what kept it from its share (likewise)
     """
@@ -129,6 +135,8 @@ class ManagedBalancedConsumer(BalancedConsumer):
         *,
         isolation_level: str = "read_uncommitted",
         queued_max_bytes: int = QUEUED_MAX_BYTES,
+        auto_commit_timeout_ms: int = AUTO_COMMIT_TIMEOUT_MS,
+        metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
     ) -> None:
         self._configure(
             topic,
@@ -155,6 +163,8 @@ class ManagedBalancedConsumer(BalancedConsumer):
             reset_offset_on_fetch=reset_offset_on_fetch,
             isolation_level=isolation_level,
             queued_max_bytes=queued_max_bytes,
+            auto_commit_timeout_ms=auto_commit_timeout_ms,
+            metadata_max_age_ms=metadata_max_age_ms,
         )
         self._membership_protocol: GroupMembershipProtocol = valid_protocol(membership_protocol)
         self._consumer_id = ""
@@ -168,6 +178,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
             heartbeat_interval_ms=valid_int(heartbeat_interval_ms, name="heartbeat_interval_ms"),
             max_poll_interval_ms=valid_int(max_poll_interval_ms, name="max_poll_interval_ms"),
             group_instance_id=self._group_instance_id,
+            metadata_max_age_ms=metadata_max_age_ms,
         )
         self._default_error_handlers = self._build_default_error_handlers()
         if auto_start:
@@ -237,7 +248,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
                 worker.join(patience_s)
         finally:
             try:
-                self._halt()
+                self._halt(self._midway)
             finally:
                 self._leave()
         self._raise_uncommitted()
@@ -503,20 +514,15 @@ class ManagedBalancedConsumer(BalancedConsumer):
         return MemberAssignment.from_bytestring(self._member.sync(shares)).partition_assignment
 
     def _pause_share(self) -> None:
-        """Return no messages for now, and commit those that were returned, where auto-commit is on."""
+        """Return no messages for now, and commit those that were dealt with, where auto-commit is on."""
+        consumer = self._consumer
+        if consumer is None or self._member.generation < 0:
+            return
+        self._await_hand(consumer)
         with self._rebalancing_lock:
-            consumer = self._consumer
-            if consumer is None or self._member.generation < 0:
-                return
-            consumer._buffers.closed = True
-            consumer._await_loans()
-            if not self._options.auto_commit_enable or self._member.topic_is_gone:
-                return
-            try:
-                consumer.commit_offsets()
-            except KafkaException as error:
-                log.error("group %s: %s", self._consumer_group, error)
-                self._worker_failed(error)
+            wanted = self._options.auto_commit_enable and not self._member.topic_is_gone
+            if wanted and self._consumer is consumer:
+                consumer._auto_commit()
 
     def _resume_share(self) -> None:
         consumer = self._consumer

@@ -13,8 +13,16 @@ from pykafka.common import OffsetType
 from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.batches import BatchConsumer
 from pykafka.consumer.buffers import Buffers, OwnedPartition
-from pykafka.consumer.offsets import Committed, GroupOffsets
-from pykafka.consumer.options import QUEUED_MAX_BYTES, ConsumerOptions, valid_pairs, valid_partitions
+from pykafka.consumer.growth import Growth
+from pykafka.consumer.offsets import Committed, GroupOffsets, may_commit_later
+from pykafka.consumer.options import (
+    AUTO_COMMIT_TIMEOUT_MS,
+    METADATA_MAX_AGE_MS,
+    QUEUED_MAX_BYTES,
+    ConsumerOptions,
+    valid_pairs,
+    valid_partitions,
+)
 from pykafka.consumer.recovery import Recovery
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, OffsetRequestFailedError
 from pykafka.protocol import OffsetFetchPartitionResponse
@@ -54,7 +62,8 @@ class SimpleConsumer(BatchConsumer):
     :param partitions: to read; by default all
     :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
     :param num_consumer_fetchers: connections and workers for each broker
-    :param auto_commit_enable: commit regularly, and at `stop()`, what `consume()` has returned
+    :param auto_commit_enable: commit regularly what the calls before the last one have returned (one worker is to consume),
+        and at `stop()` all that was returned; what the last call gave is not committed where an error ends the `with` block
     :param auto_commit_interval_ms: how often
     :param queued_max_messages: for each partition; fetching pauses while more are buffered
     :param fetch_min_bytes: how much data the broker waits for
@@ -75,6 +84,10 @@ class SimpleConsumer(BatchConsumer):
     :param reset_offset_on_fetch: whether `fetch_offsets()` moves the consumer to what is committed
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered
+    :param auto_commit_timeout_ms: how long auto-commit may fail for what passes by itself (a coordinator that moves, a
+        connection that breaks) before `consume()` raises it; until then it is logged, and tried again at the next interval
+    :param metadata_max_age_ms: how often metadata is asked for: partitions that the topic has got since are read by then,
+        from their beginning, or where the group has committed; not where `partitions` are given
     """
 
     def __init__(
@@ -105,6 +118,8 @@ class SimpleConsumer(BatchConsumer):
         *,
         isolation_level: str = "read_uncommitted",
         queued_max_bytes: int = QUEUED_MAX_BYTES,
+        auto_commit_timeout_ms: int = AUTO_COMMIT_TIMEOUT_MS,
+        metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
     ) -> None:
         self._options = ConsumerOptions.checked(
             consumer_group=get_string(consumer_group, "consumer_group") if consumer_group is not None else None,
@@ -124,6 +139,8 @@ class SimpleConsumer(BatchConsumer):
             reset_offset_on_fetch=reset_offset_on_fetch,
             isolation_level=isolation_level,
             queued_max_bytes=queued_max_bytes,
+            auto_commit_timeout_ms=auto_commit_timeout_ms,
+            metadata_max_age_ms=metadata_max_age_ms,
         )
         self._topic = topic
         self._cluster = cluster
@@ -132,13 +149,15 @@ class SimpleConsumer(BatchConsumer):
         self._arrived = self._handler.Event()
         self._stopping = self._handler.Event()
         self._buffers = Buffers(self._handler, topic.name, queued_max_bytes)
+        self._reads_all = partitions is None
+        if self._reads_all:
+            self._refresh_metadata()
         chosen = topic.partitions.values() if partitions is None else valid_partitions(partitions, topic)
         self._partitions_by_id: dict[int, OwnedPartition] = {
-            partition.id: OwnedPartition(
-                partition, self._buffers, self._options.queued_max_messages, self._options.fetch_message_max_bytes
-            )
-            for partition in chosen
+            partition.id: self._own_anew(partition) for partition in chosen
         }
+        #: The partitions that were added to the topic, as far as that is known: read from their beginning.
+        self._added: frozenset[int] = frozenset()
         self._generation_id = generation_id
         self._consumer_id = get_string(consumer_id, "consumer_id")
         self._group_offsets: GroupOffsets | None = None
@@ -157,10 +176,15 @@ class SimpleConsumer(BatchConsumer):
         #: How long leaders may be sought when offsets are to be found out (ms); None for the socket timeout.
         self._search_timeout_ms: int | None = None
         self._recovery = Recovery(self)
+        self._growth = Growth(self, metadata_max_age_ms / 1000)
         self._worker_exceptions: deque[BaseException] = deque()
         self._committed: dict[int, int] = {}
         self._committing = self._handler.Lock()  # held while the coordinator is asked
         self._autocommit_worker: Any = None
+        #: Since when auto-commit has failed; None while it does not.
+        self._uncommitted_since: float | None = None
+        self._midway = False
+        self._done_at_stop: dict[int, int] = {}
         self._running = False
         self._restart = False
         self._left_to_parent: list[Any] = []
@@ -184,8 +208,11 @@ class SimpleConsumer(BatchConsumer):
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop the consumer, committing first where auto-commit is on."""
-        self.stop()
+        """Stop the consumer, committing first where auto-commit is on: after an error without what was in hand."""
+        if exc_type is None:
+            self.stop()
+        else:
+            self.stop_midway()
 
     # Documented, and nothing to do: fetch workers notice by themselves. C, as in BrokerConnection.
     __del__ = object.__init__
@@ -234,7 +261,7 @@ class SimpleConsumer(BatchConsumer):
         # Workers are threads that this child has not got, or greenlets that it has got a copy of; locks may be held by
         # nobody. The next consume() starts afresh, after what was consumed last.
         self._left_to_parent.append(
-            (self._buffers, self._recovery, self._stopping, self._committing, self._partitions_by_id)
+            (self._buffers, self._recovery, self._growth, self._stopping, self._committing, self._partitions_by_id)
         )
         self._restart = self._running
         self._running = False
@@ -243,13 +270,14 @@ class SimpleConsumer(BatchConsumer):
         self._arrived = self._handler.Event()
         self._stopping = self._handler.Event()
         self._recovery = Recovery(self)
+        self._growth = Growth(self, self._options.metadata_max_age_ms / 1000)
         self._committing = self._handler.Lock()
         self._put_off = ()
         self._autocommit_worker = None
         self._partitions_by_id = {id_: owned.copy_into(self._buffers) for id_, owned in self._partitions_by_id.items()}
 
     def stop(self) -> None:
-        """Stop fetching, and commit where auto-commit is on; does nothing when it is stopped.
+        """Stop fetching, and commit all that was returned where auto-commit is on; does nothing when it is stopped.
 
         :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
         """
@@ -262,17 +290,31 @@ class SimpleConsumer(BatchConsumer):
         self._arrived.set()
         self.cleanup()
         self._recovery.join()
+        self._growth.join()
         self.cleanup()  # what it has attached meanwhile
         self._await_loans()
         if self._autocommit_worker is not None:
             self._autocommit_worker.join(self._cluster.socket_timeout_ms / 1000)
             self._autocommit_worker = None
+        self._done_at_stop = self._done()
+        offsets = self._done_at_stop if self._midway else self._positions()
         for id_, owned in self._partitions_by_id.items():
             self._move(id_, owned.position, owned.last_offset_consumed)
         if self._options.auto_commit_enable and self._options.consumer_group is not None:
             # a cluster that does not answer is not asked for ever
             deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
-            self._commit(None, lambda: self._handler.now() < deadline)
+            self._commit(offsets, lambda: self._handler.now() < deadline)
+
+    def stop_midway(self) -> None:
+        """Stop as `stop()` does, but commit nothing of what the last call returned: it may not have been dealt with.
+
+        Leaving a `with` block by an error does this, and so does the end of the interpreter.
+        """
+        self._midway = True
+        try:
+            self.stop()
+        finally:
+            self._midway = False
 
     def _await_loans(self) -> None:
         """Wait until what `consume_arrow()` has under way is counted; the buffers are closed, so that no more begins."""
@@ -368,6 +410,50 @@ class SimpleConsumer(BatchConsumer):
         """Have a partition that could not be fetched looked after."""
         self._recovery.failed(owned, error)
 
+    def tick(self) -> None:
+        """Have new partitions looked for, where it is time to."""
+        if self._reads_all:
+            self._growth.tick()
+
+    # -- partitions that are added to the topic -------------------------------------------------------------------------
+
+    def _own_anew(self, partition: Partition) -> OwnedPartition:
+        options = self._options
+        return OwnedPartition(partition, self._buffers, options.queued_max_messages, options.fetch_message_max_bytes)
+
+    def _refresh_metadata(self) -> None:
+        try:
+            self._cluster.refresh_older(self._options.metadata_max_age_ms / 1000, [self._topic.name])
+        except KafkaException as error:  # what is known of the topic will do for now
+            about, text = type(error).__name__, "no metadata for %s: %s"
+            self._cluster.limiter.warn(log, about, text, self._topic.name, error)
+
+    def _unread_partitions(self) -> set[int]:
+        """Return the ids of partitions that the topic has got since."""
+        return self._topic.partitions.keys() - self._partitions_by_id.keys()
+
+    def _read_added(self) -> None:
+        """Read the partitions that the topic has got since, too.
+
+        :raises KafkaException: where to begin could not be found out
+        """
+        stopping = self._stopping
+        added = {id_: self._own_anew(self._topic.partitions[id_]) for id_ in self._unread_partitions()}
+        if not added:
+            return
+        self._added |= added.keys()
+        for id_, offset in self._beginnings(list(added)).items():
+            self._buffers.move(added[id_], offset, offset - 1)
+        if stopping.is_set():
+            return
+        log.info("topic %s has got partitions %s: they are read, too", self._topic.name, sorted(added))
+        self._partitions_by_id = {**self._partitions_by_id, **added}  # another dict: readers take no lock
+        self._fetch_added(added.values())
+
+    def _fetch_added(self, added: Iterable[OwnedPartition]) -> None:
+        for owned in added:
+            self._recovery.attach(owned)
+
     # -- positions -------------------------------------------------------------------------------------------------
 
     def _set_positions(self) -> None:
@@ -380,15 +466,26 @@ class SimpleConsumer(BatchConsumer):
                 self.commit_offsets()
             return
         missing = [id_ for id_, owned in self._partitions_by_id.items() if owned.position < 0]
-        if self._group_offsets is not None and missing:
+        for id_, offset in self._beginnings(missing).items():
+            self._move(id_, offset, offset - 1)
+
+    def _beginnings(self, ids: list[int]) -> dict[int, int]:
+        """Find out where to begin: as committed, else as `auto_offset_reset` says; added partitions at their beginning.
+
+        :raises KafkaException: it could not be found out
+        """
+        found: dict[int, int] = {}
+        if self._group_offsets is not None and ids:
             owner = self._owner_stopping
-            found = self._group_offsets.fetch(missing, lambda: owner is None or not owner.is_set())
-            for id_, committed in found.items():
-                if committed.offset >= 0:
-                    self._move(id_, committed.offset, committed.offset - 1)
-                    missing.remove(id_)
+            committed = self._group_offsets.fetch(ids, lambda: owner is None or not owner.is_set())
+            found = {id_: committed[id_].offset for id_ in ids if committed[id_].offset >= 0}
+        missing = [id_ for id_ in ids if id_ not in found]
+        wanted: dict[int, Position] = {id_: OffsetType.EARLIEST for id_ in missing if id_ in self._added}
+        reset = self._options.auto_offset_reset
         if not isinstance(reset, str):  # else consume() raises that nobody has said where to begin
-            self._reset(dict.fromkeys(missing, reset))
+            wanted |= dict.fromkeys((id_ for id_ in missing if id_ not in wanted), reset)
+        found.update(self._find_offsets(wanted))
+        return found
 
     def _reset(self, wanted: Mapping[int, Position]) -> None:
         """Move partitions to where an OffsetType or a time says."""
@@ -478,7 +575,7 @@ class SimpleConsumer(BatchConsumer):
     # -- committed offsets -----------------------------------------------------------------------------------------
 
     def commit_offsets(self, partition_offsets: Iterable[tuple[Partition, int]] | None = None) -> None:
-        """Commit how far messages were consumed, to the group's coordinator.
+        """Commit how far messages were consumed, to the group's coordinator: all that was returned, done with or not.
 
         :param partition_offsets: (partition, offset of the next message to consume) pairs, committed as they are; by
             default behind what `consume()` has returned
@@ -489,18 +586,30 @@ class SimpleConsumer(BatchConsumer):
             raise KafkaException(
                 "commit_offsets() needs a consumer group; give the consumer consumer_group=", topic=self._topic.name
             )
-        self._commit(partition_offsets)
+        if partition_offsets is None:
+            self._commit(self._positions)
+        else:
+            self._commit({self._own(partition): offset for partition, offset in valid_pairs(partition_offsets, 0)})
 
     def _commit(
-        self, partition_offsets: Iterable[tuple[Partition, int]] | None, go_on: Callable[[], bool] | None = None
+        self,
+        offsets: Mapping[int, int] | Callable[[], Mapping[int, int]],
+        go_on: Callable[[], bool] | None = None,
     ) -> None:
-        offsets: Mapping[int, int] | Callable[[], Mapping[int, int]] = self._positions
-        if partition_offsets is not None:
-            offsets = {self._own(partition): offset for partition, offset in valid_pairs(partition_offsets, 0)}
         # One at a time, or what one tries again later would overwrite what another has committed since.
         with self._committing:
-            if self._group_offsets is not None:
-                self._committed.update(self._group_offsets.commit(offsets, "pykafka", go_on))
+            if self._group_offsets is None:
+                return
+            committed = self._group_offsets.commit(offsets, "pykafka", go_on)
+            self._committed.update(committed)
+            self._uncommitted_since = None
+            for id_, offset in committed.items():
+                self._buffers.committed(self._partitions_by_id[id_], offset)
+
+    def _done(self) -> dict[int, int]:
+        """Return where each partition stands without what the last call returned, which may not be dealt with yet."""
+        found = {id_: self._buffers.done(owned) for id_, owned in self._partitions_by_id.items()}
+        return {id_: offset for id_, offset in found.items() if offset >= 0}
 
     def _positions(self) -> dict[int, int]:
         return {id_: owned.position for id_, owned in self._partitions_by_id.items() if owned.position >= 0}
@@ -540,17 +649,38 @@ class SimpleConsumer(BatchConsumer):
         )
 
     def _auto_commit(self) -> None:
-        """Commit where something was consumed since the last commit; a failure is raised by `consume()`."""
-        if all(self._committed.get(id_) == offset for id_, offset in self._positions().items()):
+        """Commit what the calls before the last one have returned, where that is more than was committed.
+
+        A failure is raised by `consume()` where it does not pass by itself, or has not for `auto_commit_timeout_ms`.
+        """
+        if all(self._committed.get(id_) == offset for id_, offset in self._done().items()):
             return
         stopping = self._stopping
+        began = self._handler.now()
         try:
-            self._commit(None, lambda: not stopping.is_set())
+            self._commit(self._done, lambda: not stopping.is_set())
         except KafkaException as error:
             if stopping.is_set():  # stop() commits
                 return
+            if self._uncommitted_since is None:
+                self._uncommitted_since = began
+            if self._commit_may_pass(error):
+                return
             self._cluster.limiter.warn(log, self._topic.name, "auto-commit failed: %s", error, level=logging.ERROR)
+            self._uncommitted_since = None
             self._worker_failed(error)
+
+    def _commit_may_pass(self, error: KafkaException) -> bool:
+        """Return whether the next auto-commit may well succeed, and say now and then that this one did not."""
+        if not may_commit_later(self._cluster, error):
+            return False
+        now = self._handler.now()
+        lasted = now - (self._uncommitted_since or now)
+        if lasted >= self._options.auto_commit_timeout_ms / 1000:
+            return False
+        text = "auto-commit has failed for %.0f s: %s; it is tried again"
+        self._cluster.limiter.warn(log, f"{self._options.consumer_group} {self._topic.name}", text, lasted, error)
+        return True
 
 
 def _commit_regularly(consumer: weakref.ref[SimpleConsumer], stopping: EventType, interval_s: float) -> None:

@@ -101,6 +101,7 @@ class BatchConsumer(DocumentedConsumer):
         valid_int(max_messages, name="max_messages")
         if self._deserializer is not None:
             return self._consume_deserialized(max_messages, block, unblock_event)
+        self._buffers.begin_call()
         batch = self._take_batch(max_messages)
         if not batch:
             message = self._consume_slowly(block, unblock_event)
@@ -152,6 +153,7 @@ class BatchConsumer(DocumentedConsumer):
 
     def _consume_deserialized(self, max_messages: int, block: bool, unblock_event: Any) -> list[Message]:
         """Take messages one by one, so that one which cannot be deserialized costs no other."""
+        self._buffers.begin_call()
         if self._put_off:
             self._deal_with_put_off()
         self._raise_worker_exceptions()
@@ -210,6 +212,7 @@ class BatchConsumer(DocumentedConsumer):
 
         :raises DeserializationError: of a message that came behind others
         """
+        self._buffers.begin_call()
         put_off, self._put_off = self._put_off, ()
         waiting: DeserializationError | None = None
         for one in put_off:
@@ -260,6 +263,7 @@ class BatchConsumer(DocumentedConsumer):
                 "consume_batch()"
             )
         decoder = self._decoder_of(COLUMNS if columns is None else _names(columns))
+        self._buffers.begin_call()
         batch = self._take_arrow(decoder, max_messages, max_bytes)
         if batch is None:
             batch = self._wait_for(lambda: self._take_arrow(decoder, max_messages, max_bytes), block, unblock_event)

@@ -20,6 +20,8 @@ cdef class OwnedPartition:
     cdef public Py_ssize_t messages
     cdef public long long position
     cdef public long long last_offset_consumed
+    cdef public long long taken_in
+    cdef public long long taken_from
     cdef public long long fetch_offset
     cdef public long long epoch
     cdef public long long moves
@@ -34,6 +36,7 @@ cdef class OwnedPartition:
     @cython.locals(reader=BatchReader, message=Message, before=Py_ssize_t)
     cdef Message _take(self)
 
+    cpdef begin_taking(self, long long offset)
     cdef _forget(self, Py_ssize_t messages)
 
 
@@ -57,6 +60,7 @@ cdef class Buffers:
     cdef Py_ssize_t _resume_at
     cdef list _waiting
     cdef long long _loans
+    cdef public long long calls
     cdef public object lock
     cdef public bint cooperative
     cdef public object breathe
@@ -69,6 +73,10 @@ cdef class Buffers:
     @cython.locals(owned=OwnedPartition, message=Message)
     cdef Message _next(self)
 
+    cpdef begin_call(self)
+    cpdef long long done(self, OwnedPartition owned) except? -2
+    cpdef hold(self, OwnedPartition owned, long long offset)
+    cpdef committed(self, OwnedPartition owned, long long offset)
     cpdef bint turn_is_due(self) except -1
     cpdef list take(self, Py_ssize_t limit)
 

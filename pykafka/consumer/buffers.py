@@ -5,7 +5,7 @@
 the handler's lock. Who reads without objects borrows the cursors of a partition, which nobody else reads meanwhile.
 
 A fetch worker appends readers; whoever consumes takes messages. Positions are read from the cursors, so they say what was
-handed out, not what was fetched.
+handed out, not what was fetched. What the last call has handed out is in hand: it counts as done when the next call comes.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class OwnedPartition:
         self.messages = 0
         self.position = -1
         self.last_offset_consumed = -1
+        self.taken_in = -1  # the number of the call that took from here last, and where that began
+        self.taken_from = -1
         self.fetch_offset = -1
         self.epoch = 0
         self.moves = 0
@@ -74,6 +76,8 @@ class OwnedPartition:
         fresh = OwnedPartition(self.partition, buffers, self.max_messages, self.max_bytes)
         fresh.position = fresh.fetch_offset = self.position
         fresh.last_offset_consumed = self.last_offset_consumed
+        if self.taken_in == self.buffers.calls:
+            fresh.taken_in, fresh.taken_from = buffers.calls, self.taken_from
         return fresh
 
     @property
@@ -93,6 +97,9 @@ class OwnedPartition:
             message = reader.next()
             if message is not None:
                 self.buffers.work += MESSAGE_COUNTS + reader._at - before
+                if self.taken_in != self.buffers.calls:  # as `begin_taking`
+                    self.taken_in = self.buffers.calls
+                    self.taken_from = message._offset
                 self.last_offset_consumed = message._offset
                 self.position = message._offset + 1
                 self._forget(1)
@@ -102,6 +109,12 @@ class OwnedPartition:
                 self.buffers.forget(CURSOR_BYTES + reader._end)
                 if reader.next_offset > self.position:  # offsets that no message has: compaction, transaction markers
                     self.position = reader.next_offset
+
+    def begin_taking(self, offset: int) -> None:
+        """Remember where the present call begins to take, unless it has begun here; the caller holds the lock."""
+        if self.taken_in != self.buffers.calls:
+            self.taken_in = self.buffers.calls
+            self.taken_from = offset
 
     def _forget(self, messages: int) -> None:
         """Count messages as read, and have the partition fetched again when there are few left."""
@@ -141,7 +154,8 @@ def _volume(readers: Iterable[BatchReader]) -> tuple[int, int]:
 class Buffers:
     """The partitions of one consumer that have something to read, taken in turn.
 
-    State: `nbytes` is what is buffered, unpacked; `_waiting` are the fetchers that wait for it to become less.
+    State: `nbytes` is what is buffered, unpacked; `_waiting` are the fetchers that wait for it to become less; `calls`
+    counts the calls that take messages, so that what the last one took is known: with several workers, the last of any.
 
     :param handler: whose lock the pure source takes, and whose hub is let turn
     :param topic_name: of the partitions
@@ -156,6 +170,7 @@ class Buffers:
         self._resume_at = max_bytes - max_bytes // 4
         self._waiting: list[EventType] = []
         self._loans = 0
+        self.calls = 0
         self.work = 0
         self.lock = handler.Lock()
         self.cooperative = handler.cooperative
@@ -182,6 +197,8 @@ class Buffers:
     def take(self, limit: int) -> list[Message]:
         """Return up to `limit` messages, a batch of one partition after one of another; none when nothing is buffered.
 
+        They belong to the call that has begun: `begin_call` comes before.
+
         Greenlets: fewer, where the hub is to turn before more are taken.
 
         :raises InvalidMessageError: the next record cannot be read
@@ -196,6 +213,28 @@ class Buffers:
             with self.lock:
                 self._take(found, limit)
         return found
+
+    def begin_call(self) -> None:
+        """Count what was handed out until now as done; `next` does so by itself."""
+        with self.lock:
+            self.calls += 1
+
+    def done(self, owned: OwnedPartition) -> int:
+        """Return where a partition stands without what is in hand; -1 while that is not known."""
+        with self.lock:
+            return owned.taken_from if owned.taken_in == self.calls else owned.position
+
+    def hold(self, owned: OwnedPartition, offset: int) -> None:
+        """Count as in hand what was handed out from an offset on, where another consumer did that."""
+        with self.lock:
+            owned.taken_in = self.calls
+            owned.taken_from = offset
+
+    def committed(self, owned: OwnedPartition, offset: int) -> None:
+        """Count as done what was committed, though it may be in hand."""
+        with self.lock:
+            if owned.taken_in == self.calls and owned.taken_from < offset <= owned.position:
+                owned.taken_from = offset
 
     def turn_is_due(self) -> bool:
         """Return whether the next message will be taken only after the hub has turned, if it has not for a while."""
@@ -224,6 +263,7 @@ class Buffers:
                 self._turn += 1
 
     def _next(self) -> Message | None:
+        self.calls += 1
         while not self.closed and self._active:
             if self._turn >= len(self._active):
                 self._turn = 0
@@ -349,6 +389,7 @@ class Buffers:
                 return False
             owned.loan = 0
             if last_offset >= 0:
+                owned.begin_taking(owned.position)
                 owned.last_offset_consumed = last_offset
                 owned.position = max(owned.position, last_offset + 1)
             done = 0
@@ -413,6 +454,7 @@ class Buffers:
         owned.loan = 0
         owned.messages = 0
         owned.paused = False
+        owned.taken_in = -1
         owned.position = owned.fetch_offset = position
         owned.last_offset_consumed = last_offset_consumed
         self._drop(owned)

@@ -46,6 +46,8 @@ SHORT_WAIT_MS = 5
 SMALL_PART = 4
 #: How long stop() waits for the worker, who has nothing left to wait for then (s).
 JOIN_TIMEOUT_S = 5.0
+#: How often consumers are told that time has passed (s).
+TICK_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,9 @@ class Subscriber(Protocol):
 
     def arrived(self) -> None:
         """Take note that there is something to read."""
+
+    def tick(self) -> None:
+        """Take note that time has passed, every second or so. Must not block."""
 
 
 class _Member(NamedTuple):
@@ -151,6 +156,7 @@ class Fetcher:
         self._held_back = False
         self._short_wait_ms = SHORT_WAIT_MS
         self._stopped = False
+        self._tick_at = 0.0
         self._worker: Worker | None = None
         self.wake = handler.Event()
 
@@ -219,6 +225,7 @@ class Fetcher:
         while not self._stopped:
             try:
                 self._hand_over_kept()
+                self._tick()
                 if flight is None:
                     flight = self._send(self._plan())
                 if flight is None:
@@ -245,6 +252,15 @@ class Fetcher:
                 with self._lock:
                     self._worker = None
                 raise
+
+    def _tick(self) -> None:
+        """Tell each consumer that time has passed."""
+        now = self._handler.now()
+        if now < self._tick_at:
+            return
+        self._tick_at = now + TICK_S
+        for subscriber in {member.owned.buffers: member.subscriber for member in list(self._members)}.values():
+            subscriber.tick()
 
     def _wait(self) -> bool:
         """Wait until a partition can be fetched; False when there is none left and the worker should end."""

@@ -11,6 +11,7 @@ from pykafka.exceptions import (
     KafkaException,
     OffsetsNotCommitted,
     ProtocolClientError,
+    RebalanceInProgress,
     UnstableOffsetCommit,
     error_for,
 )
@@ -42,6 +43,15 @@ class Committed(NamedTuple):
 
     offset: int
     metadata: str
+
+
+def may_commit_later(cluster: Cluster, error: KafkaException) -> bool:
+    """Return whether what could not be committed may well be at another time, by itself.
+
+    :param error: an OffsetsNotCommitted
+    """
+    cause = error.__cause__
+    return isinstance(cause, KafkaException) and (cluster.may_pass(cause) or isinstance(cause, RebalanceInProgress))
 
 
 class GroupOffsets:

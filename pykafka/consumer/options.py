@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: How much a consumer buffers by default (bytes).
 QUEUED_MAX_BYTES = 64 * 1024 * 1024
+#: How long auto-commit may fail by default before anybody hears of it (ms): longer than coordinators take to move.
+AUTO_COMMIT_TIMEOUT_MS = 5 * 60 * 1000
 
 #: What `auto_offset_reset` is called in Java's client.
 NO_RESET: Literal["none"] = "none"
@@ -28,6 +30,10 @@ RESETS: dict[str, int | Literal["none"]] = {
     "latest": int(OffsetType.LATEST),
     NO_RESET: NO_RESET,
 }
+
+
+#: How old the brokers' metadata may become by default before it is asked for anew (ms): new partitions are noticed by then.
+METADATA_MAX_AGE_MS = 60 * 1000
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,8 @@ class ConsumerOptions:
     reset_offset_on_fetch: bool
     isolation_level: str
     queued_max_bytes: int
+    auto_commit_timeout_ms: int
+    metadata_max_age_ms: int
 
     @classmethod
     def checked(cls, **options: Any) -> ConsumerOptions:
@@ -64,6 +72,7 @@ class ConsumerOptions:
             "auto_commit_interval_ms",
             "queued_max_messages",
             "queued_max_bytes",
+            "metadata_max_age_ms",
         ):
             valid_int(options[name], name=name)
         for name in (
@@ -72,6 +81,7 @@ class ConsumerOptions:
             "fetch_wait_max_ms",
             "offsets_channel_backoff_ms",
             "offsets_commit_max_retries",
+            "auto_commit_timeout_ms",
         ):
             valid_int(options[name], allow_zero=True, name=name)
         valid_int(options["consumer_timeout_ms"], allow_zero=True, allow_negative=True, name="consumer_timeout_ms")

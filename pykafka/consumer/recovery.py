@@ -373,3 +373,8 @@ class _WeakSubscriber:
         consumer = self._consumer()
         if consumer is not None:
             consumer.arrived()
+
+    def tick(self) -> None:
+        consumer = self._consumer()
+        if consumer is not None:
+            consumer.tick()

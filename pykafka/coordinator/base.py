@@ -76,6 +76,7 @@ class BaseCoordinator(GroupLink, ABC):
         "heartbeat_interval_ms": 3000,
         "max_poll_interval_ms": 300000,
         "retry_backoff_ms": 100,
+        "metadata_max_age_ms": 60000,
         "api_version": (0, 9),
         "metric_group_prefix": "",
     }

@@ -28,8 +28,6 @@ log = logging.getLogger(__name__)
 
 #: How long leaving may take (ms): whoever leaves is in a hurry, and the session times out by itself.
 LEAVE_TIMEOUT_MS = 5000
-#: How often metadata is asked for (s): Kafka's own metadata.max.age.ms.
-METADATA_MAX_AGE_S = 300.0
 
 
 class GroupLink:
@@ -51,11 +49,14 @@ class GroupLink:
         self._refreshed_at = self._handler.now()
 
     def refresh_if_old(self) -> None:
-        """Have metadata asked for every few minutes: new partitions are to be shared out too."""
+        """Have metadata asked for every `metadata_max_age_ms`: new partitions are to be shared out too."""
         now = self._handler.now()
-        if now - self._refreshed_at > METADATA_MAX_AGE_S:
+        if now - self._refreshed_at > self.config["metadata_max_age_ms"] / 1000:
             self._refreshed_at = now
-            self._cluster.refresh(self._cluster.generation)
+            self._refresh()
+
+    def _refresh(self) -> None:
+        self._cluster.refresh(self._cluster.generation)
 
     def coordinator_unknown(self) -> bool:
         """Return whether the coordinator is to be looked for; one that has been found closed is forgotten."""

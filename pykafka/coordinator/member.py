@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.coordinator.base import BaseCoordinator
 from pykafka.coordinator.topics import SharedTopics
+from pykafka.exceptions import KafkaException
 from pykafka.membershipprotocol import as_brokers_keep_it
 from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.protocol.groups import protocol_metadata
@@ -95,6 +96,13 @@ class TopicMember(BaseCoordinator):
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
         shares = MemberAssignment.from_bytestring(member_assignment).partition_assignment
         self.assigned = {id_ for name, ids in shares if name == self._topic.name for id_ in ids}
+
+    def _refresh(self) -> None:
+        # the topics of other members, too, which this one has divided as the leader
+        try:
+            self._cluster.refresh_older(self.config["metadata_max_age_ms"] / 1000, [self._topic.name, *self._divided])
+        except KafkaException as error:
+            log.warning("group %s: no metadata: %s", self.group_id, error)
 
     def need_rejoin(self) -> bool:
         """Return whether there is a share to be had that this member has not, as of partitions that have been added."""

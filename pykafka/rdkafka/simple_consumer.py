@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
-from pykafka.consumer.options import NO_RESET, QUEUED_MAX_BYTES
+from pykafka.consumer.options import AUTO_COMMIT_TIMEOUT_MS, METADATA_MAX_AGE_MS, NO_RESET, QUEUED_MAX_BYTES
 from pykafka.consumer.recovery import reset_needed
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, RdKafkaException
 from pykafka.protocol.message import Message
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pykafka.cluster import Cluster
+    from pykafka.consumer.buffers import OwnedPartition
     from pykafka.handlers.base import LockType
     from pykafka.partition import Partition
     from pykafka.topic import Topic
@@ -82,6 +83,8 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         *,
         isolation_level: str = "read_uncommitted",
         queued_max_bytes: int = QUEUED_MAX_BYTES,
+        auto_commit_timeout_ms: int = AUTO_COMMIT_TIMEOUT_MS,
+        metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
     ) -> None:
         self._confluent_kafka = confluent_kafka()
         self._rdk_consumer: Any = None
@@ -120,6 +123,8 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             reset_offset_on_fetch=reset_offset_on_fetch,
             isolation_level=isolation_level,
             queued_max_bytes=queued_max_bytes,
+            auto_commit_timeout_ms=auto_commit_timeout_ms,
+            metadata_max_age_ms=metadata_max_age_ms,
         )
 
     def _settings(self) -> dict[str, Any]:
@@ -208,6 +213,9 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             self._adrift = True
             super()._move(id_, position, last_offset_consumed)
 
+    def _fetch_added(self, added: Iterable[OwnedPartition]) -> None:
+        self._assign()
+
     def fetch(self) -> None:
         """Do nothing but check that the consumer runs: librdkafka fetches by itself.
 
@@ -238,6 +246,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
                 return message
             if unblock_event is not None and unblock_event.is_set():
                 return None
+            self._handler.sleep()  # whoever waits for the lock has it now: greenlets would take it again before him
 
     def _take_batch(self, max_messages: int) -> list[Message]:
         with self._rdk_lock:
@@ -265,6 +274,8 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
             self._arrived.clear()
             self._arrived.wait(seconds)
             return None
+        if not self._ready:
+            self.tick()
         with self._rdk_lock:
             if self._adrift:
                 self._assign_anew()
@@ -324,6 +335,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         """Return the next message that is there; the caller holds the lock."""
         message = self._ready.popleft()
         owned = self._partitions_by_id[message.partition_id]
+        owned.begin_taking(message.offset)
         owned.last_offset_consumed = message.offset
         owned.position = message.offset + 1
         return message

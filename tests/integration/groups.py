@@ -76,7 +76,7 @@ class Group(Generic[M]):
         self.until(divided)
 
     def drain(self, count: int, *forgiven: type[Exception]) -> Counter[bytes | None]:
-        """Consume so many messages with all members in turn.
+        """Consume so many messages with all members in turn, and have them count as dealt with.
 
         :param forgiven: errors that a member may raise in between
         """
@@ -90,6 +90,10 @@ class Group(Generic[M]):
             return found.total() >= count
 
         self.until(done)
+        for member in self.members:
+            consumer = member._consumer
+            if consumer is not None:  # what the next call for messages does first
+                consumer._buffers.begin_call()
         return found
 
 

@@ -13,7 +13,6 @@ import pytest
 from kazoo.client import KazooClient
 
 from pykafka import BalancedConsumer, KafkaClient
-from pykafka import balancedconsumer as module
 from pykafka.common import OffsetType
 from pykafka.consumer.offsets import GroupOffsets
 from pykafka.exceptions import (
@@ -434,12 +433,9 @@ def add_partitions(group: Balanced, zookeeper: Any) -> None:
         zookeeper.set(f"/brokers/topics/{group.topic.name}", data)
 
 
-def test_partitions_that_are_added_are_shared(
-    group: Balanced, zookeeper: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "METADATA_CHECK_S", 0.3)
-    group.join()
-    group.join()
+def test_partitions_that_are_added_are_shared(group: Balanced, zookeeper: Any) -> None:
+    group.join(metadata_max_age_ms=300)
+    group.join(metadata_max_age_ms=300)
     group.sizes(1, 2)
     add_partitions(group, zookeeper)
     group.until(lambda: len(group.topic.partitions) == 6)

@@ -275,7 +275,9 @@ def test_it_ends_in_time_and_says_what_was_lost(rows: Rows, state: str, kind: st
     else:
         assert ended["error"] in {"MessagesNotDelivered", "OffsetsNotCommitted"}  # one is raised, the other logged
         assert "messages were not acknowledged" in ended["text"] + row.log
-        assert f"{row.topics[4]}/0 at 1" in ended["text"] + row.log
+        # what the program had in hand when an error ended it may not have been dealt with
+        at = 0 if way in {"interrupt", "terminate"} else 1
+        assert f"{row.topics[4]}/0 at {at}" in ended["text"] + row.log
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -287,7 +289,7 @@ def test_the_interpreter_ends_in_time_and_the_log_says_what_was_lost(rows: Rows,
         return
     assert f"3 messages to {row.topics[0]}/0 were not delivered" in row.log
     for topic in row.topics[1:]:
-        assert f"{topic}/0 at 1" in row.log
+        assert f"{topic}/0 at 0" in row.log  # the message in hand may not have been dealt with
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -300,4 +302,5 @@ def test_nothing_is_lost_where_the_cluster_lives(rows: Rows, state: str, way: st
     delivered = next(one["delivered"] for one in told if "delivered" in one)
     assert all(count >= 5 for count in delivered)
     committed = next(one["committed"] for one in told if "committed" in one)
-    assert committed == {kind: {0: 1} for kind in CONSUMERS}
+    at = 0 if way == "exit" else 1  # with the message in hand
+    assert committed == {kind: {0: at} for kind in CONSUMERS}

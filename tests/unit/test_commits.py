@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,8 +12,9 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
-from pykafka.exceptions import KafkaException
+from pykafka.exceptions import KafkaException, OffsetsNotCommitted
 from pykafka.topic import Topic
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -72,3 +76,238 @@ def test_an_offset_that_is_named_is_committed_as_it_is(client: KafkaClient, kind
         assert consumer.consume().offset == 4
         with pytest.raises(KafkaException, match="does not read that partition"):
             consumer.commit_offsets([(client.topics["t3"].partitions[1], 0)])
+
+
+# -- what auto-commit commits ----------------------------------------------------------------------------------------
+
+AUTO: dict[str, Any] = {"auto_commit_enable": True, "auto_commit_interval_ms": 50}
+
+
+def one_by_one(consumer: Any, block: bool = True) -> list[int]:
+    message = consumer.consume(block=block)
+    return [] if message is None else [message.offset]
+
+
+def iterated(consumer: Any, block: bool = True) -> list[int]:
+    return [next(iter(consumer)).offset] if block else one_by_one(consumer, block)
+
+
+def in_batches(consumer: Any, block: bool = True) -> list[int]:
+    return [message.offset for message in consumer.consume_batch(10, block=block)]
+
+
+def in_columns(consumer: Any, block: bool = True) -> list[int]:
+    found = consumer.consume_arrow(10, ["offset"], block=block)
+    return [] if found is None else list(found.column(0).to_pylist())
+
+
+ways = pytest.mark.parametrize(
+    ("kind", "take"),
+    [
+        (kind, take)
+        for kind in ("simple", "rdkafka", "managed")
+        for take in (one_by_one, iterated, in_batches, in_columns)
+        if (kind, take) != ("rdkafka", in_columns) and (kind != "managed" or take is in_batches)  # which join for long here
+    ],
+)
+deserialized = pytest.mark.parametrize("deserializer", [None, lambda value, key: (value, key)], ids=["plain", "made"])
+
+
+@ways
+def test_what_a_call_returned_is_committed_when_the_next_one_comes(client: KafkaClient, kind: str, take: Any) -> None:
+    """All that was handed out was committed: whoever was killed in the middle of a batch lost the rest of it."""
+    topic = client.topics["t"]
+    fill(topic, 30)
+    wait = client.cluster.handler
+    with make(topic, kind, **AUTO) as consumer:
+        first = take(consumer)
+        until(wait, lambda: raw(topic, "g") == 0)  # -1 until auto-commit has run
+        second = take(consumer)
+        until(wait, lambda: raw(topic, "g") > 0)
+        assert raw(topic, "g") == len(first)
+        taken = first + second
+        while len(taken) < 30:
+            taken += take(consumer)
+        assert taken == list(range(30))
+        assert take(consumer, block=False) == []
+        until(wait, lambda: raw(topic, "g") == 30)
+
+
+def raw(topic: Topic, group: str) -> int:
+    """Return what a group has committed for partition 0; -1 for nothing."""
+    consumer = topic.get_simple_consumer(group, auto_start=False, reset_offset_on_fetch=False)
+    return dict(consumer.fetch_offsets())[0].offset
+
+
+@ways
+def test_stop_commits_all_that_was_returned_and_an_error_not_what_is_in_hand(
+    client: KafkaClient, kind: str, take: Any
+) -> None:
+    """A `with` block that an error ended committed the very message that had brought the error about."""
+    topic = client.topics["t"]
+    fill(topic, 60)
+    seldom = AUTO | {"auto_commit_interval_ms": 600_000}
+    consumer = make(topic, kind, **seldom)
+    found = take(consumer)
+    consumer.stop()
+    assert raw(topic, "g") == len(found)
+
+    with pytest.raises(ZeroDivisionError), make(topic, kind, **seldom) as consumer:
+        found += take(consumer)
+        done = len(found)
+        assert take(consumer)[0] == done
+        raise ZeroDivisionError
+    assert raw(topic, "g") == done
+
+    with make(topic, kind, **seldom) as consumer:
+        found += take(consumer)
+        assert found == list(range(len(found)))
+    assert raw(topic, "g") == len(found)
+
+
+@kinds
+def test_an_error_that_ends_the_client_leaves_what_is_in_hand(client: KafkaClient, kind: str) -> None:
+    topic = client.topics["t"]
+    fill(topic, 10)
+    greenlets = client._use_greenlets
+    with pytest.raises(ZeroDivisionError), KafkaClient(client._seed_hosts, use_greenlets=greenlets) as other:
+        consumer = make(other.topics["t"], kind, **AUTO)
+        assert [consumer.consume().offset for _ in range(3)] == [0, 1, 2]
+        raise ZeroDivisionError
+    assert raw(topic, "g") == 2
+
+
+@deserialized
+@pytest.mark.parametrize("take", [one_by_one, in_batches])
+def test_an_application_may_say_that_it_is_done(client: KafkaClient, take: Any, deserializer: Any) -> None:
+    """What commit_offsets() has committed is not taken back by the next auto-commit."""
+    topic = client.topics["t"]
+    fill(topic, 10)
+    with pytest.raises(ZeroDivisionError), make(topic, "simple", deserializer=deserializer, **AUTO) as consumer:
+        count = len(take(consumer))
+        consumer.commit_offsets()
+        assert raw(topic, "g") == count
+        raise ZeroDivisionError
+    assert raw(topic, "g") == count
+
+
+def test_what_cannot_be_deserialized_is_in_hand_when_it_is_told(client: KafkaClient) -> None:
+    topic = client.topics["t"]
+    fill(topic, 3)
+
+    def refuse(value: Any, key: Any) -> Any:
+        if value == b"1":
+            raise ArithmeticError(value)
+        return value, key
+
+    with make(topic, "simple", deserializer=refuse, **AUTO | {"auto_commit_interval_ms": 600_000}) as consumer:
+        assert in_batches(consumer) == [0]
+        consumer._auto_commit()
+        assert raw(topic, "g") == 0
+        with pytest.raises(Exception, match="1"):
+            consumer.consume_batch()
+        consumer._auto_commit()
+        assert raw(topic, "g") == 1
+        assert in_batches(consumer) == [2]
+        consumer._auto_commit()
+        assert raw(topic, "g") == 2
+
+
+@pytest.mark.parametrize("end", ["raise SystemExit(1)", "os.kill(os.getpid(), signal.SIGKILL)", "break"])
+@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
+def test_a_program_that_ends_in_the_middle_of_a_batch_gets_it_again(
+    cluster: EmbeddedCluster, end: str, greenlets: bool
+) -> None:
+    program = f"""
+        import os, signal
+        from pykafka import KafkaClient
+        client = KafkaClient({cluster.hosts!r}, use_greenlets={greenlets})
+        consumer = client.topics["t"].get_simple_consumer(
+            "g", auto_commit_enable=True, auto_commit_interval_ms=20, consumer_timeout_ms=10_000)
+        for batch in iter(lambda: consumer.consume_batch(10), []):
+            for message in batch:
+                print(message.offset, flush=True)
+                client.cluster.handler.sleep(0.02)
+                if message.offset == 35:
+                    {end}
+            else:
+                continue
+            break
+    """
+    with KafkaClient(cluster.hosts) as client:
+        topic = client.topics["t"]
+        fill(topic, 100)
+        ended = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+        )
+        processed = [int(line) for line in ended.stdout.split()]
+        assert processed == list(range(36)), ended.stderr
+        assert 1 <= raw(topic, "g") <= 35
+
+
+# -- auto-commit that fails ------------------------------------------------------------------------------------------
+
+FAILING = AUTO | {"offsets_commit_max_retries": 0, "consumer_timeout_ms": 200}
+
+
+@pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "REBALANCE_IN_PROGRESS"])
+def test_a_failure_that_passes_is_tried_again_at_the_next_interval(
+    cluster: EmbeddedCluster, client: KafkaClient, error: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Auto-commit that failed once more than its retries was raised, and ended the application's loop."""
+    topic = client.topics["t"]
+    fill(topic, 10)
+    cluster.inject_errors("OffsetCommit", *[error] * 10)
+    with make(topic, "simple", **FAILING) as consumer:
+        assert len(list(consumer)) == 10
+        until(client.cluster.handler, lambda: raw(topic, "g") == 10)
+        assert consumer.consume() is None
+    assert not cluster.pending_errors("OffsetCommit", 1)
+    assert caplog.text.count("auto-commit has failed") == 1
+
+
+def test_a_broken_connection_is_tried_again_too(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    topic = client.topics["t"]
+    fill(topic, 10)
+    with make(topic, "simple", **FAILING) as consumer:
+        assert len(list(consumer)) == 10
+        until(client.cluster.handler, lambda: raw(topic, "g") == 10)
+        cluster.broker_down(1)
+        consumer.seek(topic.partitions[0], 5)
+        until(client.cluster.handler, lambda: consumer._uncommitted_since is not None)
+        assert consumer.consume() is None
+        cluster.broker_up(1)
+        until(client.cluster.handler, lambda: consumer._committed == {0: 5} and consumer._uncommitted_since is None)
+
+
+def test_a_failure_that_lasts_is_raised_once_and_by_stop(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    topic, handler = client.topics["t"], client.cluster.handler
+    fill(topic, 10)
+    cluster.inject_errors("OffsetCommit", *["NOT_COORDINATOR"] * 1000)
+    consumer = make(topic, "simple", auto_commit_timeout_ms=1000, **FAILING)
+    started = handler.now()
+    with pytest.raises(OffsetsNotCommitted, match="NOT_COORDINATOR") as caught:
+        while handler.now() - started < 30:
+            consumer.consume()
+    assert handler.now() - started >= 1.0
+    assert caught.value.failures == {("t", 0): 10}
+    assert consumer.consume() is None
+    with pytest.raises(OffsetsNotCommitted, match="NOT_COORDINATOR"):
+        consumer.stop()
+
+
+@pytest.mark.parametrize("error", ["GROUP_AUTHORIZATION_FAILED", "OFFSET_METADATA_TOO_LARGE", "UNKNOWN_MEMBER_ID"])
+def test_a_failure_that_does_not_pass_is_raised_at_once(
+    cluster: EmbeddedCluster, client: KafkaClient, error: str
+) -> None:
+    topic, handler = client.topics["t"], client.cluster.handler
+    fill(topic, 10)
+    cluster.inject_errors("OffsetCommit", error)
+    with make(topic, "simple", **FAILING) as consumer:
+        started = handler.now()
+        with pytest.raises(OffsetsNotCommitted, match=error):
+            while handler.now() - started < 30:
+                consumer.consume()
+        until(handler, lambda: raw(topic, "g") == 10)
+    with pytest.raises(ValueError, match="auto_commit_timeout_ms"):
+        make(topic, "simple", auto_commit_timeout_ms=-1)

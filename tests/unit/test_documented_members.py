@@ -286,16 +286,22 @@ def test_a_consumer_commits_what_it_returned(topic: Topic) -> None:
         for _ in range(4):
             producer.produce(b"v")
     group = f"auto {topic.name}"
-    with topic.get_simple_consumer(group, consumer_timeout_ms=5000, auto_commit_enable=True) as consumer:
-        taken = {take(consumer).partition_id: 1}
+    settings: dict[str, Any] = {"auto_commit_enable": True, "reset_offset_on_fetch": False}
+    with topic.get_simple_consumer(group, consumer_timeout_ms=5000, **settings) as consumer:
+        first = take(consumer)
         consumer._auto_commit()
-        assert dict(consumer.fetch_offsets())[next(iter(taken))].offset == 1
+        assert dict(consumer.fetch_offsets())[first.partition_id].offset == first.offset
+        for _ in range(3):
+            take(consumer)
+        assert consumer.consume(block=False) is None
+        consumer._auto_commit()
+        assert sum(found.offset for _, found in consumer.fetch_offsets()) == 4
         consumer._worker_failed(ZeroDivisionError("a worker's"))
         with pytest.raises(ZeroDivisionError, match="a worker's"):
             consumer._raise_worker_exceptions()
         consumer._raise_worker_exceptions()
     with topic.get_simple_consumer(group, auto_start=False) as consumer:
-        assert consumer.held_offsets[next(iter(taken))] == 0
+        assert sum(found.offset for _, found in consumer.fetch_offsets()) == 4
 
 
 @pytest.mark.parametrize(
