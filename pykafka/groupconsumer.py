@@ -622,7 +622,7 @@ class GroupConsumer(ABC):
         """
         with self._rebalancing_lock:
             wanted = set(kept)
-            self._lost |= {id_: position for id_, (position, _) in self._carried.items() if id_ not in wanted}
+            self._lost |= {id_: position for id_, (position, _, _) in self._carried.items() if id_ not in wanted}
             self._carried = {id_: found for id_, found in self._carried.items() if id_ in wanted}
 
 
