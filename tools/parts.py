@@ -68,7 +68,7 @@ def without(paths: list[str]) -> list[str]:
     return [f"--ignore={path}" for path in paths]
 
 
-def others(release: str) -> dict[str, Part]:
+def whole(release: str) -> dict[str, Part]:
     """Cut the whole suite in two, on a release."""
     return {
         f"whole-{release}": Part(release, [*SUITE, *without(OUTAGES)], 5),
@@ -92,7 +92,7 @@ TEST = {
 }
 MATRIX = {
     **{f"core-{release}": Part(release, CORE, 2) for release in RELEASES if f"core-{release}" not in TEST},
-    **{name: part for release in WHOLE for name, part in others(release).items()},
+    **{name: part for release in WHOLE for name, part in whole(release).items()},
     **{f"spark-on-{release}": Part(release, SPARK, 3) for release in RELEASES},
     "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 6, pure=True),
     "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without(OWN_BROKERS)], 6, pure=True),
