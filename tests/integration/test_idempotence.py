@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient
+from pykafka import Broker, KafkaClient
 from pykafka.common import CompressionType
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
@@ -260,14 +260,14 @@ def test_a_cluster_that_gives_no_id(
 ) -> None:
     with KafkaClient(hosts=kafka.hosts, use_greenlets=greenlets) as client:
         topic = create_topic(client, partitions=1)
-        call = client.cluster.call
+        call = Broker.call
 
-        def refuse(request: Any, **options: Any) -> Any:
+        def refuse(broker: Broker, request: Any, **options: Any) -> Any:
             if isinstance(request, InitProducerIdRequest):
                 return InitProducerIdResponse(error_code=ClusterAuthorizationFailed.ERROR_CODE)
-            return call(request, **options)
+            return call(broker, request, **options)
 
-        monkeypatch.setattr(client.cluster, "call", refuse)
+        monkeypatch.setattr(Broker, "call", refuse)
         with topic.get_sync_producer(required_acks=-1) as producer:
             assert [producer.produce(b"v").offset for _ in range(3)] == [0, 1, 2]
         assert producer_ids(client, topic) == [-1] * 3
