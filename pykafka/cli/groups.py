@@ -184,7 +184,7 @@ def _describe_newer(group: ListedGroup) -> _Described:
     response = group.coordinator.call(ConsumerGroupDescribeRequest(group_ids=[group.group]))
     for found in response.groups:
         if found.error_code == GroupIdNotFound.ERROR_CODE:
-            continue
+            return _Described("", "", [])
         if found.error_code:
             raise _error(found.error_code, group, "ConsumerGroupDescribe", found.error_message)
         members = [
