@@ -55,6 +55,8 @@ RETRY_BACKOFF_MAX_S = 1.0
 MISS_KEPT_S = 5.0
 #: Metadata is asked for anew when it is older than this (s): Kafka's own metadata.max.age.ms.
 METADATA_MAX_AGE_S = 300.0
+#: For how long a topic that somebody has asked about is kept up to date (s): Kafka's own metadata.max.idle.ms is as long.
+IN_USE_S = 300.0
 #: A topic that is being created is unknown to most brokers at first: this is how long they are asked again (s).
 CREATION_S = 3.0
 #: How long `close()` waits for brokers that have left to be closed (s): answers that are on their way are waited for.
@@ -131,15 +133,18 @@ class Cluster(Discovery):
         self._controller_id: int | None = None
         self._cluster_id: str | None = None
         self._generation = 0
-        #: At which generation all topics were asked about last, and some topics since.
+        #: At which generation all topics in use were asked about last, and all that there are; and some topics since.
         self.complete_generation = 0
+        self._all_generation = 0
         self._covered: dict[str, int] = {}
         # Topics that were last found without leaders, or not at all.
         self._misses: dict[str, _Miss] = {}
         self._backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, handler.random)
-        self._updated_at = -METADATA_MAX_AGE_S
+        self._updated_at = self._all_at = -METADATA_MAX_AGE_S
         #: When some topics were asked about since all were.
         self._asked_at: dict[str, float] = {}
+        # When somebody last wanted to know of a topic.
+        self._wanted_at: dict[str, float] = {}
         self._update_lock = handler.Lock()
         self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
         # Workers that close brokers which have left.
@@ -148,7 +153,8 @@ class Cluster(Discovery):
         _open_clusters.add(self)
         handler.at_fork(self._after_fork)
         try:
-            self.update()
+            with self._update_lock:
+                self._update_in_use()
         except BaseException:
             self.close()
             raise
@@ -197,30 +203,48 @@ class Cluster(Discovery):
     def update(self, topics: Iterable[str | bytes] | None = None) -> None:
         """Ask for metadata and bring brokers and topics up to date, in place.
 
-        :param topics: names to ask for; by default all
+        :param topics: names to ask for; by default all that there are
         :raises NoBrokersAvailableError: no broker answered
         """
+        names = None if topics is None else [get_string(topic) for topic in topics]
+        self._want(names or ())
         with self._update_lock:
-            self._update(topics)
+            self._update(names)
+
+    def _want(self, names: Iterable[str]) -> None:
+        """Take note that somebody uses these topics: they are kept up to date for a while."""
+        now = self._handler.now()
+        for name in names:
+            self._wanted_at[name] = now
 
     def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None:
-        """Update metadata, unless that has been done since `generation` was `seen`; of all topics where it is old.
+        """Update metadata, unless that has been done since `generation` was `seen`; of all topics in use where it is old.
 
         :param seen: the generation that the caller has acted upon
-        :param topics: names to ask for; by default all
+        :param topics: names to ask for; by default those in use
         """
-        names = None if topics is None else list(topics)
+        names = None if topics is None else [get_string(topic) for topic in topics]
+        self._want(names or ())
         with self._update_lock:
             if not self._covers(seen, names):
-                self._update_if_due(None if self.metadata_is_old else names)
+                if names is None or self.metadata_is_old:
+                    self._update_in_use()
+                else:
+                    self._update_if_due(names)
 
-    def _update_if_due(self, names: list[str | bytes] | None) -> None:
+    def _update_in_use(self) -> None:
+        """Update the metadata of all topics that somebody holds, or has asked about lately."""
+        since = self._handler.now() - IN_USE_S
+        self._wanted_at = {name: when for name, when in self._wanted_at.copy().items() if when > since}
+        held = (topic.name for topic in self._topics.live())
+        self._update(list(dict.fromkeys([*held, *self._wanted_at])))
+        self._updated_at = self._handler.now()
+        self.complete_generation = self._generation
+
+    def _update_if_due(self, names: Iterable[str]) -> None:
         """Update metadata, unless it is of topics that were found without leaders a moment ago; all such topics at once."""
-        if names is None:
-            self._update(None)
-            return
         now = self._handler.now()
-        wanted = dict.fromkeys(get_string(name) for name in names)
+        wanted = dict.fromkeys(names)
         for name in wanted:
             if name in self._misses:
                 self._misses[name] = self._misses[name]._replace(wanted_at=now)
@@ -228,11 +252,13 @@ class Cluster(Discovery):
             self._misses = {name: miss for name, miss in self._misses.items() if now - miss.wanted_at < MISS_KEPT_S}
             self._update([*wanted, *(name for name in self._misses if name not in wanted)])
 
-    def _covers(self, seen: int, names: list[str | bytes] | None) -> bool:
+    def _covers(self, seen: int, names: list[str] | None) -> bool:
         """Return whether these topics were asked about since."""
-        if self.complete_generation > seen:
+        if self._all_generation > seen:
             return True
-        return names is not None and all(self._covered.get(get_string(name), 0) > seen for name in names)
+        if names is None:
+            return self.complete_generation > seen
+        return all(self._covered.get(name, 0) > seen for name in names)
 
     def refresh_if_old(self) -> None:
         """Update metadata that is older than five minutes."""
@@ -250,16 +276,17 @@ class Cluster(Discovery):
 
     def _age(self, names: list[str]) -> float:
         """Return how long ago the one of these topics was asked about that was so before the others (s)."""
-        return self._handler.now() - min(self._asked_at.get(name, self._updated_at) for name in names)
+        return self._handler.now() - min(self._asked_at.get(name, self._all_at) for name in names)
 
     @property
     def metadata_is_old(self) -> bool:
-        """Whether all topics were last asked about more than five minutes ago: new partitions are to be noticed by then."""
+        """Whether the topics in use were asked about more than five minutes ago: new partitions are to be noticed by then."""
         return self._handler.now() - self._updated_at > METADATA_MAX_AGE_S
 
-    def _update(self, topics: Iterable[str | bytes] | None) -> None:
-        names = None if topics is None else [get_string(topic) for topic in topics]
+    def _update(self, names: list[str] | None) -> None:
         response = self._ask_metadata(names)
+        if names is not None and any(topic.name not in names for topic in response.topics):
+            names = None  # brokers that would create what they are asked for by name are asked for all
         self._update_brokers(
             {broker.node_id: BrokerMetadata(broker.node_id, broker.host, broker.port) for broker in response.brokers},
             response.controller_id,
@@ -278,13 +305,13 @@ class Cluster(Discovery):
         else:
             kept = {name: metadata for name, metadata in self._metadata.items() if name not in names}
             self._metadata = {**kept, **found}
-        self._topics._update_topics(found, complete=names is None)
+        self._topics._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
         self._cluster_id = response.cluster_id
         self._generation += 1
         if names is None:
-            self._updated_at = self._handler.now()
+            self._updated_at = self._all_at = self._handler.now()
             self._asked_at = {}
-            self.complete_generation = self._generation
+            self.complete_generation = self._all_generation = self._generation
             self._covered = {}
         else:
             self._covered |= dict.fromkeys(names, self._generation)
@@ -356,8 +383,31 @@ class Cluster(Discovery):
         )
 
     def topic_metadata(self, name: str) -> TopicMetadata | None:
-        """Return what is known of a topic, without asking the cluster."""
+        """Return what is known of a topic, without asking the cluster, which is not asked about topics that nobody uses."""
+        self._want([name])
         return self._metadata.get(name)
+
+    def find_topic(self, name: str) -> TopicMetadata | None:
+        """Return what is known of a topic, asking for it where nothing is; None where there is none. Creates none.
+
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        if self.topic_metadata(name) is None and not self.all_known:
+            self.refresh(self._generation, [name])
+        return self.topic_metadata(name)
+
+    @property
+    def all_known(self) -> bool:
+        """Whether all topics that there are were asked about within the last five minutes."""
+        return self._handler.now() - self._all_at <= METADATA_MAX_AGE_S
+
+    def know_all(self) -> None:
+        """Ask about all topics that there are, where that was more than five minutes ago, or never.
+
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        if not self.all_known:
+            self.update()
 
     def wait_for_topic(self, name: str) -> TopicMetadata:
         """Ask for a topic until it is there, which creates it where the brokers allow that.
@@ -433,6 +483,7 @@ class Cluster(Discovery):
         :raises UnknownTopicOrPartition: the cluster has no such partition
         :raises LeaderNotFoundError: it has no leader at present
         """
+        self._want([topic])
         broker = self._known_leader(topic, partition)
         if broker is None:
             self.find_leaders([(topic, partition)])

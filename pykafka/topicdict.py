@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, KeysView, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,9 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
 
     Listing it makes no `Topic`; looking one up does, and holds it weakly. A name that the cluster does not have is asked
     for, which creates the topic where the brokers' auto.create.topics.enable allows it.
+
+    The cluster keeps up with topics in use alone. Who lists them has it ask for all, every five minutes at most;
+    `update_cluster()` does so at once.
     """
 
     def __init__(self, cluster: Cluster, exclude_internal_topics: bool) -> None:
@@ -54,7 +57,35 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
         return self._exclude_internal_topics and get_string(topic_name).startswith(INTERNAL_PREFIX)
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, (str, bytes)) and super().__contains__(get_string(key))
+        if not isinstance(key, (str, bytes)):
+            return False
+        name = get_string(key)
+        cluster = self._cluster()
+        if not super().__contains__(name) and cluster is not None and not cluster.all_known:
+            cluster.find_topic(name)
+        return super().__contains__(name)
+
+    def _know_all(self) -> None:
+        cluster = self._cluster()
+        if cluster is not None:
+            cluster.know_all()
+
+    def __iter__(self) -> Iterator[Any]:
+        self._know_all()
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self._know_all()
+        return super().__len__()
+
+    def __repr__(self) -> str:
+        self._know_all()
+        return super().__repr__()
+
+    def keys(self) -> KeysView[Any]:  # type: ignore[override]
+        """Return the names."""
+        self._know_all()
+        return super().keys()
 
     def __getitem__(self, key: str | bytes) -> Topic:  # type: ignore[override]
         name = get_string(key, "a topic's name")
@@ -74,7 +105,7 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
             raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
         if self._should_exclude_topic(name):
             raise KeyError(f"topic {name!r} is internal; KafkaClient(exclude_internal_topics=False) shows it")
-        metadata = cluster.topic_metadata(name) if super().__contains__(name) else None
+        metadata = cluster.find_topic(name)
         return self.__missing__(name) if metadata is None else self._create(cluster, name, metadata)
 
     def _create(self, cluster: Cluster, name: str, metadata: TopicMetadata) -> Topic:
@@ -124,10 +155,13 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
         """Yield the topics that somebody holds."""
         yield from list(self._live.values())
 
-    def _update_topics(self, metadata: Mapping[str, TopicMetadata], complete: bool = True) -> None:
+    def _update_topics(
+        self, metadata: Mapping[str, TopicMetadata], complete: bool = True, gone: Collection[str] = ()
+    ) -> None:
         """Take over fresh metadata.
 
         :param complete: whether it covers all topics, so that others are gone
+        :param gone: what was asked for and is not there
         """
         for name, found in metadata.items():
             if self._should_exclude_topic(name):
@@ -136,6 +170,6 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
             if topic is not None:
                 topic.update(found)
             self[name] = None if topic is None else weakref.ref(topic)
-        if complete:
-            for name in [name for name in self if name not in metadata]:
-                del self[name]
+        known = list(super().__iter__())
+        for name in [name for name in known if name not in metadata] if complete else gone:
+            self.pop(name, None)

@@ -88,7 +88,7 @@ def known_topic(client: KafkaClient, topic: str) -> TopicMetadata:
 
     :raises UnknownTopicOrPartition: there is none
     """
-    found = client.cluster.topic_metadata(topic)
+    found = client.cluster.find_topic(topic)
     if found is None:
         raise UnknownTopicOrPartition("the cluster has no such topic; print_topics lists those it has", topic=topic)
     return found

@@ -148,7 +148,7 @@ class RowWriter:
         cluster = self._cluster
         # This process may have been at work for days, and all that write one key must agree on its partition.
         cluster.refresh_if_old()
-        metadata = cluster.topic_metadata(topic)
+        metadata = cluster.find_topic(topic)
         if metadata is None:
             try:
                 metadata = cluster.wait_for_topic(topic)

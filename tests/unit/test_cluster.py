@@ -133,3 +133,61 @@ def _led(client: KafkaClient) -> bool:
         return client.cluster.leader("narrow-1", 0).id == 1
     except LeaderNotFoundError:
         return False
+
+
+@pytest.fixture
+def large() -> Iterator[Asked]:
+    broker = Asked({f"topic-{number}": [1, 1] for number in range(20)})
+    with broker:
+        yield broker
+
+
+def test_only_topics_in_use_are_asked_for(large: Asked, handler: Handler) -> None:
+    """Every Spark worker was sent all of the cluster's 20,000 partitions, 16 MB."""
+    with KafkaClient(large.hosts, handler=handler) as client:
+        topic = client.topics["topic-3"]
+        cluster = client.cluster
+        assert cluster.leader("topic-5", 1).id == 1
+        cluster._updated_at = -1e9
+        large.topics["topic-3"] = [1, 1, 1]
+        cluster.refresh_if_old()
+        assert not cluster.metadata_is_old
+        assert sorted(topic.partitions) == [0, 1, 2]
+        assert None not in large.questions
+        assert large.questions[0] == []
+        assert sorted(large.questions[-1] or ()) == ["topic-3", "topic-5"]
+        cluster.list_offsets({(f"topic-{number}", 0): -1 for number in range(10)})
+        assert len(large.questions) <= 7
+
+
+def test_listing_topics_sees_all_of_them(large: Asked, handler: Handler) -> None:
+    wanted = sorted(large.topics)
+    for listed in (
+        sorted,
+        lambda topics: sorted(topics.keys()),
+        lambda topics: sorted(dict(topics)),
+        lambda topics: sorted(name for name, _ in topics.items()),
+        lambda topics: sorted(topic.name for topic in topics.values()),
+        lambda topics: sorted(name for name in wanted if name in topics and repr(name) in repr(topics)),
+        lambda topics: wanted if len(topics) == len(wanted) and topics else [],
+    ):
+        with KafkaClient(large.hosts, handler=handler) as client:
+            assert listed(client.topics) == wanted
+            assert "nothing" not in client.topics
+            del large.questions[:]
+            assert len(client.topics) == len(list(client.topics))
+            assert len(large.questions) <= 1
+            assert client.topics.get("nothing") is None
+
+
+def test_whether_there_is_a_topic_is_asked_by_name(large: Asked, handler: Handler) -> None:
+    with KafkaClient(large.hosts, handler=handler) as client:
+        assert "topic-7" in client.topics
+        assert b"topic-8" in client.topics
+        assert "nothing" not in client.topics
+        assert large.questions == [[], ["topic-7"], ["topic-8"], ["nothing"]]
+        del large.topics["topic-7"]
+        client.cluster.update(["topic-7"])
+        assert "topic-7" not in client.topics
+        client.update_cluster()
+        assert sorted(client.topics) == sorted(large.topics)
