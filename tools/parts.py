@@ -100,6 +100,10 @@ MATRIX = {
     "churn-managed": Part("4.3.1", [f"{INTEGRATION}/test_balanced_churn.py", "-k", "managed"], 5),
     "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 7),
     "groups-balanced": Part("4.3.1", ["-m", "matrix", *BALANCED], 4),
+    **{
+        f"cut-connections-{release}": Part(release, ["-m", "matrix", f"{INTEGRATION}/test_cut_connections.py"], 5)
+        for release in ("0.11.0.3", "2.8.2", "4.3.1")
+    },
     "closing": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_closing.py"], 4),
     "idempotence-threads": Part("4.3.1", [FIVE_MILLION, "-k", "threads"], 5),
     "idempotence-greenlets": Part("4.3.1", [FIVE_MILLION, "-k", "greenlets"], 5),
