@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
@@ -18,6 +19,7 @@ from pykafka.utils.error_handlers import valid_ms
 if TYPE_CHECKING:
     from pykafka.cluster import Cluster
     from pykafka.consumer.zookeepergroup import ZooKeeperGroup
+    from pykafka.handlers.base import EventType
     from pykafka.partition import Partition
     from pykafka.topic import Topic
 
@@ -164,6 +166,8 @@ class BalancedConsumer(GroupConsumer):
         #: The ids of the partitions that were divided last.
         self._divided: set[int] = set()
         self._outage_told_s = 0.0
+        # When the share is looked at next, though nobody has called.
+        self._check_at = 0.0
         #: Set where shares may have to change, and where a partition may have been let go.
         self._wanted = self._handler.Event()
         self._released = self._handler.Event()
@@ -204,9 +208,9 @@ class BalancedConsumer(GroupConsumer):
                 self._leave()
             raise
         if not self._stopping.is_set():  # by the callback
-            self._worker = self._handler.spawn(
-                self._be_worker, self._keep_balanced, self._stopping, name=f"pykafka.Rebalance.{self._topic.name}"
-            )
+            self._check_at = self._handler.now() + self._check_interval_s
+            leave = partial(_leave, self._nodes, self._topic, self._consumer_group)
+            self._worker = self._spawn_worker(leave, f"pykafka.Rebalance.{self._topic.name}")
 
     def stop(self) -> None:
         """Stop consuming, committing first where auto-commit is on; then leave the group.
@@ -245,16 +249,8 @@ class BalancedConsumer(GroupConsumer):
     def _leave(self) -> None:
         """Let go of everything in ZooKeeper; what cannot be deleted goes with the session."""
         group, self._group = self._group, None
-        if group is None:
-            return
-        try:
-            if group.connected:
-                group.release(set(self._topic.partitions))
-                group.unregister()
-        except ZooKeeperError as error:
-            log.warning("group %s: leaving without a word: %s", self._consumer_group, error)
-        finally:
-            group.close()
+        if group is not None:
+            _leave(group, self._topic, self._consumer_group)
 
     # -- ZooKeeper -------------------------------------------------------------------------------------------------
 
@@ -420,17 +416,20 @@ class BalancedConsumer(GroupConsumer):
         self._add_partitions(due - held)
         self._setup_internal_consumer(due)
 
-    def _keep_balanced(self, stopping: Any) -> None:
+    @property
+    def _check_interval_s(self) -> float:
+        return min(CHECK_S, self._options.metadata_max_age_ms / 1000)
+
+    def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
         """Change shares where ZooKeeper or the brokers' metadata call for it, and survive failures."""
-        pause = interval = min(CHECK_S, self._options.metadata_max_age_ms / 1000)
-        while stopping is self._stopping:  # if not, this is a greenlet of the process that this one was forked from
-            self._wanted.wait(pause)
-            if stopping.is_set() or stopping is not self._stopping:
-                return
-            called = self._wanted.is_set()
+        # another event: this is a greenlet of the process that this one was forked from
+        if stopping.is_set() or stopping is not self._stopping:
+            return None
+        called = self._wanted.is_set()
+        if called or self._handler.now() >= self._check_at:
             self._wanted.clear()
+            pause = self._check_interval_s
             try:
-                pause = interval
                 if not self._session_holds():
                     # looked at again soon: nobody calls when a connection stays lost
                     pause = 0.1
@@ -438,13 +437,15 @@ class BalancedConsumer(GroupConsumer):
                     self._rebalance()
             except Exception as error:  # noqa: BLE001 - whoever consumes hears of it, and this worker goes on
                 if self._stopping.is_set():
-                    return
+                    return None
                 group, text = self._consumer_group, "group %s: %s; trying again"
                 self._cluster.limiter.warn(log, group, text, group, error, level=logging.ERROR)
                 if self._nodes.suspended_since is None and not self._nodes.lost:
                     self._worker_failed(error)
                 self._stopping.wait(max(0.1, self._rebalance_backoff_ms / 1000))
                 self._wanted.set()
+            self._check_at = self._handler.now() + pause
+        return self._wanted, max(self._check_at - self._handler.now(), 0.0)
 
     def _session_holds(self) -> bool:
         """Return whether this member's nodes can be relied on; stop consuming where others may have its partitions."""
@@ -499,3 +500,20 @@ class BalancedConsumer(GroupConsumer):
             # shares can be divided by what is known; whether consuming still works is the internal consumer's business
             group = self._consumer_group
             self._cluster.limiter.warn(log, group, "group %s: no metadata: %s", group, error)
+
+
+def _leave(group: ZooKeeperGroup, topic: Topic, name: str) -> None:
+    """Let go of a member's nodes and of its connection.
+
+    :param group: the member
+    :param topic: whose partitions it may own
+    :param name: the group's
+    """
+    try:
+        if group.connected:
+            group.release(set(topic.partitions))
+            group.unregister()
+    except ZooKeeperError as error:
+        log.warning("group %s: leaving without a word: %s", name, error)
+    finally:
+        group.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import uuid
+import weakref
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from pykafka.cluster import Cluster
     from pykafka.handlers import Handler
+    from pykafka.handlers.base import EventType
     from pykafka.partition import Partition
     from pykafka.protocol.message import Message
     from pykafka.topic import Topic
@@ -44,6 +46,8 @@ T = TypeVar("T")
 #: How long a change of shares waits for the application to deal with what it was given last (s).
 HAND_WAIT_S = 1.0
 
+#: How often a worker that waits looks whether its consumer is still there (s).
+GONE_S = 1.0
 #: `(consumer, old {partition id: offset held}, new {partition id: offset held}) -> {partition id: offset to hold} | None`
 RebalanceCallback = Callable[[Any, dict[int, int], dict[int, int]], "dict[int, Position] | None"]
 
@@ -502,17 +506,21 @@ class GroupConsumer(ABC):
         if offsets:
             consumer.reset_offsets(_pairs(consumer, offsets))
 
-    def _be_worker(self, work: Callable[[Any], None], stopping: Any) -> None:
-        """Look after the share until `stopping` is set: the worker's main function. What ends it ends the consumer."""
-        self._here.is_worker = True
-        try:
-            work(stopping)
-        except BaseException as error:
-            # another event: this is a greenlet of the process that this one was forked from
-            if stopping is self._stopping and not stopping.is_set():
-                self._end_by(error)
-            if isinstance(error, (KeyboardInterrupt, SystemExit)):  # which may be a signal's, meant for the program
-                raise
+    def _spawn_worker(self, leave: Callable[[], None], name: str) -> Any:
+        """Start the worker that looks after the share until `stop()`, or until nobody holds this consumer any more.
+
+        :param leave: leaves the group for a consumer that is gone; does not refer to it
+        """
+        return self._handler.spawn(_look_after, weakref.ref(self), self._stopping, leave, os.getpid(), name=name)
+
+    @abstractmethod
+    def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
+        """Do what is due for the share; return what to wait for, and for how long (s), or None: that was all."""
+
+    def _worker_ended(self, stopping: Any, error: BaseException) -> None:
+        # another event: this is a greenlet of the process that this one was forked from
+        if stopping is self._stopping and not stopping.is_set():
+            self._end_by(error)
 
     def _end_by(self, error: BaseException) -> None:
         """End this consumer, in its own worker; `consume()` raises why.
@@ -647,3 +655,33 @@ def _pairs(consumer: SimpleConsumer, offsets: Any) -> list[tuple[Partition, Posi
             topic=consumer.topic.name,
         )
     return [(partitions[id_], offset) for id_, offset in offsets.items()]
+
+
+def _look_after(
+    reference: weakref.ref[GroupConsumer], stopping: EventType, leave: Callable[[], None], pid: int
+) -> None:
+    """Look after a consumer's share: its worker's main function. What ends it ends the consumer.
+
+    It holds the consumer only while it does something, and leaves the group where nobody else holds it.
+    """
+    try:
+        while True:
+            consumer = reference()
+            if consumer is None:
+                if not stopping.is_set() and pid == os.getpid():  # a forked child has a copy of a greenlet
+                    leave()
+                return
+            consumer._here.is_worker = True
+            waiting = consumer._turn(stopping)
+            del consumer
+            if waiting is None:
+                return
+            event, seconds = waiting
+            event.wait(min(seconds, GONE_S))
+    except BaseException as error:
+        consumer = reference()
+        if consumer is not None:
+            consumer._worker_ended(stopping, error)
+            del consumer
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):  # which may be a signal's, meant for the program
+            raise

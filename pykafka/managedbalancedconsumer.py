@@ -27,6 +27,7 @@ from pykafka.utils.error_handlers import valid_int
 if TYPE_CHECKING:
     from pykafka.cluster import Cluster
     from pykafka.groupconsumer import RebalanceCallback
+    from pykafka.handlers.base import EventType
     from pykafka.partition import Partition
     from pykafka.protocol.message import Message
     from pykafka.simpleconsumer import SimpleConsumer
@@ -261,35 +262,34 @@ class ManagedBalancedConsumer(BalancedConsumer):
 
     def _setup_heartbeat_worker(self) -> Any:
         """Start the worker that heeds what coordinators answer to heartbeats; these go out from a native thread."""
-        return self._handler.spawn(
-            self._be_worker, self._keep_membership, self._stopping, name=f"pykafka.Membership.{self._topic.name}"
-        )
+        return self._spawn_worker(self._member.close, f"pykafka.Membership.{self._topic.name}")
 
-    def _keep_membership(self, stopping: Any) -> None:
-        """Take shares anew when the group does, and survive failures."""
+    def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
+        """Take a share anew where the group does, and survive failures."""
         member = self._member
-        tick = LOOK_SELDOM_S if member.sender.shares_events else LOOK_S
         # another event: this is a greenlet of the process that this one was forked from
-        while stopping is self._stopping and not stopping.is_set():
-            member.changed.clear()
-            try:
-                member.refresh_if_old()
-                if member.need_rejoin():
-                    if not self._is_idle():
-                        self._rebalance()
-                elif self._due is not None:
-                    self._consume_what_is_due()
-                self._tell_of_deletion()
-            except FencedInstanceId as error:  # joining again would put out the member that has taken its place
-                self._end_by(error)
-                return
-            except Exception as error:  # noqa: BLE001 - whoever consumes hears of it, and this worker goes on
-                if self._stopping.is_set():
-                    return
-                self._tell_of_trouble(error)
-                self._stopping.wait(max(0.1, self._rebalance_backoff_ms / 1000))
-            if not self._stopping.is_set():
-                member.changed.wait(tick)
+        if stopping is not self._stopping or stopping.is_set():
+            return None
+        member.changed.clear()
+        try:
+            member.refresh_if_old()
+            if member.need_rejoin():
+                if not self._is_idle():
+                    self._rebalance()
+            elif self._due is not None:
+                self._consume_what_is_due()
+            self._tell_of_deletion()
+        except FencedInstanceId as error:  # joining again would put out the member that has taken its place
+            self._end_by(error)
+            return None
+        except Exception as error:  # noqa: BLE001 - whoever consumes hears of it, and this worker goes on
+            if self._stopping.is_set():
+                return None
+            self._tell_of_trouble(error)
+            self._stopping.wait(max(0.1, self._rebalance_backoff_ms / 1000))
+        if self._stopping.is_set():
+            return None
+        return member.changed, LOOK_SELDOM_S if member.sender.shares_events else LOOK_S
 
     def _tell_of_trouble(self, error: Exception) -> None:
         """Have `consume()` raise what does not pass by itself; of a share that cannot be consumed yet, what has lasted."""

@@ -49,6 +49,9 @@ Position = int | datetime.datetime
 
 __all__ = ["OwnedPartition", "SimpleConsumer"]
 
+#: How often the worker that commits looks whether its consumer is still there (s).
+GONE_S = 1.0
+
 
 class SimpleConsumer(BatchConsumer):
     """Read a topic without sharing it: several of these each get every message.
@@ -685,9 +688,13 @@ class SimpleConsumer(BatchConsumer):
 
 def _commit_regularly(consumer: weakref.ref[SimpleConsumer], stopping: EventType, interval_s: float) -> None:
     """Commit every so often while the consumer runs; the worker's main function, which does not keep it alive."""
-    while not stopping.wait(interval_s):
+    left = interval_s
+    while not stopping.wait(min(left, GONE_S)):
         found = consumer()
         if found is None:
             return
-        found._auto_commit()
+        left -= GONE_S
+        if left <= 0:
+            found._auto_commit()
+            left = interval_s
         del found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -197,6 +199,19 @@ def test_nodes_are_where_old_consumers_look(group: Balanced, zookeeper: Any) -> 
     assert one._get_participants() == [one._consumer_id]
     one.stop()
     assert zookeeper.get_children(ids) == zookeeper.get_children(owners) == zookeeper.get_children(odd) == []
+
+
+def test_one_that_is_dropped_leaves(group: Balanced, zookeeper: Any) -> None:
+    """Nobody has stopped it: it stayed a member, with partitions that nobody read."""
+    group.join()
+    group.sizes(3)
+    ids, owners = f"/consumers/{group.name}/ids", f"/consumers/{group.name}/owners/{group.topic.name}"
+    assert len(zookeeper.get_children(ids)) == 1
+    one = group.members.pop()
+    gone = weakref.ref(one)
+    del one
+    group.until(lambda: gc.collect() is not None and gone() is None)
+    group.until(lambda: zookeeper.get_children(ids) == zookeeper.get_children(owners) == [])
 
 
 def test_a_partition_that_another_keeps_is_told_after_all_retries(group: Balanced, zookeeper: Any) -> None:

@@ -82,3 +82,31 @@ def test_a_producer_that_somebody_holds_goes_on_after_a_pause(handler: Handler) 
             gc.collect()
         producer.stop()
         assert _values(cluster.hosts, handler, 3) == [b"0", b"1", b"2"]
+
+
+def test_a_managed_consumer_leaves_its_group(handler: Handler) -> None:
+    """One that was dropped stayed a member: its share was nobody's for as long as its heartbeats went on."""
+    with EmbeddedCluster(brokers=1, topics={"t": 2}) as cluster, KafkaClient(cluster.hosts, handler=handler) as client:
+
+        def use() -> weakref.ref[Any]:
+            consumer = client.topics["t"].get_balanced_consumer("g", managed=True, consumer_timeout_ms=200)
+            consumer.consume()
+            return weakref.ref(consumer)
+
+        before = Belongings()
+        cluster.track_requests()
+        gone = use()
+        until(handler, lambda: gc.collect() is not None and gone() is None)
+        until(handler, lambda: cluster.requests("LeaveGroup"))
+        until(handler, lambda: not any("Membership" in one or "Heartbeat" in one for one in Belongings().without(before)))
+
+
+def test_a_client_with_a_managed_consumer_leaves_nothing(handler: Handler) -> None:
+    def use(hosts: str) -> None:
+        client = KafkaClient(hosts, handler=handler)
+        client.topics["t"].get_balanced_consumer("g", managed=True, consumer_timeout_ms=200).consume()
+
+    with EmbeddedCluster(brokers=1, topics={"t": 2}) as cluster:
+        before = Belongings()
+        use(cluster.hosts)
+        assert not left_since(before, patience_s=20)
