@@ -98,7 +98,7 @@ MATRIX = {
     "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without(OWN_BROKERS)], 6, pure=True),
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/test_balanced_churn.py", "-k", "zookeeper"], 5),
     "churn-managed": Part("4.3.1", [f"{INTEGRATION}/test_balanced_churn.py", "-k", "managed"], 5),
-    "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 7),
+    "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 3),
     "groups-balanced": Part("4.3.1", ["-m", "matrix", *BALANCED], 4),
     **{
         f"cut-connections-{release}": Part(release, ["-m", "matrix", f"{INTEGRATION}/test_cut_connections.py"], 5)
