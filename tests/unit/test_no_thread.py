@@ -78,3 +78,26 @@ def test_a_producer_that_could_not_start_leaves_nothing(monkeypatch: pytest.Monk
         producer.start()
         producer.produce(b"x")
         producer.stop()
+
+
+def test_a_consumer_fetches_when_threads_can_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts) as client:
+        with client.topics["t"].get_producer() as producer:
+            producer.produce(b"x")
+        consumer = client.topics["t"].get_simple_consumer(consumer_timeout_ms=20_000)
+        first = consumer.consume()
+        assert first is not None
+        with _no_threads(monkeypatch) as refused:
+            client.brokers[1].channel("fetch:100:1:0:0").drop()
+            until(client.cluster.handler, lambda: refused)
+        with client.topics["t"].get_producer() as producer:
+            producer.produce(b"y")
+        while True:
+            try:
+                message = consumer.consume()
+                break
+            except WorkerNotStartedError:
+                continue
+        assert message is not None
+        assert message.value == b"y"
+        consumer.stop()
