@@ -224,15 +224,26 @@ def _error(code: int, group: ListedGroup, api: str, text: str | None = None) -> 
 
 def is_known(client: KafkaClient, group: str) -> bool:
     """Return whether brokers have a group of this name: with members, or with offsets for any topic (since 0.10.1)."""
-    coordinator = client.cluster.get_group_coordinator(group)
-    if DescribeGroupsRequest.api_key not in coordinator.api_ranges():
-        return False
-    return bool(_describe(ListedGroup(coordinator, group, "", "")).state)
+    described = _described(client, group)
+    return described is not None and bool(described.state)
 
 
 def active_members(client: KafkaClient, group: str) -> int | None:
     """Return how many members a group has now; None where brokers do not say."""
-    coordinator = client.cluster.get_group_coordinator(group)
-    if DescribeGroupsRequest.api_key not in coordinator.api_ranges():
-        return None
-    return len(_describe(ListedGroup(coordinator, group, "", "")).members)
+    described = _described(client, group)
+    return None if described is None else len(described.members)
+
+
+def _described(client: KafkaClient, group: str) -> _Described | None:
+    """Ask a group's coordinator for it, again while that is only just becoming it; None where brokers do not say."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        coordinator = client.cluster.get_group_coordinator(group)
+        if DescribeGroupsRequest.api_key not in coordinator.api_ranges():
+            return None
+        try:
+            return _describe(ListedGroup(coordinator, group, "", ""))
+        except ProtocolClientError as error:
+            if not error.retriable or attempt == _ATTEMPTS:
+                raise
+        client.cluster.handler.sleep(_PAUSE_S)
+    raise AssertionError("unreachable")
