@@ -22,6 +22,8 @@ R = TypeVar("R")
 #: Pause before the second attempt to reach a broker that could not be reached (s); doubled until BACKOFF_MAX_S, +-20 %.
 BACKOFF_MIN_S = 0.05
 BACKOFF_MAX_S = 1.0
+#: What is believed of a throttle at the most (ms): a damaged answer may say weeks, and nothing would be sent until then.
+THROTTLE_MAX_MS = 3_600_000
 
 
 class Outgoing:
@@ -64,6 +66,7 @@ class Outgoing:
             ms = self._decoded.throttle_time_ms
         if ms <= 0:
             return None
+        ms = min(ms, THROTTLE_MAX_MS)
         if self.tell is not None:
             self.tell(request_cls.__name__.removesuffix("Request"), ms / 1000)
         return Throttle(ms / 1000, self.version not in request_cls.response.early_versions)

@@ -105,6 +105,17 @@ def test_what_waits_to_be_sent_does_not_time_out(handler: Handler) -> None:
         assert not throttling.early
 
 
+def test_a_time_that_no_quota_asks_for_is_not_believed(handler: Handler) -> None:
+    """A damaged answer said 24 days, for which nothing was fetched, and nobody told."""
+    with (
+        ScriptedBroker(batch([b"x"]), damage=Throttling(FetchRequest, 2**31 - 1)) as peer,
+        KafkaClient(peer.hosts, handler=handler) as client,
+    ):
+        broker = client.brokers[1]
+        broker.call(_fetch(), "test")
+        assert 0 < broker.muted_for("test") <= 3600
+
+
 def test_brokers_before_2_0_answer_late_and_are_given_the_time(handler: Handler) -> None:
     """Metadata 5 is of those versions in which the answer comes when the throttling is over."""
     with (
