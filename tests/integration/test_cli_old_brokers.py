@@ -43,6 +43,12 @@ def fill(hosts: str, topic: str, count: int) -> None:
                 producer.produce(b"%d" % number)
 
 
+def commit(hosts: str, topic: str, group: str) -> None:
+    """Make a group that has consumed nothing yet."""
+    with KafkaClient(hosts) as client, client.topics[topic].get_simple_consumer(group, auto_start=False) as consumer:
+        consumer.commit_offsets([(partition, 0) for partition in consumer.partitions.values()])
+
+
 def data(result: Result) -> Any:
     return json.loads(result.stdout)
 
@@ -97,6 +103,7 @@ def test_the_embedded_cluster(embedded: EmbeddedCluster) -> None:
     assert [one["topic"] for one in data(run("print_topics", "--json"))] == ["topic"]
     assert len(data(run("desc_topic", "topic", "--json"))["partitions"]) == 2
     assert len(run("consume_topic", "topic", "-l", "6").stdout_bytes.splitlines()) == 6
+    commit(embedded.hosts, "topic", "group")
     assert data(run("print_consumer_lag", "topic", "group", "--json"))["total"] == 6
     assert run("doctor", "--topic", "topic").exit_code == Status.OK
     assert "0.10.1" in run("create_topic", "more", status=Status.UNSUPPORTED).stderr
@@ -120,6 +127,7 @@ def test_a_partition_without_a_leader(embedded: EmbeddedCluster) -> None:
 
 def test_a_watch_goes_on_after_what_passes(embedded: EmbeddedCluster) -> None:
     embedded.create_topic("topic", 1)
+    commit(embedded.hosts, "topic", "group")
     run = runner("-b", embedded.hosts)
     watch = ("print_consumer_lag", "topic", "group", "--watch", "0.01", "--times", "3", "--json")
     # One answer, then more refusals than one look at the lag puts up with.
@@ -131,6 +139,7 @@ def test_a_watch_goes_on_after_what_passes(embedded: EmbeddedCluster) -> None:
 
 def test_a_watch_ends_with_what_does_not_pass(embedded: EmbeddedCluster) -> None:
     embedded.create_topic("topic", 1)
+    commit(embedded.hosts, "topic", "group")
     run = runner("-b", embedded.hosts)
     watch = ("print_consumer_lag", "topic", "group", "--watch", "0.01", "--times", "3", "--json")
     embedded.inject_errors("OffsetFetch", 0, "GROUP_AUTHORIZATION_FAILED")

@@ -54,9 +54,8 @@ def test_offsets_that_cannot_be(
         ({"kafka.bootstrap.servers": "h:1"}, "say what to read: one of them must be given"),
         ({"kafka.bootstrap.servers": "h:1", "subscribe": "a", "assign": "{}"}, "option 'assign' is '{}': it names no"),
         ({"kafka.bootstrap.servers": "h:1", "subscribe": "a", "startingOffset": "earliest"}, "did you mean 'startingO"),
-        ({"kafka.bootstrap.servers": "h:1", "subscribe": "a", "checkpointLocation": "c"}, "give it to writeStream"),
     ],
-    ids=["brokers", "topics", "malformed", "unknown", "checkpoint"],
+    ids=["brokers", "topics", "malformed", "unknown"],
 )
 def test_options_are_refused_by_load(
     spark: SparkSession, options: dict[str, str], sentence: str, streaming: bool
