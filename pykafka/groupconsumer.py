@@ -370,7 +370,7 @@ class GroupConsumer(ABC):
         with self._rebalancing_lock:
             consumer = self._present("commit")
             if partition_offsets is not None:
-                partition_offsets = valid_pairs(partition_offsets)
+                partition_offsets = valid_pairs(partition_offsets, 0)
                 self._check_not_stale(partition_offsets)
             consumer.commit_offsets(partition_offsets)
 

@@ -304,8 +304,14 @@ class SimpleConsumer(BatchConsumer):
         for id_, owned in self._partitions_by_id.items():
             self._move(id_, owned.position, owned.last_offset_consumed)
         if self._options.auto_commit_enable and self._options.consumer_group is not None:
-            # a cluster that does not answer is not asked for ever
-            deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
+            self._commit_at_stop(offsets)
+
+    def _commit_at_stop(self, offsets: Mapping[int, int]) -> None:
+        """Commit what has not been committed yet: where a group has moved on meanwhile, there is nothing to fail."""
+        offsets = {id_: offset for id_, offset in offsets.items() if self._committed.get(id_) != offset}
+        # a cluster that does not answer is not asked for ever
+        deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
+        if offsets:
             self._commit(offsets, lambda: self._handler.now() < deadline)
 
     def stop_midway(self) -> None:
@@ -482,6 +488,8 @@ class SimpleConsumer(BatchConsumer):
             owner = self._owner_stopping
             committed = self._group_offsets.fetch(ids, lambda: owner is None or not owner.is_set())
             found = {id_: committed[id_].offset for id_ in ids if committed[id_].offset >= 0}
+            if self._generation_id >= 0:  # a group with members keeps its offsets; others' expire, and stop() renews them
+                self._committed.update(found)
         missing = [id_ for id_ in ids if id_ not in found]
         wanted: dict[int, Position] = {id_: OffsetType.EARLIEST for id_ in missing if id_ in self._added}
         reset = self._options.auto_offset_reset

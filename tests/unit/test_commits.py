@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.consumer.offsets import GroupOffsets
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted
 from pykafka.topic import Topic
@@ -163,6 +164,28 @@ def test_stop_commits_all_that_was_returned_and_an_error_not_what_is_in_hand(
         found += take(consumer)
         assert found == list(range(len(found)))
     assert raw(topic, "g") == len(found)
+
+
+@pytest.mark.parametrize("kind", ["simple", "managed"])
+def test_stop_commits_nothing_twice(client: KafkaClient, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """What was committed before a group moved on was refused at `stop()`, though nothing was left to commit."""
+    topic = client.topics["t"]
+    fill(topic, 3)
+    asked: list[dict[int, int]] = []
+    commit_once = GroupOffsets._commit_once
+
+    def recorded(offsets: GroupOffsets, wanted: dict[int, int], metadata: str) -> dict[int, KafkaException]:
+        asked.append(dict(wanted))
+        return commit_once(offsets, wanted, metadata)
+
+    with make(topic, kind, auto_commit_enable=True, auto_commit_interval_ms=60_000) as consumer:
+        assert len(consumer.consume_batch(3)) > 0
+        consumer.commit_offsets()
+        monkeypatch.setattr(GroupOffsets, "_commit_once", recorded)
+    assert not asked
+    if kind == "managed":  # it begins where the group is, and has consumed nothing
+        make(topic, kind, auto_commit_enable=True, auto_commit_interval_ms=60_000).stop()
+        assert not asked
 
 
 @kinds
