@@ -296,8 +296,9 @@ class Cluster(Discovery):
             name = topic.name
             if name is None or topic.error_code == UnknownTopicOrPartition.ERROR_CODE:
                 continue
-            if topic.error_code and not topic.partitions and name in self._metadata:
-                found[name] = self._metadata[name]  # an error tells nothing of what there is
+            if topic.error_code and not topic.partitions:  # an error tells nothing of what there is
+                if name in self._metadata:
+                    found[name] = self._metadata[name]
                 continue
             found[name] = _topic_metadata(name, topic)
         if names is None:
