@@ -387,6 +387,8 @@ class ManagedBalancedConsumer(BalancedConsumer):
         pause = 0.1
         again = False
         while True:
+            if self._stopping.is_set():  # what is still to be committed is refused once the group has gone on
+                raise self._stopped()
             if self._member.generation < 0:
                 self._give_up_share()  # others may have had it meanwhile
             if self._is_idle():
