@@ -308,11 +308,14 @@ class SimpleConsumer(BatchConsumer):
 
     def _commit_at_stop(self, offsets: Mapping[int, int]) -> None:
         """Commit what has not been committed yet: where a group has moved on meanwhile, there is nothing to fail."""
-        offsets = {id_: offset for id_, offset in offsets.items() if self._committed.get(id_) != offset}
         # a cluster that does not answer is not asked for ever
         deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
-        if offsets:
-            self._commit(offsets, lambda: self._handler.now() < deadline)
+        if left := self._uncommitted(offsets):
+            self._commit(left, lambda: self._handler.now() < deadline)
+
+    def _uncommitted(self, offsets: Mapping[int, int]) -> dict[int, int]:
+        """Return those of some offsets that this consumer has not committed last."""
+        return {id_: offset for id_, offset in offsets.items() if self._committed.get(id_) != offset}
 
     def stop_midway(self) -> None:
         """Stop as `stop()` does, but commit nothing of what the last call returned: it may not have been dealt with.
@@ -664,7 +667,7 @@ class SimpleConsumer(BatchConsumer):
 
         A failure is raised by `consume()` where it does not pass by itself, or has not for `auto_commit_timeout_ms`.
         """
-        if all(self._committed.get(id_) == offset for id_, offset in self._done().items()):
+        if not self._uncommitted(self._done()):
             return
         stopping = self._stopping
         began = self._handler.now()
