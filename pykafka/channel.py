@@ -10,6 +10,7 @@ from pykafka.connection import BrokerConnection
 from pykafka.exceptions import ClientClosedError, ConnectTimeoutError, KafkaException
 from pykafka.handlers import RequestHandler, Throttle
 from pykafka.protocol.schema import decode_response, encode_request, read_throttle_ms
+from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, ResponseFuture
@@ -19,9 +20,9 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-#: Pause before the second attempt to reach a broker that could not be reached (s); doubled until BACKOFF_MAX_S, +-20 %.
-BACKOFF_MIN_S = 0.05
-BACKOFF_MAX_S = 1.0
+#: Pause before the second attempt to reach a broker that could not be reached (ms); see `Backoff` for those that follow.
+BACKOFF_FIRST_MS = 50
+BACKOFF_MAX_MS = 1000
 #: What is believed of a throttle at the most (ms): a damaged answer may say weeks, and nothing would be sent until then.
 THROTTLE_MAX_MS = 3_600_000
 
@@ -169,6 +170,7 @@ class Channel:
         # Why there will be no connection any more; None as long as there may be one.
         self._closed: KafkaException | None = None
         self._failures = 0
+        self._backoff = Backoff(BACKOFF_FIRST_MS, BACKOFF_MAX_MS, handler.random)
         self._retry_at = 0.0
         self._last_error: KafkaException | None = None
 
@@ -250,9 +252,8 @@ class Channel:
             raise self._closed.again() from None
 
     def _back_off(self, error: KafkaException) -> None:
-        pause = min(BACKOFF_MAX_S, BACKOFF_MIN_S * 2**self._failures) * self._handler.random.uniform(0.8, 1.2)
-        self._failures = min(self._failures + 1, 10)
-        self._retry_at = self._handler.now() + pause
+        self._failures += 1
+        self._retry_at = self._handler.now() + self._backoff.seconds(self._failures)
         self._last_error = error.again()  # whose traceback would hold all that its callers hold
 
     def close(self, reason: KafkaException | None = None) -> None:
