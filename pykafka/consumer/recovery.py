@@ -42,6 +42,9 @@ BACKOFF_MAX_MS = 1000
 #: What is due within this part of `fetch_error_backoff_ms` is served now: partitions that failed one after another share
 #: a request for metadata.
 TOGETHER = 0.2
+#: A partition that fails joins others that are due after this part of its pause at the least: partitions that one answer
+#: names fail one after another, and would each have a pause of another length.
+JOIN = 0.6
 #: How long the brokers are asked for the offset to begin at, before other partitions have their turn (ms).
 RESET_TIMEOUT_MS = 1000
 #: How long the worker waits at a time (s): one whose consumer is gone ends.
@@ -88,6 +91,8 @@ class Recovery:
         self._failed: deque[tuple[OwnedPartition, int, KafkaException]] = deque()
         self._worker: Any = None
         self._cases: dict[OwnedPartition, _Case] = {}
+        # When partitions are due whose pause has this length on average (s): the latest such time.
+        self._due: dict[float, float] = {}
         # How often in a row each partition has failed.
         self._failures: dict[OwnedPartition, int] = {}
         # What was told last: an error of the broker comes once for each of its partitions, and is to be raised once.
@@ -192,19 +197,24 @@ class Recovery:
 
     def _admit(self, consumer: SimpleConsumer, new: Iterable[tuple[OwnedPartition, int, KafkaException]]) -> None:
         """Decide when each partition that has failed is tried again, and who is to hear of it."""
-        pauses: dict[int, float] = {}  # those that failed together are tried together
-        now = self._handler.now()
         for owned, moves, error in new:
             lasts = owned.trouble_since is not None
             failures = self._failures[owned] = self._failures.get(owned, 0) + 1 if lasts else 1
             # An offset is found anew at once; where it is wrong again before anything could be fetched, the broker is at
             # odds with itself, and there is no need to hurry.
             at_once = isinstance(error, OffsetOutOfRangeError) and not lasts
-            pause = 0.0 if at_once else pauses.setdefault(failures, self._pauses.seconds(failures))
-            self._cases[owned] = _Case(owned, moves, error, now + pause)
+            due = self._handler.now() if at_once else self._due_after(failures)
+            self._cases[owned] = _Case(owned, moves, error, due)
             if not isinstance(error, OffsetOutOfRangeError) and not _is_nowhere(error):
                 self._judge(consumer, owned, error)
         self._ask_the_user(consumer, [self._cases[owned] for owned, _, error in new if _is_nowhere(error)])
+
+    def _due_after(self, failures: int) -> float:
+        """Return when a partition is tried that has failed so often in a row; together with others, where it can be."""
+        now, pause = self._handler.now(), self._pauses.plain_seconds(failures)
+        if self._due.get(pause, 0.0) < now + JOIN * pause:
+            self._due[pause] = now + self._pauses.seconds(failures)
+        return self._due[pause]
 
     def _serve(self, consumer: SimpleConsumer, due: list[_Case]) -> None:
         """Have partitions fetched again, each as its error wants it."""
@@ -264,7 +274,7 @@ class Recovery:
     def _again(self, case: _Case) -> None:
         """Try a partition again after another pause."""
         failures = self._failures[case.owned] = self._failures.get(case.owned, 0) + 1
-        case.due = self._handler.now() + self._pauses.seconds(failures)
+        case.due = self._due_after(failures)
 
     def _reset(self, consumer: SimpleConsumer, lost: list[_Case]) -> None:
         """Offsets are not kept (any more): go where `auto_offset_reset` says, these partitions alone.

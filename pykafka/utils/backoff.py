@@ -24,6 +24,9 @@ class Backoff:
 
     def seconds(self, failures: int) -> float:
         """Return how long to wait after so many failures in a row (s)."""
+        return self.plain_seconds(failures) * self.chance.uniform(1 - JITTER, 1 + JITTER)
+
+    def plain_seconds(self, failures: int) -> float:
+        """Return how long to wait on average (s)."""
         doubled = self.first_ms * 2.0 ** min(max(failures - 1, 0), 60)
-        pause = min(doubled, max(self.most_ms, self.first_ms))
-        return pause * self.chance.uniform(1 - JITTER, 1 + JITTER) / 1000
+        return min(doubled, max(self.most_ms, self.first_ms)) / 1000
