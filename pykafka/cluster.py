@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -59,6 +59,8 @@ METADATA_MAX_AGE_S = 300.0
 IN_USE_S = 300.0
 #: A topic that is being created is unknown to most brokers at first: this is how long they are asked again (s).
 CREATION_S = 3.0
+#: How long a broker that metadata leaves out is kept while its connection stands (s): brokers that start up know few others.
+LEFT_OUT_S = 5.0
 #: How long `close()` waits for brokers that have left to be closed (s): answers that are on their way are waited for.
 PARTING_S = 5.0
 #: How long a connect may take while there are other brokers to ask (ms): one that swallows packets would hold up all metadata.
@@ -146,6 +148,8 @@ class Cluster(Discovery):
         # When somebody last wanted to know of a topic.
         self._wanted_at: dict[str, float] = {}
         self._update_lock = handler.Lock()
+        # Since when brokers whose connections stand have been left out of metadata.
+        self._left_out: dict[int, float] = {}
         self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
         # Workers that close brokers which have left.
         self._partings: list[Worker] = []
@@ -284,9 +288,28 @@ class Cluster(Discovery):
         return self._handler.now() - self._updated_at > METADATA_MAX_AGE_S
 
     def _update(self, names: list[str] | None) -> None:
-        response = self._ask_metadata(names)
+        response = self.ask_metadata(names)
         if names is not None and any(topic.name not in names for topic in response.topics):
             names = None  # brokers that would create what they are asked for by name are asked for all
+        if response.brokers or not self._brokers:
+            self._take_over(response, names)
+        else:  # from a broker that starts, or is cut off: it knows nothing of topics either
+            self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
+        self._generation += 1
+        now = self._handler.now()
+        if names is None:
+            self._updated_at = now
+            if response.brokers:
+                self._all_at = now
+            self._asked_at = {}
+            self.complete_generation = self._all_generation = self._generation
+            self._covered = {}
+        else:
+            self._covered |= dict.fromkeys(names, self._generation)
+            self._asked_at |= dict.fromkeys(names, now)
+        self._note_misses(list(self._misses) if names is None else names)
+
+    def _take_over(self, response: MetadataResponse, names: list[str] | None) -> None:
         self._update_brokers(
             {broker.node_id: BrokerMetadata(broker.node_id, broker.host, broker.port) for broker in response.brokers},
             response.controller_id,
@@ -308,16 +331,6 @@ class Cluster(Discovery):
             self._metadata = {**kept, **found}
         self._topics._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
         self._cluster_id = response.cluster_id
-        self._generation += 1
-        if names is None:
-            self._updated_at = self._all_at = self._handler.now()
-            self._asked_at = {}
-            self.complete_generation = self._all_generation = self._generation
-            self._covered = {}
-        else:
-            self._covered |= dict.fromkeys(names, self._generation)
-            self._asked_at |= dict.fromkeys(names, self._handler.now())
-        self._note_misses(list(self._misses) if names is None else names)
 
     def _note_misses(self, topics: Iterable[str]) -> None:
         """Have topics that have no leaders, or are not there, asked for more seldom each time."""
@@ -330,8 +343,14 @@ class Cluster(Discovery):
             miss = self._misses.get(name, _Miss(0, now, now))
             self._misses[name] = miss._replace(times=miss.times + 1, again_at=now + self._backoff.seconds(miss.times + 1))
 
-    def _ask_metadata(self, topics: list[str] | None) -> MetadataResponse:
-        return self.call(_metadata_request(topics))
+    def ask_metadata(self, topics: list[str] | None) -> MetadataResponse:
+        """Ask for metadata without taking it over, and without creating topics.
+
+        :param topics: names; None asks for all
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        # a broker that has only just started names none: the others are asked, too
+        return self.call(_metadata_request(topics), telling=lambda response: bool(response.brokers))
 
     def _update_brokers(self, broker_metadata: Mapping[int, BrokerMetadata], controller_id: int | None = None) -> None:
         """Take over the brokers of fresh metadata: those that moved are made anew, those gone are closed, by a worker."""
@@ -346,9 +365,12 @@ class Cluster(Discovery):
                 log.info("broker %d moved from %s to %s:%d", id_, known.address, found.host, found.port)
                 left.append(known)
             brokers[id_] = self._new_broker(id_, found.host, found.port)
-        for id_ in set(brokers) - set(broker_metadata):
+        gone = set(brokers) - set(broker_metadata)
+        left_out = {id_: self._left_out.get(id_, self._handler.now()) for id_ in gone if brokers[id_].reach <= 1}
+        self._left_out = {id_: since for id_, since in left_out.items() if self._handler.now() - since < LEFT_OUT_S}
+        for id_ in gone - set(self._left_out):
             left.append(brokers.pop(id_))
-        if not brokers and (self._brokers or not self._generation):
+        if not brokers and not self._generation:
             log.warning(NO_BROKERS)
         self._brokers = brokers
         if left:
@@ -441,18 +463,30 @@ class Cluster(Discovery):
 
     # -- brokers ---------------------------------------------------------------------------------------------------
 
-    def call(self, request: Request[R], *, timeout_ms: int | None = None, ceiling: int | None = None) -> R:
+    def call(
+        self,
+        request: Request[R],
+        *,
+        timeout_ms: int | None = None,
+        ceiling: int | None = None,
+        telling: Callable[[R], bool] | None = None,
+    ) -> R:
         """Send a request to the first broker that answers: those connected first, then the others, then the seeds.
 
+        :param telling: whether an answer tells anything; one that does not is returned where all are like that
         :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
         """
         attempts: list[Any] = []
         slow: list[Broker] = []
+        empty: list[R] = []
         for broker in chain(self._candidates(), slow):  # in this order, as `slow` grows meanwhile
             try:
                 if broker.reach >= 2 and broker not in slow:
                     broker.channel("main").open(QUICK_CONNECT_MS)
-                return broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling)
+                answer = broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling)
+                if telling is None or telling(answer):
+                    return answer
+                empty.append(answer)
             except ProtocolClientError:
                 raise
             except KafkaException as error:
@@ -461,6 +495,8 @@ class Cluster(Discovery):
                     continue
                 broker.warn("broker %s did not answer %s: %s", broker.address, type(request).__name__, error)
                 attempts.append((broker.address, error))
+        if empty:
+            return empty[0]
         raise NoBrokersAvailableError(_explain(attempts), ledger=attempts)
 
     def _candidates(self) -> Iterator[Broker]:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from pykafka.cluster import Cluster
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, error_for
 from pykafka.listoffsets import FoundOffset
-from pykafka.protocol.messages import MetadataRequest
+
 from pykafka.spark import session
 from pykafka.spark.errors import OptionError
 from pykafka.spark.loss import warn
@@ -191,8 +191,7 @@ def _subscribed(cluster: Cluster, subscription: Subscription) -> set[TopicPartit
     names = subscription.topics or tuple(sorted({tp.topic for tp in subscription.partitions}))
     # Not cluster.update(): that remembers what it once saw, and topics that are gone are to be noticed here.
     # Brokers that create what they are asked for by name (below version 4) are asked for all topics all the same.
-    wanted = [MetadataRequest.Topic(name=name) for name in names] or None
-    response = cluster.call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+    response = cluster.ask_metadata(list(names) or None)
     found = set()
     for topic in response.topics:
         name = topic.name

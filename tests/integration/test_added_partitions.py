@@ -122,13 +122,13 @@ def test_an_idle_client_asks_once_an_interval(client: KafkaClient, monkeypatch: 
     topics = [create_topic(client, 3) for _ in range(3)]
     cluster, handler = client.cluster, client.cluster.handler
     asked: list[float] = []
-    real = cluster._ask_metadata
+    real = cluster.ask_metadata
 
     def ask(names: list[str] | None) -> Any:
         asked.append(handler.now())
         return real(names)
 
-    monkeypatch.setattr(cluster, "_ask_metadata", ask)
+    monkeypatch.setattr(cluster, "ask_metadata", ask)
     consumers = [topic.get_simple_consumer(metadata_max_age_ms=1500, consumer_timeout_ms=100) for topic in topics]
     del asked[:]
     until(handler, lambda: len(asked) >= 3)

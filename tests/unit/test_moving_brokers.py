@@ -201,6 +201,62 @@ def test_a_consumer_waits_while_metadata_names_no_brokers(
     consumer.stop()
 
 
+def test_an_answer_that_names_no_brokers_leaves_all_as_it_is(
+    client: KafkaClient, layout: Layout, members: list[Member], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Brokers were closed and topics dropped, though all that had happened was that one broker was just starting."""
+    topic = client.topics["there"]
+    before = dict(client.brokers)
+    layout.brokers, layout.topics = {}, {}
+    client.update_cluster()
+    client.cluster.update(["there"])
+    assert client.brokers == before
+    assert topic.partitions[0].leader is before[2]
+    assert "there" in client.topics
+    before[2].connect()
+    assert caplog.text.count("those known before are kept") == 1
+
+
+def test_a_broker_that_starts_up_is_not_believed_while_others_know_more(
+    client: KafkaClient, layout: Layout, members: list[Member]
+) -> None:
+    client.update_cluster()
+    before = dict(client.brokers)
+    members[0].layout = Layout()  # it has only just started, and is the one whose connection is up
+    client.brokers[1].connect()
+    layout.topics["new"] = 2
+    client.cluster.update(["new"])
+    assert client.brokers == before
+    assert client.topics["new"].partitions[0].leader is before[2]
+
+
+def test_a_broker_that_is_left_out_is_kept_while_its_connection_stands(
+    client: KafkaClient, layout: Layout, members: list[Member], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer of a broker that knew few of the others ended all connections to those, and whatever was under way."""
+    known = client.brokers[2]
+    known.connect()
+    where = layout.brokers.pop(2)
+    client.update_cluster()
+    assert client.brokers[2] is known
+    layout.brokers[2] = where
+    client.update_cluster()
+    assert client.brokers[2] is known
+    del layout.brokers[2]
+    client.update_cluster()
+    monkeypatch.setattr("pykafka.cluster.LEFT_OUT_S", 0.0)
+    client.update_cluster()
+    assert 2 not in client.brokers
+    with pytest.raises(SocketDisconnectedError, match="left the cluster, or moved"):
+        known.channel("new").open()
+
+
+def test_a_broker_without_a_connection_is_dropped_when_it_is_left_out(client: KafkaClient, layout: Layout) -> None:
+    del layout.brokers[2]
+    client.update_cluster()
+    assert 2 not in client.brokers
+
+
 @pytest.mark.parametrize("where", ["127.0.0.1\0evil:9092", "127.0.0.1:70000", "127.0.0.1:-5"])
 def test_an_advertised_address_that_is_none(client: KafkaClient, layout: Layout, where: str) -> None:
     """A NUL was a bare ValueError, and a port that is too large was cut off to another one."""

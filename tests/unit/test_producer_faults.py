@@ -318,14 +318,14 @@ def test_partitions_that_come_back_are_the_same(start: Start) -> None:
 def test_one_topics_metadata_does_not_stand_for_anothers(start: Start) -> None:
     cluster = start().cluster
     cluster.topics["u"]
-    seen, ask = cluster.generation, cluster._ask_metadata
+    seen, ask = cluster.generation, cluster.ask_metadata
     asked: list[list[str] | None] = []
 
     def counted(topics: list[str] | None) -> Any:
         asked.append(topics)
         return ask(topics)
 
-    cluster._ask_metadata = counted  # type: ignore[method-assign]
+    cluster.ask_metadata = counted  # type: ignore[method-assign]
     cluster.refresh(seen, ["t"])
     cluster.refresh(seen, [b"t"])
     cluster.refresh(seen, ["u"])
