@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from pykafka import _librdkafka
 from pykafka.exceptions import KafkaException
+from pykafka.handlers import ThreadingHandler
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,10 @@ _KAFKA_NAMES = {
 }
 #: How long the first member of a group waits for others: brokers take 3 s, which every test with a group would wait.
 _FIRST_REBALANCE_MS = 100
+#: After a command its thread takes back the signal that it was given, and the next command's with it where that is there
+#: already, which then waits until the thread looks by itself, after up to a second (librdkafka 2.16). This long (s) is
+#: many times what it needs.
+_COMMAND_PAUSE_S = 0.0002
 
 Api = int | str | type
 Fault = int | str | type
@@ -164,6 +169,7 @@ class EmbeddedCluster:
     def set_topic_error(self, name: str, error: Fault) -> None:
         """Let Metadata answer with an error for one topic, until it is set to "NO_ERROR"."""
         self._lib.rd_kafka_mock_topic_set_error(self._mock, name.encode(), _error_code(error))
+        self._check(0, "set the error of a topic")
 
     def set_leader(self, topic: str, partition: int, broker: int | None) -> None:
         """Move the leadership of a partition; None leaves it without a leader."""
@@ -301,6 +307,7 @@ class EmbeddedCluster:
 
     @staticmethod
     def _check(code: int, what: str) -> None:
+        ThreadingHandler().sleep(_COMMAND_PAUSE_S)
         if code:
             reason = f"{_librdkafka.error_name(code)}: {_librdkafka.error_text(code)}"
             raise EmbeddedClusterError(f"cannot {what} ({reason})")

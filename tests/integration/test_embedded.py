@@ -129,6 +129,15 @@ def test_latency(cluster: EmbeddedCluster) -> None:
     assert produce(cluster, "t", [b"x"]) == [""]
 
 
+def test_commands_one_after_another_do_not_wait(cluster: EmbeddedCluster) -> None:
+    """One in eight commands that came right after another waited for a second: every second cluster took that to start."""
+    clock = ThreadingHandler()
+    started = clock.now()
+    for _ in range(500):
+        cluster.set_latency(1, 0)
+    assert clock.now() - started < 20
+
+
 def test_coordinator_rack_and_versions(cluster: EmbeddedCluster) -> None:
     cluster.set_coordinator("g", 3)
     cluster.set_coordinator("tx", 2, kind="transaction")
