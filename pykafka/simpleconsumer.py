@@ -49,6 +49,9 @@ Position = int | datetime.datetime
 
 __all__ = ["OwnedPartition", "SimpleConsumer"]
 
+#: How old a commit may be that auto-commit does not do again (s). Brokers forget it offsets.retention.minutes after it, by
+#: default a day before Kafka 2.1 and a week since, unless (since 2.1) the group has members: see KIP-211.
+COMMIT_AGAIN_S = 3600.0
 #: How often the worker that commits looks whether its consumer is still there (s).
 GONE_S = 1.0
 
@@ -66,7 +69,8 @@ class SimpleConsumer(BatchConsumer):
     :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
     :param num_consumer_fetchers: connections and workers for each broker
     :param auto_commit_enable: commit regularly what the calls before the last one have returned (one worker is to consume),
-        and at `stop()` all that was returned; what the last call gave is not committed where an error ends the `with` block
+        and at `stop()` all that was returned; what the last call gave is not committed where an error ends the `with` block;
+        what does not change is committed again every hour, as brokers forget old commits
     :param auto_commit_interval_ms: how often
     :param queued_max_messages: for each partition; fetching pauses while more are buffered
     :param fetch_min_bytes: how much data the broker waits for
@@ -182,6 +186,8 @@ class SimpleConsumer(BatchConsumer):
         self._growth = Growth(self, metadata_max_age_ms / 1000)
         self._worker_exceptions: deque[BaseException] = deque()
         self._committed: dict[int, int] = {}
+        #: When that was done, or found out to be in other hands; nothing where it was found committed.
+        self._committed_at: dict[int, float] = {}
         self._committing = self._handler.Lock()  # held while the coordinator is asked
         self._autocommit_worker: Any = None
         #: Since when auto-commit has failed; None while it does not.
@@ -614,11 +620,14 @@ class SimpleConsumer(BatchConsumer):
         with self._committing:
             if self._group_offsets is None:
                 return
-            committed = self._group_offsets.commit(offsets, "pykafka", go_on)
-            self._committed.update(committed)
+            self._note_committed(self._group_offsets.commit(offsets, "pykafka", go_on))
             self._uncommitted_since = None
-            for id_, offset in committed.items():
-                self._buffers.committed(self._partitions_by_id[id_], offset)
+
+    def _note_committed(self, committed: Mapping[int, int]) -> None:
+        self._committed.update(committed)
+        self._committed_at.update(dict.fromkeys(committed, self._handler.now()))
+        for id_, offset in committed.items():
+            self._buffers.committed(self._partitions_by_id[id_], offset)
 
     def _done(self) -> dict[int, int]:
         """Return where each partition stands without what the last call returned, which may not be dealt with yet."""
@@ -684,6 +693,41 @@ class SimpleConsumer(BatchConsumer):
             self._uncommitted_since = None
             self._worker_failed(error)
 
+    def _commit_held(self) -> None:
+        """Commit again what was committed long ago and still holds, before the brokers forget it.
+
+        Where somebody else has moved the group meanwhile, that stands. What fails is tried again at the next interval.
+        """
+        stopping, group_offsets = self._stopping, self._group_offsets
+        if group_offsets is None or not self._held():
+            return
+        try:
+            with self._committing:
+                held = self._held()
+                found = group_offsets.fetch(list(held), lambda: not stopping.is_set())
+                ours = {id_: offset for id_, offset in held.items() if found[id_].offset in (offset, -1)}
+                self._committed_at.update(dict.fromkeys(held, self._handler.now()))
+                try:
+                    self._note_committed(group_offsets.commit(ours, "pykafka", lambda: not stopping.is_set()))
+                except BaseException:
+                    for id_ in ours:
+                        self._committed_at.pop(id_, None)
+                    raise
+        except KafkaException as error:
+            if not stopping.is_set():
+                group = self._options.consumer_group
+                text = "group %s: what is committed could not be committed again: %s; it is tried again"
+                self._cluster.limiter.warn(log, f"{group} {self._topic.name}", text, group, error)
+
+    def _held(self) -> dict[int, int]:
+        """Return what is committed, still holds, and was last committed long ago, or nobody knows when."""
+        since = self._handler.now() - COMMIT_AGAIN_S
+        return {
+            id_: offset
+            for id_, offset in self._done().items()
+            if self._committed.get(id_) == offset and self._committed_at.get(id_, since) <= since
+        }
+
     def _commit_may_pass(self, error: KafkaException) -> bool:
         """Return whether the next auto-commit may well succeed, and say now and then that this one did not."""
         if not may_commit_later(self._cluster, error):
@@ -707,5 +751,6 @@ def _commit_regularly(consumer: weakref.ref[SimpleConsumer], stopping: EventType
         left -= GONE_S
         if left <= 0:
             found._auto_commit()
+            found._commit_held()
             left = interval_s
         del found

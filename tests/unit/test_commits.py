@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.consumer.offsets import GroupOffsets
+from pykafka.consumer.offsets import Committed, GroupOffsets
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted
 from pykafka.topic import Topic
@@ -171,6 +171,90 @@ def test_stop_commits_nothing_twice(client: KafkaClient, monkeypatch: pytest.Mon
     """What was committed before a group moved on was refused at `stop()`, though nothing was left to commit."""
     topic = client.topics["t"]
     fill(topic, 3)
+    with make(topic, kind, auto_commit_enable=True, auto_commit_interval_ms=60_000) as consumer:
+        assert len(consumer.consume_batch(3)) > 0
+        consumer.commit_offsets()
+        asked = recorded_commits(monkeypatch)
+    assert not asked
+    if kind == "managed":  # it begins where the group is, and has consumed nothing
+        make(topic, kind, auto_commit_enable=True, auto_commit_interval_ms=60_000).stop()
+        assert not asked
+
+
+@pytest.mark.parametrize("kind", ["simple", "managed"])
+def test_what_does_not_change_is_committed_again(client: KafkaClient, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """It was committed once, and the broker forgot it after its retention, though the consumer was alive all the time."""
+    topic = client.topics["t"]
+    fill(topic, 3)
+    wait = client.cluster.handler
+    monkeypatch.setattr("pykafka.simpleconsumer.COMMIT_AGAIN_S", 0.2)
+    fetch_once = GroupOffsets._fetch_once
+    with make(topic, kind, **AUTO) as consumer:
+        while consumer.held_offsets.get(0, -1) < 2:  # of a managed one, none until it has a share
+            consumer.consume()
+        consumer.commit_offsets()
+        asked = recorded_commits(monkeypatch)
+        until(wait, lambda: len(asked) >= 2)
+        assert all(wanted[0] == 3 for wanted in asked)
+        # forgotten all the same, as where the brokers keep them for less than an hour
+        gone = [True]
+
+        def forgotten(offsets: GroupOffsets, partitions: list[int]) -> dict[int, Committed]:
+            return {id_: Committed(-1, "") for id_ in partitions} if gone else fetch_once(offsets, partitions)
+
+        monkeypatch.setattr(GroupOffsets, "_fetch_once", forgotten)
+        asked.clear()
+        until(wait, lambda: bool(asked))
+        gone.clear()
+        assert asked[0][0] == 3
+        assert consumer.consume(block=False) is None
+
+
+def test_what_another_has_committed_is_not_overwritten_by_what_does_not_change(
+    client: KafkaClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = client.topics["t"]
+    fill(topic, 3)
+    wait = client.cluster.handler
+    monkeypatch.setattr("pykafka.simpleconsumer.COMMIT_AGAIN_S", 0.2)
+    looked: list[None] = []
+    fetch_once = GroupOffsets._fetch_once
+
+    def counted(offsets: GroupOffsets, partitions: list[int]) -> dict[int, Committed]:
+        looked.append(None)
+        return fetch_once(offsets, partitions)
+
+    with make(topic, "simple", **AUTO) as consumer:
+        while consumer.held_offsets[0] < 2:
+            consumer.consume()
+        consumer.commit_offsets()
+        other = make(topic, "simple")
+        other.commit_offsets([(topic.partitions[0], 1)])
+        other.stop()
+        asked = recorded_commits(monkeypatch)
+        monkeypatch.setattr(GroupOffsets, "_fetch_once", counted)
+        until(wait, lambda: len(looked) >= 3)
+        assert not any(asked)
+    assert raw(topic, "g") == 1
+
+
+@pytest.mark.parametrize("kind", ["simple", "managed"])
+def test_what_was_committed_before_the_start_is_committed_again(
+    client: KafkaClient, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Nobody knows how long ago that was."""
+    topic = client.topics["t"]
+    fill(topic, 3)
+    with make(topic, "simple") as consumer:
+        consumer.commit_offsets([(topic.partitions[0], 3)])
+    asked = recorded_commits(monkeypatch)
+    with make(topic, kind, **AUTO):
+        until(client.cluster.handler, lambda: bool(asked))
+    assert asked == [{0: 3}]
+
+
+def recorded_commits(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, int]]:
+    """Return a list that gets what is asked to be committed from now on."""
     asked: list[dict[int, int]] = []
     commit_once = GroupOffsets._commit_once
 
@@ -178,14 +262,8 @@ def test_stop_commits_nothing_twice(client: KafkaClient, monkeypatch: pytest.Mon
         asked.append(dict(wanted))
         return commit_once(offsets, wanted, metadata)
 
-    with make(topic, kind, auto_commit_enable=True, auto_commit_interval_ms=60_000) as consumer:
-        assert len(consumer.consume_batch(3)) > 0
-        consumer.commit_offsets()
-        monkeypatch.setattr(GroupOffsets, "_commit_once", recorded)
-    assert not asked
-    if kind == "managed":  # it begins where the group is, and has consumed nothing
-        make(topic, kind, auto_commit_enable=True, auto_commit_interval_ms=60_000).stop()
-        assert not asked
+    monkeypatch.setattr(GroupOffsets, "_commit_once", recorded)
+    return asked
 
 
 @kinds
