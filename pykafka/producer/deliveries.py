@@ -1,7 +1,8 @@
-"""What is told of messages: `on_delivery` functions, on a worker of their own; and the failures nobody was told of."""
+"""What is told of messages: `on_delivery` functions, on a worker of their own; reports; and the failures nobody was told of."""
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
@@ -9,7 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler, Worker
+    from pykafka.handlers.base import QueueType
     from pykafka.protocol.message import Message
+
+log = logging.getLogger(__name__)
 
 #: How long the worker that calls `on_delivery` waits for more before it ends (s).
 IDLE_S = 1.0
@@ -20,6 +24,9 @@ BATCH_COST = 5 * 1024
 
 #: What is told of a message: why it was not delivered, or None; and the message.
 OnDelivery = Callable[["KafkaException | None", "Message"], object]
+
+#: A delivery report: the message, and why it was not delivered, or None.
+Report = tuple["Message", "KafkaException | None"]
 
 
 class Callback:
@@ -213,6 +220,82 @@ class Deliveries:
         batch.told = True
         self._step.set()
         self._progress()
+
+
+class Reports:
+    """Keep delivery reports for whoever produced the messages, a queue for each thread or greenlet.
+
+    They are documented to be kept until they are read. Who does not read them is told so in the log, once.
+
+    State: `_failures` changes under `_lock`.
+
+    :param handler: makes the queues
+    :param name: of the topic
+    :param max_messages: unread ones in a queue from which on a warning is logged
+    :param max_bytes: which their messages take from which on a warning is logged
+    """
+
+    def __init__(self, handler: Handler, name: str, max_messages: int, max_bytes: int) -> None:
+        self._handler = handler
+        self._name = name
+        self._max_messages = max_messages
+        self._max_bytes = max_bytes
+        self._here = handler.local()
+        self._lock = handler.Lock()
+        self._failures = 0
+        self._warned = False
+
+    def queue(self) -> QueueType[Report]:
+        """Return the queue of this thread or greenlet."""
+        found: QueueType[Report] | None = getattr(self._here, "queue", None)
+        if found is None:
+            found = self._here.queue = self._handler.Queue()
+        return found
+
+    def put(self, reports: Collection[Report], message_size: float) -> None:
+        """Put each report into the queue that its message names.
+
+        :param message_size: what such a message takes (bytes)
+        """
+        failures = 0
+        queue: QueueType[Report] | None = None
+        for report in reports:
+            queue = report[0].delivery_report_q
+            assert queue is not None
+            queue.put(report)
+            failures += report[1] is not None
+        if failures:
+            with self._lock:
+                self._failures += failures
+        if queue is None or self._warned:
+            return
+        unread = queue.qsize()
+        if unread >= self._max_messages or unread * message_size >= self._max_bytes:
+            self._warned = True
+            log.warning(
+                "%d delivery reports of messages to %s are unread, and take memory until they are read: have the thread or "
+                "greenlet that produces call get_delivery_report() for each, or use on_delivery instead",
+                unread,
+                self._name,
+            )
+
+    def get(self, block: bool, timeout: float | None) -> Report:
+        """Return the next report of this thread or greenlet; as a queue's `get`."""
+        report = self.queue().get(block, timeout)
+        if report[1] is not None:
+            with self._lock:
+                self._failures -= 1
+        return report
+
+    def tell_unread(self) -> None:
+        """Log how many messages failed of which nobody has read."""
+        if self._failures:
+            log.error(
+                "%d messages to %s were not delivered, and nobody has read the reports that say so; get_delivery_report() "
+                "has them still, in the thread or greenlet that has produced",
+                self._failures,
+                self._name,
+            )
 
 
 class Failures:

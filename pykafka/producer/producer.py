@@ -27,7 +27,7 @@ from pykafka.producer.accumulator import (
     PartitionQueue,
     headers_size,
 )
-from pykafka.producer.deliveries import Callback, Deliveries, Failures, OnDelivery
+from pykafka.producer.deliveries import Callback, Deliveries, Failures, OnDelivery, Reports
 from pykafka.producer.documented import DocumentedProducer
 from pykafka.producer.identity import Identity
 from pykafka.producer.options import ProducerOptions
@@ -79,7 +79,8 @@ class Producer(DocumentedProducer):
     :param max_request_size: of one request (bytes); a batch is full when it would fill a request alone
     :param sync: whether `produce()` waits for the acknowledgement, and raises what went wrong
     :param delivery_reports: keep a report of each message for `get_delivery_report()`, which must be called for each: they
-        are kept until then
+        are kept until then, however many; a warning is logged once where a thread or greenlet has `max_queued_messages`, or
+        `max_queued_bytes` in messages, that it has not read
     :param pending_timeout_ms: how long `stop()` waits while no message gets through
     :param auto_start: start at once; else with `start()`
     :param serializer: `(message, partition_key) -> (bytes, bytes)`
@@ -163,7 +164,7 @@ class Producer(DocumentedProducer):
         self._identity = Identity(cluster, self._options.enable_idempotence)
         self._backoff = Backoff(retry_backoff_ms, retry_backoff_max_ms, self._handler.random)
         self._progress = self._handler.Event()
-        self._reports = self._handler.local()
+        self._reports = self._make_reports()
         self._on_delivery = None if on_delivery is None else Callback(on_delivery)
         self._failures = Failures(max_failed_messages, max_failed_bytes)
         self._deliveries = self._make_deliveries()
@@ -243,7 +244,7 @@ class Producer(DocumentedProducer):
         self._accumulator = Accumulator(self._handler, self._options.batch_limit)
         self._lock = self._handler.Lock()
         self._progress = self._handler.Event()
-        self._reports = self._handler.local()
+        self._reports = self._make_reports()
         self._routing = Routing(self)
         self._identity = Identity(self._cluster, self._options.enable_idempotence)
         self._failures = self._failures.empty()
@@ -255,6 +256,10 @@ class Producer(DocumentedProducer):
         return Deliveries(
             self._handler, self._topic.name, self._progress.set, options.max_queued_messages, options.max_queued_bytes
         )
+
+    def _make_reports(self) -> Reports:
+        options = self._options
+        return Reports(self._handler, self._topic.name, options.max_queued_messages, options.max_queued_bytes)
 
     def stop(self) -> None:
         """Deliver what is queued and end the senders; does nothing when it is stopped. Takes no messages from its start on.
@@ -279,6 +284,8 @@ class Producer(DocumentedProducer):
             finally:
                 self._end()
             self._end_deliveries()
+            if not self._options.sync:  # produce() has raised it
+                self._reports.tell_unread()
         self._raise_failures()
 
     def _end_deliveries(self) -> None:
@@ -499,7 +506,7 @@ class Producer(DocumentedProducer):
         """Return what is told of a message: a function, this worker's queue of reports, or None."""
         if callback is not None or self._on_delivery is not None:
             return callback or self._on_delivery
-        return self._report_queue() if self._options.delivery_reports else None
+        return self._reports.queue() if self._options.delivery_reports else None
 
     def _serialized(self, value: Any, key: Any) -> tuple[Any, Any]:
         made: object = self._options.serializer(value, key) if self._options.serializer is not None else (value, key)
@@ -642,12 +649,6 @@ class Producer(DocumentedProducer):
 
     # -- delivery reports ------------------------------------------------------------------------------------------
 
-    def _report_queue(self) -> Any:
-        queue = getattr(self._reports, "queue", None)
-        if queue is None:
-            queue = self._reports.queue = self._handler.Queue()
-        return queue
-
     def get_delivery_report(
         self, block: bool = True, timeout: float | None = None
     ) -> tuple[Message, KafkaException | None]:
@@ -665,8 +666,7 @@ class Producer(DocumentedProducer):
             raise KafkaException(
                 "delivery reports are off; make the producer with delivery_reports=True", topic=self._topic.name
             )
-        queue = self._report_queue()
-        return queue.get(block, timeout)  # type: ignore[no-any-return]
+        return self._reports.get(block, timeout)
 
     # -- batches (called by senders) -------------------------------------------------------------------------------
 
@@ -701,9 +701,14 @@ class Producer(DocumentedProducer):
         callbacks = reports
         if self._options.delivery_reports:
             callbacks = [message for message in reports if type(message.delivery_report_q) is Callback]
-            for message in reports:
-                if type(message.delivery_report_q) is not Callback:
-                    message.delivery_report_q.put((message, batch.error_of(message._index)))
+            self._reports.put(
+                [
+                    (message, batch.error_of(message._index))
+                    for message in reports
+                    if type(message.delivery_report_q) is not Callback
+                ],
+                batch.queued_bytes / max(batch.count, 1),
+            )
         if batch.event is not None:
             batch.event.set()
         # At last, for whoever waits in `flush()`, and looks at the reports then.

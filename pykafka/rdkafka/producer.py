@@ -387,7 +387,7 @@ class RdKafkaProducer(Producer):
         if type(told) is Callback:
             self._deliveries.tell(delivery, [message], delivery.size)
         elif told is not None:
-            told.put((message, delivery.error))
+            self._reports.put([(message, delivery.error)], delivery.size)
         elif delivery.error is not None and not self._options.sync:
             with self._lock:
                 self._failures.add(delivery, 1, delivery.size)

@@ -218,6 +218,50 @@ def test_beside_reports(make: Make) -> None:
     producer.stop()
 
 
+@rdkafka_too
+def test_who_does_not_read_reports_is_told_once(make: Make, use_rdkafka: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """They were kept for ever, and nothing said so."""
+    producer = make(delivery_reports=True, max_queued_messages=20, use_rdkafka=use_rdkafka)
+    for number in range(60):
+        producer.produce(b"%d" % number)
+        if number == 10:
+            producer.flush()
+            assert "unread" not in caplog.text
+    producer.flush()
+    assert caplog.text.count("delivery reports of messages to t are unread") == 1
+    reports = [producer.get_delivery_report(block=False) for _ in range(60)]  # none is dropped
+    assert sorted(int(message.value or b"") for message, _ in reports) == list(range(60))
+    assert not any(error for _, error in reports)
+    producer.stop()
+
+
+def test_who_does_not_read_reports_of_large_messages_is_told(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    producer = make(delivery_reports=True, max_queued_bytes=1_000_000)
+    for _ in range(12):
+        producer.produce(bytes(100_000))
+    producer.flush()
+    assert caplog.text.count("delivery reports of messages to t are unread") == 1
+    producer.stop()
+
+
+@rdkafka_too
+def test_failures_whose_reports_nobody_has_read_are_told_at_stop(
+    cluster: EmbeddedCluster, make: Make, use_rdkafka: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They counted as told, and stop() said nothing."""
+    producer = make(delivery_reports=True, use_rdkafka=use_rdkafka)
+    cluster.inject_errors("Produce", REFUSED)
+    producer.produce(b"refused")
+    producer.flush()
+    producer.stop()
+    assert "1 messages to t were not delivered, and nobody has read the reports" in caplog.text
+    caplog.clear()
+    producer.start()
+    assert type(producer.get_delivery_report(timeout=5)[1]) is InvalidRecord
+    producer.stop()
+    assert "nobody has read" not in caplog.text
+
+
 def test_of_a_batch_that_is_split(cluster: EmbeddedCluster, make: Make) -> None:
     told: Told = []
     producer = make(linger_ms=60_000, min_queued_messages=100_000)
