@@ -249,8 +249,6 @@ def _decode_snappy(data: Buffer, max_size: int) -> Buffer:
         if _snappy_size(module, view) > max_size:
             raise _too_much("snappy", max_size)
         return memoryview(_guarded("snappy", module.decompress_raw, view))
-    if len(view) < len(_XERIAL_HEADER):
-        raise _corrupt("snappy", "its header is cut off")
     total = 0
     for block in _xerial_blocks(view):
         total += _snappy_size(module, block)
@@ -264,8 +262,14 @@ def _decode_snappy(data: Buffer, max_size: int) -> Buffer:
 
 
 def _xerial_blocks(view: memoryview) -> Iterator[memoryview]:
-    at = len(_XERIAL_HEADER)
+    at = 0
     while at < len(view):
+        # streams may follow one another, each with its header; no block is as large as the magic would make one
+        if view[at : at + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
+            at += len(_XERIAL_HEADER)
+            if at > len(view):
+                raise _corrupt("snappy", "a header is cut off")
+            continue
         size = int.from_bytes(view[at : at + 4], "big")
         at += 4
         if size > len(view) - at:

@@ -13,6 +13,7 @@ import pytest
 from pykafka.protocol.message import Message
 from pykafka.protocol.messagesets import MessageSet, encode_message_set
 from pykafka.protocol.records import RawBatch, RecordBatchBuilder, scan
+from pykafka.utils.compression import compress
 from tests.brokers import LATEST, classpath, release
 from tests.brokers.jars import java
 
@@ -135,6 +136,18 @@ def test_java_reads_what_we_write(judge: Judge, magic: int, codec: int, count: i
         parts = [str(index), str(stamp), written(key), written(value)]
         parts += [f"{written(name.encode())}={written(content)}" for name, content in headers or []]
         assert word == "/".join(parts)
+
+
+def test_java_and_we_read_snappy_streams_one_after_another(judge: Judge) -> None:
+    builder = RecordBatchBuilder()
+    for number in range(100):
+        builder.append(START, None, b"%d" % number * 100, None)
+    view = bytes(builder.view())
+    streams = b"".join(bytes(compress(2, view[at : at + 5000])) for at in range(0, len(view), 5000))
+    data = b"".join(bytes(piece) for piece in builder.seal(2, streams))
+    words = judge.ask("read", data.hex()).split(" ")
+    assert [word.split("/")[3] for word in words[1:]] == [written(b"%d" % number * 100) for number in range(100)]
+    assert [message.value for message in messages(scan(data)[0])] == [b"%d" % number * 100 for number in range(100)]
 
 
 @pytest.mark.parametrize("transactional", [False, True])

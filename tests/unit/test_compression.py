@@ -186,6 +186,22 @@ def test_xerial_framing() -> None:
     assert compression.decode_snappy(bare) == data
 
 
+@pytest.mark.parametrize("pieces", [[b"one ", b"two"], [b"", b"one", b""], [b"x" * 100_000, b"y", b"z" * 70_000]])
+def test_snappy_streams_one_after_another(pieces: list[bytes]) -> None:
+    """Java reads them; here the second stream's header was taken for a block of two gigabytes, and refused."""
+    data = b"".join(pieces)
+    packed = b"".join(bytes(compress(2, piece)) for piece in pieces)
+    assert bytes(decompress(2, packed)) == compression.decode_snappy(packed) == data
+    assert bytes(decompress(2, packed, max_size=len(data))) == data
+    with pytest.raises(InvalidMessageError, match=f"more than {len(data) - 1} bytes"):
+        decompress(2, packed, max_size=len(data) - 1)
+    header = bytes(compress(2, b""))
+    assert bytes(decompress(2, packed + header * 3)) == data
+    for cut in range(1, len(header)):
+        with pytest.raises(InvalidMessageError, match="corrupt"):
+            decompress(2, packed + header[:cut])
+
+
 @pytest.mark.parametrize("size", [0, 1, 65_536, 200_000])
 def test_lz4_frames_are_as_kafka_wants_them(size: int) -> None:
     data = SAMPLES["text"][:size] if size < 65_536 else SAMPLES["noise"][:size]
