@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, KeysView, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pykafka.exceptions import ProtocolClientError
+from pykafka.exceptions import ClientClosedError, ProtocolClientError
 from pykafka.protocol import TopicMetadata
 from pykafka.utils import get_string
 
@@ -36,8 +36,9 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
     Listing it makes no `Topic`; looking one up does, and holds it weakly. A name that the cluster does not have is asked
     for, which creates the topic where the brokers' auto.create.topics.enable allows it.
 
-    The cluster keeps up with topics in use alone. Who lists them has it ask for all, every five minutes at most;
-    `update_cluster()` does so at once.
+    The cluster keeps up with topics in use alone. Who lists or counts them has it ask for all, every five minutes at most,
+    and raises NoBrokersAvailableError where no broker answers, and ClientClosedError once the client was closed;
+    `update_cluster()` asks at once. `repr()` shows what is known, and never asks.
     """
 
     def __init__(self, cluster: Cluster, exclude_internal_topics: bool) -> None:
@@ -67,8 +68,11 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
 
     def _know_all(self) -> None:
         cluster = self._cluster()
-        if cluster is not None:
-            cluster.know_all()
+        if cluster is None:
+            return
+        if cluster.closed:  # also where all were known a moment ago, so that it does not depend on the time
+            raise ClientClosedError("this client was closed: its topics cannot be listed; make a new KafkaClient")
+        cluster.know_all()
 
     def __iter__(self) -> Iterator[Any]:
         self._know_all()
@@ -78,9 +82,8 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
         self._know_all()
         return super().__len__()
 
-    def __repr__(self) -> str:
-        self._know_all()
-        return super().__repr__()
+    # Of what is known, without asking: debuggers, logs and failing assertions show it, also of a client that was closed.
+    __repr__ = dict.__repr__
 
     def keys(self) -> KeysView[Any]:  # type: ignore[override]
         """Return the names."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.exceptions import LeaderNotFoundError, UnknownTopicOrPartition
+from pykafka.exceptions import ClientClosedError, LeaderNotFoundError, UnknownTopicOrPartition
 from pykafka.handlers import Handler
 from pykafka.protocol.messages import ListOffsetsRequest, ListOffsetsResponse, MetadataRequest, MetadataResponse
 from tests.scripted import TOPIC, ScriptedBroker
@@ -178,6 +178,33 @@ def test_listing_topics_sees_all_of_them(large: Asked, handler: Handler) -> None
             assert len(client.topics) == len(list(client.topics))
             assert len(large.questions) <= 1
             assert client.topics.get("nothing") is None
+
+
+def test_showing_topics_asks_nobody(large: Asked, handler: Handler) -> None:
+    """A debugger or a log asked the cluster for all topics, waited for it, and failed on a client that was closed."""
+    with KafkaClient(large.hosts, handler=handler) as client:
+        del large.questions[:]
+        topic = client.topics["topic-7"]
+        del large.questions[:]
+        assert "'topic-7': <weakref" in repr(client.topics)
+        assert "topic-8" not in str(client.topics)
+        assert large.questions == []
+        assert len(client.topics) == len(large.topics)
+        assert "topic-8" in repr(client.topics)
+    for shown in (repr(client.topics), f"{client.topics}", repr(client), repr(client.cluster), repr(topic)):
+        assert "topic-8" in shown or "<pykafka." in shown
+    assert "'topic-7'" in repr(client.topics)
+
+
+@pytest.mark.parametrize("listed", [len, list, bool, dict, lambda topics: topics.keys(), lambda topics: topics.values()])
+@pytest.mark.parametrize("known", [False, True])
+def test_topics_of_a_closed_client_cannot_be_listed(large: Asked, handler: Handler, listed: Any, known: bool) -> None:
+    """Whether that raised depended on when they were asked for last."""
+    with KafkaClient(large.hosts, handler=handler) as client:
+        if known:
+            client.update_cluster()
+    with pytest.raises(ClientClosedError, match="topics cannot be listed; make a new KafkaClient"):
+        listed(client.topics)
 
 
 def test_whether_there_is_a_topic_is_asked_by_name(large: Asked, handler: Handler) -> None:
