@@ -85,7 +85,7 @@ def test_a_dead_cluster_is_reported_by_stop_in_bounded_time(greenlets: bool) -> 
         topic = create_topic(client)
         producer = topic.get_producer(linger_ms=0, pending_timeout_ms=1500)
         producer.produce(b"delivered")
-        producer.flush()
+        producer.flush(20_000)
         cluster.kill(1)
         for number in range(5):
             producer.produce(b"%d" % number)

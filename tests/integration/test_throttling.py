@@ -64,11 +64,12 @@ def _stored(kafka: KafkaCluster, topic: str) -> Counter[bytes]:
 def test_what_is_produced_too_fast_is_stored_once(kafka: KafkaCluster, bounded: Callable[..., KafkaClient]) -> None:
     name = _make_topic(kafka)
     with bounded(producer_byte_rate=20_000) as client:
-        producer = client.topics[name].get_producer(linger_ms=50, max_request_size=40_000, pending_timeout_ms=60_000)
+        options: dict[str, Any] = {"ack_timeout_ms": 1000, "max_request_size": 40_000, "pending_timeout_ms": 60_000}
+        producer = client.topics[name].get_producer(linger_ms=50, **options)
         for number in range(10):
             producer.produce(b"%02d" % number + bytes(SIZE))
         producer.stop()
-        with client.topics[name].get_sync_producer(pending_timeout_ms=60_000) as producer:
+        with client.topics[name].get_sync_producer(**options) as producer:
             producer.produce(b"10" + bytes(SIZE))
     assert _stored(kafka, name) == Counter(b"%02d" % number for number in range(11))
 

@@ -121,7 +121,7 @@ def test_what_stop_has_given_up_is_not_sent_afterwards(start: Start, monkeypatch
     handler = client.cluster.handler
     producer = client.topics["t"].get_producer(linger_ms=1, pending_timeout_ms=100)
     producer.produce(b"first")
-    producer.flush()
+    producer.flush(20_000)  # by itself it would wait no longer than stop() is to
     seal, go_on = OwnedBroker._seal, handler.Event()
 
     def late(owned: OwnedBroker, *args: Any) -> bool:

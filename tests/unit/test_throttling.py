@@ -177,7 +177,7 @@ def test_a_stopped_producer_says_that_the_broker_throttles(handler: Handler) -> 
     ):
         producer = client.topics[TOPIC].get_producer(linger_ms=0, pending_timeout_ms=500)
         producer.produce(b"one")
-        producer.flush()
+        producer.flush(20_000)
         producer.produce(b"two")
         with pytest.raises(ResponseTimeoutError, match="throttles this client by a quota"):
             producer.flush(300)
