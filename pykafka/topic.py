@@ -36,6 +36,8 @@ class Topic:
         self._name = get_string(topic_metadata.name)
         self._cluster = cluster
         self._partitions: dict[int, Partition] = {}
+        #: How often partitions have come or gone.
+        self.changes = 0
         self._gone: weakref.WeakValueDictionary[int, Partition] = weakref.WeakValueDictionary()
         self.update(topic_metadata)
 
@@ -58,6 +60,7 @@ class Topic:
         :param metadata: this topic's metadata
         """
         brokers = self._cluster.brokers
+        before = set(self._partitions)
         for id_, found in sorted(metadata.partitions.items()):
             partition = self._partitions.get(id_)
             if partition is None:
@@ -70,6 +73,8 @@ class Topic:
         for id_ in set(self._partitions) - set(metadata.partitions):
             log.info("topic %s: partition %d is gone (was the topic made anew?)", self._name, id_)
             self._gone[id_] = self._partitions.pop(id_)
+        if before != set(self._partitions):
+            self.changes += 1  # at last: whoever sees it sees the partitions
 
     def unlink(self) -> None:
         """Refer to no broker that the cluster does not have: it says nothing of this topic now."""

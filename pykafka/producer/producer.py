@@ -61,6 +61,9 @@ class Producer(DocumentedProducer):
     delivers what is queued and raises `MessagesNotDelivered` with all that could not be. A producer that nobody holds any
     more, and nobody has stopped, delivers what is queued and ends; what fails then is only logged.
 
+    Partitions that are added to the topic are noticed within five minutes, as by Kafka's own producer
+    (`metadata.max.age.ms`); at once where `client.update_cluster()`, or a consumer of the same client, asks before.
+
     :param cluster: to which to produce
     :param topic: to which to produce
     :param partitioner: `(partitions, key) -> partition`; by default one partition after another
@@ -539,6 +542,8 @@ class Producer(DocumentedProducer):
         return message
 
     def _choose_queue(self, key: Any) -> PartitionQueue:
+        if self._topic.changes != self._routing.seen_changes:
+            self._routing.catch_up()
         if self._partitioner is None:
             queue = self._accumulator.next_queue()
         else:
@@ -607,6 +612,8 @@ class Producer(DocumentedProducer):
 
     def _roll(self, queue: PartitionQueue, owner: OwnedBroker) -> None:
         """Give a partition a new open batch, where the present one is full or missing."""
+        if self._routing.outgrown:
+            self._routing.catch_up()
         now, expected = self._handler.now(), queue.expected
         fresh = MessageBatch(self._topic.name, queue.partition_id, owner.ledger, now, self._clock, expected)
         if self._options.sync:

@@ -37,12 +37,21 @@ class Routing:
         self.stale = False
         #: Whether the producer was stopped; it routes anew when it starts again.
         self.ended = False
+        #: The topic's `changes` that were taken over last.
+        self.seen_changes = -1
         self._seen_generation = -1
 
     @property
     def behind(self) -> bool:
-        """Whether the cluster has asked about all topics since: this one may have new partitions."""
-        return self._producer._cluster.complete_generation > self._seen_generation and not self.ended
+        """Whether the topic has other partitions since, or the cluster has asked about all topics: leaders may have moved."""
+        if self.ended:
+            return False
+        return self.outgrown or self._producer._cluster.complete_generation > self._seen_generation
+
+    @property
+    def outgrown(self) -> bool:
+        """Whether partitions have come or gone since, whoever of this client has noticed."""
+        return self._producer._topic.changes != self.seen_changes
 
     def leader_of(self, queue: PartitionQueue) -> Broker | None:
         """Return the broker that leads a partition; None while there is none."""
@@ -84,6 +93,7 @@ class Routing:
         """
         producer = self._producer
         self._seen_generation = producer._cluster.generation
+        self.seen_changes = producer._topic.changes
         partitions = [partition for _, partition in sorted(producer._topic.partitions.items())]
         with producer._lock:
             if self.ended:

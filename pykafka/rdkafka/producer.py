@@ -33,6 +33,9 @@ BACKOFF_MAX_MS = 300_000
 #: How long it may take to give up what is queued (s).
 PURGE_S = 5.0
 
+#: How long it may take to tell librdkafka of new partitions (s).
+NEW_PARTITIONS_S = 3.0
+
 
 class Delivery:
     """What became of one message; what a `Message` reads its offset and its error from.
@@ -197,9 +200,21 @@ class RdKafkaProducer(Producer):
         self._rdk_worker = self._handler.spawn(self._take_reports, name=f"pykafka.RdKafka.{self._topic.name}")
 
     def _setup_owned_brokers(self) -> None:
-        """Take over which partitions there are; librdkafka knows their leaders by itself."""
+        """Take over which partitions there are; librdkafka knows their leaders by itself.
+
+        :raises RdKafkaException: there are new ones, and librdkafka cannot be told of them now
+        """
+        self._routing.seen_changes = self._topic.changes
+        if self._running and self._rdk_producer is not None:
+            try:  # it refuses messages to partitions that it does not know of yet
+                self._handler.offload(self._rdk_producer.list_topics, self._topic.name, NEW_PARTITIONS_S)
+            except self._confluent_kafka.KafkaException as error:
+                raise RdKafkaException(
+                    f"librdkafka cannot ask for the new partitions: {error}", topic=self._topic.name
+                ) from error
         partitions = [partition for _, partition in sorted(self._topic.partitions.items())]
-        self._routing.queues = {partition.id: PartitionQueue(partition.id) for partition in partitions}
+        kept = self._routing.queues
+        self._routing.queues = {part.id: kept.get(part.id) or PartitionQueue(part.id) for part in partitions}
         self._routing.partitions = partitions
         self._accumulator.queues = list(self._queues.values())
 

@@ -86,6 +86,30 @@ def test_a_simple_consumer_reads_them_from_their_beginning(
     assert {id_: found.offset for id_, found in consumer.fetch_offsets()} == {0: 5, 1: 5, 2: 5}
 
 
+@pytest.mark.parametrize("use_rdkafka", [False, True], ids=["own", "rdkafka"])
+@pytest.mark.parametrize("keyed", [False, True], ids=["in turn", "by key"])
+def test_a_producer_has_them_as_soon_as_its_client_knows(client: KafkaClient, add: Any, use_rdkafka: bool, keyed: bool) -> None:
+    """What another's question had brought to light was taken over when all topics in use were asked about, or never."""
+    topic = create_topic(client, 1)
+    partitioner = (lambda partitions, key: partitions[int(key) % len(partitions)]) if keyed else None
+    with topic.get_producer(
+        use_rdkafka=use_rdkafka, partitioner=partitioner, linger_ms=0, delivery_reports=keyed
+    ) as producer:
+        for _ in range(3):
+            assert producer.produce(b"before", partition_key=b"5").partition_id == 0
+        producer.flush()
+        add(topic, 1, 2)
+        client.cluster.refresh_older(0.0, [topic.name])  # as a consumer of this client does
+        made = [producer.produce(b"after", partition_key=b"%d" % number) for number in range(12)]
+        producer.flush()
+        found = Counter(message.partition_id for message in made)
+        assert set(found) == {0, 1, 2}
+        assert max(found.values()) <= 6
+        if keyed:
+            assert [message.partition_id for message in made] == [number % 3 for number in range(12)]
+            assert not any(producer.get_delivery_report(timeout=10)[1] for _ in range(15))
+
+
 def test_partitions_that_were_asked_for_stay_those(client: KafkaClient, add: Any) -> None:
     topic = create_topic(client, 1)
     alone = topic.get_simple_consumer(partitions=[topic.partitions[0]], **SOON | {"consumer_timeout_ms": 3000})
