@@ -106,6 +106,11 @@ class PendingRequests:
         """Return the request that an answer belongs to; None where there is none."""
         return self._tasks.get(correlation_id)
 
+    def oldest(self) -> int | None:
+        """Return the number of the request that is answered next; None where there is none."""
+        with self._lock:
+            return next(iter(self._tasks), None)
+
     def take(self, correlation_id: int) -> Pending | None:
         """Remove and return the request that an answer belongs to; None where there is none."""
         with self._lock:
@@ -119,7 +124,7 @@ class PendingRequests:
         with self._lock:
             if self.error is not None:
                 return False
-            self._tasks[correlation_id] = task
+            self._tasks = {correlation_id: task, **self._tasks}  # it is the oldest
             self._left_over.append(frame)
         return True
 

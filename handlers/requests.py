@@ -406,7 +406,8 @@ def _heed_throttle(handler: Handler, requests: PendingRequests, task: Any, frame
 def _hand_out(handler: Handler, shared: RequestHandler.Shared, frame: memoryview) -> None:
     """Complete the future that a frame answers.
 
-    :raises CorrelationIdError: there is none
+    :raises CorrelationIdError: there is none, or it is not its turn: brokers answer in order, and who believed an answer that
+        belongs to an earlier request would take for done what is still on its way
     """
     correlation_id = int.from_bytes(frame[:4], "big", signed=True)
     task = shared.requests.peek(correlation_id) if len(frame) >= 4 else None
@@ -414,6 +415,13 @@ def _hand_out(handler: Handler, shared: RequestHandler.Shared, frame: memoryview
         raise CorrelationIdError(
             f"an answer of {len(frame)} bytes to request {correlation_id}, which nobody waits for; "
             "what answers there is no Kafka broker, or a proxy mixes connections up",
+            broker=shared.connection.address,
+        )
+    oldest = shared.requests.oldest()
+    if correlation_id != oldest:
+        raise CorrelationIdError(
+            f"an answer to request {correlation_id} came where one to request {oldest} was due; a proxy mixes answers up, or "
+            "they have been garbled",
             broker=shared.connection.address,
         )
     _heed_throttle(handler, shared.requests, task, frame)

@@ -15,6 +15,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     SocketDisconnectedError,
     ThrottledError,
+    UnsupportedVersion,
 )
 from pykafka.loglimit import LogLimiter
 from pykafka.negotiation import ASK_AGAIN_MAX_S, ASK_AGAIN_S, KnownVersions, negotiate
@@ -106,6 +107,8 @@ class Broker(DocumentedGroupRequests):
         self._told_versions = api_versions is not None
         # Whether they are to be asked for at the next connection.
         self._doubted = False
+        # What it has said twice.
+        self._confirmed: ApiRanges | None = None
         self._ask_again_at = 0.0
         self._ask_again_s = ASK_AGAIN_S
         if api_versions is not None:
@@ -411,22 +414,56 @@ class Broker(DocumentedGroupRequests):
     def _ask_again(self) -> None:
         """Ask a broker that was taken for 0.8.2, over a connection that nobody else uses."""
         self._ask_again_at = self._handler.now() + self._ask_again_s  # for others; it is set anew with the answer
-        channel = self.channel("probe")
         try:
-            channel.drop()
-            self._doubted = True
-            channel.open(ASK_AGAIN_CONNECT_MS)
-            channel.drop()
+            self._ask_over(self.channel("probe"), ASK_AGAIN_CONNECT_MS)
         except KafkaException as error:
             log.info("broker %s cannot be asked for its versions again now: %s", self.address, error)
+
+    def _ask_over(self, channel: Channel, timeout_ms: int | None) -> None:
+        """Ask for the versions over a connection that nobody else uses."""
+        channel.drop()
+        self._doubted = True
+        channel.open(timeout_ms)
+        channel.drop()
 
     def api_version(self, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
         """Return the highest version of an API that the broker and this client speak.
 
+        That there is none is believed only of a broker that has said so twice.
+
         :param ceiling: no version above this one
         :raises UnsupportedVersion: there is none
         """
+        try:
+            return versions.choose(request_cls, self.api_ranges(), ceiling=ceiling, broker=self.address)
+        except UnsupportedVersion:
+            if not self._says_otherwise():
+                raise
         return versions.choose(request_cls, self.api_ranges(), ceiling=ceiling, broker=self.address)
+
+    def has(self, request_cls: type[Request[Any]]) -> bool:
+        """Return whether the broker has an API, in whatever version; as in `api_version`, no is believed when said twice."""
+        return request_cls.api_key in self.api_ranges() or (
+            self._says_otherwise() and request_cls.api_key in self.api_ranges()
+        )
+
+    def _says_otherwise(self) -> bool:
+        """Ask the broker once more what it speaks, where that was not done; return whether it says something else now.
+
+        What was damaged on its way, or said by a proxy in the broker's place, would otherwise be believed until a
+        connection is lost.
+
+        :raises KafkaException: it cannot be asked
+        """
+        before = self._api_versions
+        if self._told_versions or before is None or before == self._confirmed or before is versions.RANGES_0_8_2:
+            return False  # 0.8.2 took many connections to be found out, and is asked again by itself
+        self._ask_over(self.channel("probe"), None)
+        if self._api_versions == before:
+            self._confirmed = self._api_versions
+            return False
+        self.warn("broker %s says now that it speaks other versions than it has said before", self.address)
+        return True
 
     def _check_version(self, request_cls: type[Request[Any]], version: int) -> None:
         """Raise where a version that was chosen before the connection was lost is not spoken at the new one."""

@@ -23,7 +23,7 @@ R = TypeVar("R")
 #: Pause before the second attempt to reach a broker that could not be reached (ms); see `Backoff` for those that follow.
 BACKOFF_FIRST_MS = 50
 BACKOFF_MAX_MS = 1000
-#: What is believed of a throttle at the most (ms): a damaged answer may say weeks, and nothing would be sent until then.
+#: A longer throttle is not believed at all (ms): a damaged answer may say weeks, and nothing would be sent until then.
 THROTTLE_MAX_MS = 3_600_000
 
 
@@ -65,9 +65,8 @@ class Outgoing:
             except KafkaException:  # who waits for the answer decodes it, too
                 return None
             ms = self._decoded.throttle_time_ms
-        if ms <= 0:
+        if not 0 < ms <= THROTTLE_MAX_MS:
             return None
-        ms = min(ms, THROTTLE_MAX_MS)
         if self.tell is not None:
             self.tell(request_cls.__name__.removesuffix("Request"), ms / 1000)
         return Throttle(ms / 1000, self.version not in request_cls.response.early_versions)

@@ -179,7 +179,7 @@ def _classic(member: DescribeGroupsResponse.Group.Member) -> _Member:
 
 
 def _describe_newer(group: ListedGroup) -> _Described:
-    if ConsumerGroupDescribeRequest.api_key not in group.coordinator.api_ranges():
+    if not group.coordinator.has(ConsumerGroupDescribeRequest):
         return _Described("", "", [])
     response = group.coordinator.call(ConsumerGroupDescribeRequest(group_ids=[group.group]))
     for found in response.groups:
@@ -238,7 +238,7 @@ def _described(client: KafkaClient, group: str) -> _Described | None:
     """Ask a group's coordinator for it, again while that is only just becoming it; None where brokers do not say."""
     for attempt in range(1, _ATTEMPTS + 1):
         coordinator = client.cluster.get_group_coordinator(group)
-        if DescribeGroupsRequest.api_key not in coordinator.api_ranges():
+        if not coordinator.has(DescribeGroupsRequest):
             return None
         try:
             return _describe(ListedGroup(coordinator, group, "", ""))

@@ -247,6 +247,7 @@ class Lane(Generic[T]):
             if other is flight:
                 break
             if flight.numbered and other.uncertain and other.numbered and other.epoch == flight.epoch:
+                self._land(other)  # it may be on its way again
                 self.window.remove(other)
                 found.append((other, Verdict.DELIVERED))
         self.window.remove(flight)
@@ -302,6 +303,7 @@ class Lane(Generic[T]):
         if flight.uncertain:
             left = [other for other in self.window if other.passed and other is not flight]
             for other in left:
+                self._land(other)
                 self.window.remove(other)
         if flight.numbered:
             at = self.window.index(flight)

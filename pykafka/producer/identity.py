@@ -5,7 +5,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pykafka.exceptions import ProtocolClientError, ResponseTimeoutError, UnsupportedVersion, error_for
+from pykafka.exceptions import (
+    CorruptResponseError,
+    ProtocolClientError,
+    ResponseTimeoutError,
+    UnsupportedVersion,
+    error_for,
+)
 from pykafka.protocol.messages import InitProducerIdRequest
 
 if TYPE_CHECKING:
@@ -40,7 +46,7 @@ class Identity:
         """
         if self._denied:
             return False
-        if InitProducerIdRequest.api_key in broker.api_ranges():
+        if broker.has(InitProducerIdRequest):
             return True
         if self._wanted:
             raise UnsupportedVersion(
@@ -84,4 +90,9 @@ class Identity:
             self._denied = True
             log.warning("producing without idempotence, as the cluster gives no producer id: %s", error)
             return None
+        if answer.producer_id < 0 or answer.producer_epoch < 0:  # brokers take such a batch for one without numbers
+            raise CorruptResponseError(
+                f"the cluster gives producer id {answer.producer_id} in epoch {answer.producer_epoch}, which none has",
+                api="InitProducerId",
+            )
         return answer.producer_id, answer.producer_epoch

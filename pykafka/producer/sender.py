@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import CompressionType
 from pykafka.exceptions import (
+    CorruptResponseError,
     DeliveryUnknownError,
     DuplicateSequenceNumber,
     IdempotenceLostError,
@@ -513,13 +514,21 @@ class OwnedBroker:
             self._settle([(batch, error) for batch in batches])
 
     def _read_answer(self, batches: list[MessageBatch], response: ProduceResponse) -> None:
-        waiting = {batch.partition_id: batch for batch in batches}
+        waiting = {(batch.topic, batch.partition_id): batch for batch in batches}
+        asked = set(waiting)
+        for topic in response.responses:
+            for part in topic.partition_responses:
+                if (topic.name, part.index) not in asked:
+                    raise CorruptResponseError(
+                        f"the answer tells of {topic.name}/{part.index}, which the request has nothing for, or tells it twice",
+                        broker=self.broker.address,
+                        api="Produce",
+                    )
+                asked.remove((topic.name, part.index))
         outcomes: list[tuple[MessageBatch, KafkaException | None]] = []
         for topic in response.responses:
             for part in topic.partition_responses:
-                batch = waiting.pop(part.index, None)
-                if batch is None:
-                    continue
+                batch = waiting.pop((topic.name, part.index))
                 if part.error_code in (0, DuplicateSequenceNumber.ERROR_CODE):  # some brokers tell of a duplicate where it is
                     batch.base_offset = part.base_offset
                     batch.log_append_time = part.log_append_time_ms

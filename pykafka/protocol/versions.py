@@ -24,6 +24,7 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol.messages import (
     ApiVersionsRequest,
+    ApiVersionsResponse,
     FetchRequest,
     HeartbeatRequest,
     InitProducerIdRequest,
@@ -122,6 +123,8 @@ HANG_UPS = 4
 _ASKS_API_VERSIONS = 1
 _ASKS_HEARTBEAT = 2
 _ASKS_METADATA = 3
+#: The size of an answer to a heartbeat: correlation id and error code (bytes).
+_HEARTBEAT_ANSWER = 6
 
 
 class Probe:
@@ -262,7 +265,7 @@ class Probe:
         response = decode_response(ApiVersionsRequest, self._version, frame)[1]
         if response.error_code:
             raise error_for(response.error_code)
-        self._ranges = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
+        self._ranges = _checked(response, self._version)
         if self._only or self.state is ProbeState.LOWER:
             self._found(self._ranges)
         else:
@@ -277,12 +280,37 @@ class Probe:
     def _on_rest_then_lower(self, _: bytes | bytearray | memoryview) -> None:
         self._ask_lower()
 
-    def _on_heartbeat_alone(self, _: bytes | bytearray | memoryview) -> None:
+    def _on_heartbeat_alone(self, frame: bytes | bytearray | memoryview) -> None:
+        if len(frame) != _HEARTBEAT_ANSWER:
+            raise CorruptResponseError(f"an answer of {len(frame)} bytes came where one to a heartbeat was due")
         self._found(RANGES_0_9_0)
 
     def _on_alive(self, frame: bytes | bytearray | memoryview) -> None:
         decode_response(MetadataRequest, 0, frame)
         self._send(ProbeState.BOTH_ALIVE, self._both())
+
+
+def _checked(response: ApiVersionsResponse, version: int) -> ApiRanges:
+    """Return what a broker says that it has, where that can be: all later requests depend on it.
+
+    :param version: the answer's
+    :raises CorruptResponseError: it contradicts itself
+    """
+    found: dict[int, tuple[int, int]] = {}
+    for api in response.api_keys:
+        key, low, high = api.api_key, api.min_version, api.max_version
+        if key < 0 or key in found or not 0 <= low <= high:
+            again = " for the second time" if key in found else ""
+            raise CorruptResponseError(f"the broker says{again} that it has versions {low} to {high} of API {key}")
+        found[key] = low, high
+    low, high = found.get(ApiVersionsRequest.api_key, (0, -1))
+    if not low <= version <= high:
+        raise CorruptResponseError(
+            f"the broker answers version {version} of ApiVersions, and says that it has versions {low} to {high}"
+            if high >= 0
+            else f"the broker answers version {version} of ApiVersions, and leaves ApiVersions out of what it has"
+        )
+    return found
 
 
 def _highest_api_versions(frame: bytes | bytearray | memoryview) -> int:

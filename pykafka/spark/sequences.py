@@ -62,7 +62,7 @@ class Sequences:
         :param broker: where it goes
         :raises IdempotenceLostError: that one takes no numbers, and batches of the partition have had some
         """
-        if InitProducerIdRequest.api_key not in broker.api_ranges():
+        if not broker.has(InitProducerIdRequest):
             if lane.numbers:
                 raise IdempotenceLostError(
                     "the broker takes no sequence numbers, and rows of this partition have some already: without, some might "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from pykafka.exceptions import (
     NoBrokersAvailableError,
     SocketDisconnectedError,
 )
-from pykafka.protocol.messages import FetchRequest, MetadataRequest, ProduceRequest
+from pykafka.protocol.messages import FetchRequest, MetadataRequest, ProduceRequest, ProduceResponse
 from pykafka.utils import compression
 from tests.scripted import TOPIC, ScriptedBroker, batch
 
@@ -147,4 +148,23 @@ def test_sync_produce_raises_the_reason(greenlets: bool) -> None:
     with ScriptedBroker(produce_error=87) as broker, KafkaClient(broker.hosts, use_greenlets=greenlets) as client:
         with client.topics[TOPIC].get_sync_producer() as producer:
             with pytest.raises(KafkaException, match="INVALID_RECORD"):
+                producer.produce(b"value")
+
+
+@pytest.mark.parametrize("told_of", [[("elsewhere", 0)], [(TOPIC, 1)], [(TOPIC, 0), (TOPIC, 0)]])
+def test_an_answer_to_another_request_acknowledges_nothing(greenlets: bool, told_of: list[tuple[str, int]]) -> None:
+    """What another producer's request had become was taken for what this one's had, by the partition's number alone."""
+
+    class Mixing(ScriptedBroker):
+        def _respond(self, request: Any) -> Any:
+            if not isinstance(request, ProduceRequest):
+                return super()._respond(request)
+            parts = [(name, ProduceResponse.Topic.Partition(index=index)) for name, index in told_of]
+            return ProduceResponse(
+                responses=[ProduceResponse.Topic(name=name, partition_responses=[part]) for name, part in parts]
+            )
+
+    with Mixing() as broker, KafkaClient(broker.hosts, use_greenlets=greenlets) as client:
+        with client.topics[TOPIC].get_sync_producer(max_retries=1, retry_backoff_ms=10) as producer:
+            with pytest.raises(CorruptResponseError, match="the request has nothing for"):
                 producer.produce(b"value")

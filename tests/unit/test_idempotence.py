@@ -214,3 +214,15 @@ def test_what_was_never_sent_keeps_its_place_and_number(lane: Lane[str]) -> None
     assert not lane.may_launch()
     assert resent(lane) is flight
     assert flight.sequence == 10
+
+
+def test_what_is_proven_written_while_it_is_on_its_way_again_holds_nothing_up(lane: Lane[str]) -> None:
+    """It was counted as under way for ever, and nothing of its partition was sent any more."""
+    again = sent(lane, "again")
+    lane.answered(again, SocketDisconnectedError("cut"))
+    assert resent(lane) is again
+    behind = sent(lane, "behind")
+    assert lane.answered(behind, None) == [(again, Verdict.DELIVERED), (behind, Verdict.DELIVERED)]
+    assert (lane.on_wire, len(lane.window)) == (0, 0)
+    lane.answered(sent(lane, "next"), SocketDisconnectedError("cut"))
+    assert resent(lane).item == "next"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient, broker, negotiation
-from pykafka.exceptions import IdempotenceLostError, MessagesNotDelivered, SocketDisconnectedError
+from pykafka.exceptions import IdempotenceLostError, MessagesNotDelivered, SocketDisconnectedError, UnsupportedVersion
 from pykafka.handlers import Handler
 from pykafka.negotiation import HANG_UPS_BESIDE_NEWER, KnownVersions
 from pykafka.protocol.messages import (
     ApiVersionsRequest,
+    ApiVersionsResponse,
     FetchRequest,
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -42,6 +43,11 @@ class Changeling(ScriptedBroker):
         self.asked = 0
         #: Of each batch: the producer id and the first number; -1 without.
         self.produced: list[tuple[int, int]] = []
+        #: Gives producer ids and their epochs.
+        self.give_id: Callable[[], tuple[int, int]] = lambda: (7, 0)
+        #: {API key: range, or None to leave it out}: what it says instead of the truth, so many times.
+        self.lie: dict[int, tuple[int, int] | None] = {}
+        self.lies = 0
         #: Other brokers that it names: {id: hosts}.
         self.others: dict[int, str] = {}
 
@@ -69,14 +75,27 @@ class Changeling(ScriptedBroker):
         return answer
 
     def _respond(self, request: Any) -> Any:
+        if isinstance(request, ApiVersionsRequest) and self.lies > 0:
+            return self._lying(super()._respond(request))
         if isinstance(request, InitProducerIdRequest):
-            return InitProducerIdResponse(producer_id=7, producer_epoch=0)
+            id_, epoch = self.give_id()
+            return InitProducerIdResponse(producer_id=id_, producer_epoch=epoch)
         if isinstance(request, ProduceRequest):
             records = request.topic_data[0].partition_data[0].records
             for raw in scan(records)[0]:
                 sequence = int.from_bytes(bytes(records[raw.start + 53 : raw.start + 57]), "big", signed=True)
                 self.produced.append((raw.producer_id, sequence) if raw.magic == 2 else (-1, -1))
         return super()._respond(request)
+
+    def _lying(self, answer: ApiVersionsResponse) -> ApiVersionsResponse:
+        self.lies -= 1
+        keys = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys} | self.lie
+        answer.api_keys = [
+            ApiVersionsResponse.ApiVersion(api_key=key, min_version=known[0], max_version=known[1])
+            for key, known in keys.items()
+            if known is not None
+        ]
+        return answer
 
 
 @pytest.fixture(autouse=True)
@@ -257,3 +276,54 @@ def test_what_follows_on_numbers_never_goes_without(
 
 def _is_up(client: KafkaClient) -> bool:
     return client.brokers[1].channel("produce").connected
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {ProduceRequest.api_key: (200, 210)},
+        {ProduceRequest.api_key: None},
+        {ProduceRequest.api_key: (7, 2)},
+        {InitProducerIdRequest.api_key: None},
+        {ApiVersionsRequest.api_key: None},
+    ],
+    ids=["above ours", "left out", "upside down", "no producer ids", "itself left out"],
+)
+def test_what_a_broker_says_once_in_error_does_not_stay(
+    peer: Changeling, handler: Handler, lie: dict[int, tuple[int, int] | None]
+) -> None:
+    """A damaged answer was believed: nothing could be produced, or only without numbers, until a connection was lost."""
+    with client_of(peer, handler) as client:
+        peer.lie, peer.lies = lie, 1
+        client.brokers[1].forget_versions()
+        with client.topics[TOPIC].get_producer(linger_ms=0, required_acks=-1) as producer:
+            for _ in range(3):
+                producer.produce(b"x", headers={"a": b"b"})
+                producer.flush()
+        assert peer.lies == 0
+    assert peer.produced == [(7, 0), (7, 1), (7, 2)]
+
+
+def test_what_a_broker_says_twice_is_believed(peer: Changeling, handler: Handler) -> None:
+    with client_of(peer, handler) as client:
+        node = client.brokers[1]
+        asked = peer.asked
+        peer.lie, peer.lies = {FetchRequest.api_key: None, InitProducerIdRequest.api_key: None}, 1000
+        node.forget_versions()
+        for _ in range(5):
+            with pytest.raises(UnsupportedVersion, match="does not have it"):
+                node.api_version(FetchRequest)
+            assert not node.has(InitProducerIdRequest)
+            assert node.has(ProduceRequest)
+        assert peer.asked <= asked + 4  # two questions, of which the first is refused for its version
+
+
+@pytest.mark.parametrize("given", [(-5, 0), (7, -1)])
+def test_a_producer_id_that_none_has_is_not_taken(peer: Changeling, handler: Handler, given: tuple[int, int]) -> None:
+    """Brokers store batches under a negative one as such without numbers, as often as they are sent."""
+    ids = [given, (7, 0)]
+    peer.give_id = lambda: ids.pop(0)
+    with client_of(peer, handler) as client:
+        with client.topics[TOPIC].get_producer(linger_ms=0, required_acks=-1, retry_backoff_ms=10) as producer:
+            producer.produce(b"x")
+    assert peer.produced == [(7, 0)]

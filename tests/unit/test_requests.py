@@ -206,12 +206,20 @@ def test_the_deadline_of_a_request(start: Start, handler: Handler) -> None:
 
 def test_a_deadline_passes_while_other_answers_come(start: Start, handler: Handler) -> None:
     requests = start()
-    late = requests.request(Ask(silent=True), timeout=0.3)
-    started = handler.now()
-    while not late.done and handler.now() - started < LIMIT:
-        requests.request(Ask(size=10))
-        handler.sleep(0.01)
+    before = [requests.request(Ask(size=10, delay=0.02)) for _ in range(500)]
+    late = requests.request(Ask(size=10), timeout=0.3)
     _fails(late, ResponseTimeoutError, "no answer in time", requests.shared.connection.address)
+    assert not before[-1].done or before[-1].error is not None
+
+
+def test_an_answer_out_of_its_turn_is_believed_by_nobody(start: Start) -> None:
+    """It was taken for that of another request under way, so that what was not done yet was told as done."""
+    requests = start()
+    due = requests.request(Ask(silent=True))
+    behind = requests.request(Ask(size=10))
+    for future in (due, behind):
+        _fails(future, CorrelationIdError, "request 2 came where one to request 1 was due", "127.0.0.1")
+    assert not requests.alive
 
 
 def test_getting_may_give_up_before_the_request_does(start: Start) -> None:

@@ -275,3 +275,34 @@ def test_an_answer_that_is_none(frame: bytes) -> None:
 def test_an_answer_to_nothing_that_was_asked() -> None:
     with pytest.raises(CorrelationIdError, match="correlation id 1213486160"):
         Probe().answered(b"HTTP/1.1 400 Bad Request")
+
+
+SOUND = [ApiVersionsResponse.ApiVersion(api_key=key, min_version=0, max_version=4) for key in (0, 1, 3, API_VERSIONS)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        ([*SOUND, ApiVersionsResponse.ApiVersion(api_key=22, min_version=5, max_version=2)], "versions 5 to 2 of API 22"),
+        ([*SOUND, ApiVersionsResponse.ApiVersion(api_key=22, min_version=-1, max_version=2)], "versions -1 to 2 of API 22"),
+        ([*SOUND, ApiVersionsResponse.ApiVersion(api_key=-3, max_version=2)], "API -3"),
+        ([*SOUND, ApiVersionsResponse.ApiVersion(api_key=1, max_version=2)], "for the second time"),
+        (SOUND[:-1], "leaves ApiVersions out"),
+        ([], "leaves ApiVersions out"),
+        ([*SOUND[:-1], ApiVersionsResponse.ApiVersion(api_key=API_VERSIONS, max_version=1)], "has versions 0 to 1"),
+    ],
+)
+def test_what_a_broker_cannot_have_is_not_believed(keys: list[ApiVersionsResponse.ApiVersion], text: str) -> None:
+    """It was believed until a connection was lost, and each request failed for the sake of its version."""
+
+    def broker(api_key: int, version: int, _: int) -> bytes | None:
+        return b"\0\0" if api_key == HEARTBEAT else ApiVersionsResponse(api_keys=keys).encode(version)
+
+    with pytest.raises(CorruptResponseError, match=text):
+        run(Probe(broker="b:1"), broker)
+
+
+def test_versions_with_a_heartbeats_number_show_no_0_9() -> None:
+    probe = Probe(broker="b:1")
+    with pytest.raises(CorruptResponseError, match="where one to a heartbeat was due"):
+        probe.answered(b"\0\0\0\2" + api_versions(4, 4))
