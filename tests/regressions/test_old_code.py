@@ -11,11 +11,14 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from pykafka import KafkaClient
+from pykafka.cli.app import tools
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.topics import create_topic
@@ -271,64 +274,84 @@ def zookeeper(kafka: KafkaCluster) -> Iterator[str]:
         yield zookeeper.hosts
 
 
+def make_topic(client: KafkaClient) -> Topic:
+    topic = create_topic(client, 2)
+    with topic.get_producer(partitioner=lambda parts, key: parts[int(key) % 2], linger_ms=1) as producer:
+        for number in range(10):
+            producer.produce(b"%d" % number, partition_key=b"%d" % number)
+    return topic
+
+
 @pytest.fixture
-def topic(kafka: KafkaCluster) -> Iterator[Topic]:
+def client(kafka: KafkaCluster) -> Iterator[KafkaClient]:
     with KafkaClient(hosts=kafka.hosts) as client:
-        topic = create_topic(client, 2)
-        with topic.get_producer(partitioner=lambda parts, key: parts[int(key) % 2], linger_ms=1) as producer:
-            for number in range(10):
-                producer.produce(b"%d" % number, partition_key=b"%d" % number)
-        yield topic
+        yield client
 
 
-@pytest.mark.parametrize(
-    ("name", "mode"),
-    [(name, mode) for name in PROGRAMS for mode in ("threads", "greenlets") if mode == "threads" or name not in THREADS_ONLY],
-)
-def test_it_runs_unchanged(
-    kafka: KafkaCluster, zookeeper: str, topic: Topic, name: str, mode: str
-) -> None:
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_it_runs_unchanged(kafka: KafkaCluster, zookeeper: str, client: KafkaClient, name: str) -> None:
     program, printed = PROGRAMS[name]
+    modes = {"threads": "KafkaClient(hosts", "greenlets": "KafkaClient(use_greenlets=True, hosts"}
+    if name in THREADS_ONLY:
+        del modes["greenlets"]
+    with ExitStack() as stack:
+        # Side by side, as most of their time is that which a consumer waits for more.
+        running = {
+            mode: stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-W", "error", "-c", put_in(program, kafka, zookeeper, make_topic(client), made)],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for mode, made in modes.items()
+        }
+        try:
+            told = {mode: (*process.communicate(timeout=60), process.returncode) for mode, process in running.items()}
+        finally:
+            for process in running.values():
+                process.kill()
+    assert told == dict.fromkeys(modes, (printed, "", 0))
+
+
+def put_in(program: str, kafka: KafkaCluster, zookeeper: str, topic: Topic, made: str) -> str:
+    """Put the address, the topic, a group and how a client is made in their places."""
     replacements = {
         "127.0.0.1:9092": kafka.hosts,
         "127.0.0.1:2181": zookeeper,
         "my.test": topic.name,
         "mygroup": f"g-{uuid.uuid4().hex[:8]}",
-        "KafkaClient(hosts": "KafkaClient(use_greenlets=True, hosts" if mode == "greenlets" else "KafkaClient(hosts",
+        "KafkaClient(hosts": made,
     }
     for old, new in replacements.items():
         program = program.replace(old, new)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
+    return program
 
 
-def test_the_console_as_of_old(kafka: KafkaCluster, topic: Topic, tmp_path: Path) -> None:
+def test_the_console_as_of_old(kafka: KafkaCluster, client: KafkaClient, tmp_path: Path) -> None:
     """Calls as they stood in scripts: the broker and its version first, names in the places they had."""
+    topic = make_topic(client)
     group, made, out = f"g-{uuid.uuid4().hex[:8]}", f"t-{uuid.uuid4().hex[:8]}", f"{tmp_path}/messages"
+    first = ["-b", kafka.hosts, "-o", "0.10.0"]
 
-    def tools(*arguments: str, answer: str = "") -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "pykafka.cli", "-b", kafka.hosts, "-o", "0.10.0", *arguments],
-            input=answer,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, ""), arguments
+    def called(*arguments: str) -> str:
+        done = CliRunner().invoke(tools, [*first, *arguments])
+        assert (done.exit_code, done.stderr) == (0, ""), arguments
         return done.stdout
 
-    assert topic.name in tools("print_topics")
-    assert topic.name in tools("desc_topic", topic.name)
-    assert "5" in tools("print_offsets", topic.name, "LATEST")
-    assert "0" in tools("print_offsets", topic.name, "2020-01-01T00:00:00")
-    tools("reset_offsets", topic.name, group, "EARLIEST")
-    assert "10" in tools("print_consumer_lag", topic.name, group)
-    assert group in tools("print_managed_consumer_groups", topic.name)
-    assert {*tools("consume_topic", topic.name, "-l", "3", "-t", "5000").split()} < {*"0123456789"}
-    tools("consume_topic", topic.name, "-l", "2", "-o", out)
-    assert tools("create_topic", made, "-p", "2", "-r", "1", "-c", json.dumps({"cleanup.policy": "compact"}))
-    assert made in tools("print_topics")
-    tools("delete_topic", made)
+    command = [sys.executable, "-m", "pykafka.cli", *first, "print_topics"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert topic.name in done.stdout
+    assert topic.name in called("desc_topic", topic.name)
+    assert "5" in called("print_offsets", topic.name, "LATEST")
+    assert "0" in called("print_offsets", topic.name, "2020-01-01T00:00:00")
+    called("reset_offsets", topic.name, group, "EARLIEST")
+    assert "10" in called("print_consumer_lag", topic.name, group)
+    assert group in called("print_managed_consumer_groups", topic.name)
+    assert {*called("consume_topic", topic.name, "-l", "3", "-t", "5000").split()} < {*"0123456789"}
+    called("consume_topic", topic.name, "-l", "2", "-o", out)
+    assert called("create_topic", made, "-p", "2", "-r", "1", "-c", json.dumps({"cleanup.policy": "compact"}))
+    assert made in called("print_topics")
+    called("delete_topic", made)

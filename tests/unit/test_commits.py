@@ -19,7 +19,13 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(120)
 
-MANAGED: dict[str, Any] = {"managed": True, "session_timeout_ms": 6000, "rebalance_backoff_ms": 50}
+#: The embedded cluster lets whoever joins a group that all have left wait for this session's time less a second.
+MANAGED: dict[str, Any] = {
+    "managed": True,
+    "session_timeout_ms": 3000,
+    "heartbeat_interval_ms": 200,
+    "rebalance_backoff_ms": 50,
+}
 
 
 @pytest.fixture

@@ -274,7 +274,7 @@ def test_a_message_whose_deserializer_is_ended_by_a_timeout_is_handed_out_again(
             ended = 0
             while len(seen) < 20:
                 found: list[int] = []
-                with gevent.Timeout(1, False):
+                with gevent.Timeout(0.3, False):
                     found = take(consumer)
                 if not found:
                     ended += 1
@@ -467,7 +467,7 @@ def test_what_recovery_attaches_while_the_consumer_stops_is_let_go(
     assert consumer._partitions_by_id[0].fetcher is None
 
 
-MANAGED: dict[str, Any] = {"managed": True, "heartbeat_interval_ms": 200, "session_timeout_ms": 6000}
+MANAGED: dict[str, Any] = {"managed": True, "heartbeat_interval_ms": 200, "session_timeout_ms": 3000}
 
 
 def test_a_callback_may_stop_a_managed_consumer(client: KafkaClient) -> None:

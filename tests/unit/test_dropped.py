@@ -8,11 +8,29 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient
+from pykafka import KafkaClient, groupconsumer, simpleconsumer
+from pykafka.consumer import recovery
 from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import Handler
+from pykafka.producer import deliveries, sender
 from tests.leftovers import Belongings, left_since
 from tests.waiting import until
+
+#: How often workers look whether somebody holds what they work for (s): not once in a second, which each test would wait.
+OFTEN_S = 0.1
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have workers look often."""
+    for module, name in (
+        (sender, "LOOK_UP_S"),
+        (deliveries, "IDLE_S"),
+        (groupconsumer, "GONE_S"),
+        (simpleconsumer, "GONE_S"),
+        (recovery, "LOOK_S"),
+    ):
+        monkeypatch.setattr(module, name, OFTEN_S)
 
 
 def _values(hosts: str, handler: Handler, count: int) -> list[bytes | None]:
@@ -78,7 +96,7 @@ def test_a_producer_that_somebody_holds_goes_on_after_a_pause(handler: Handler) 
         producer = client.topics["t"].get_producer(linger_ms=0)
         for number in range(3):
             producer.produce(b"%d" % number)
-            handler.sleep(1.2)
+            handler.sleep(5 * OFTEN_S)
             gc.collect()
         producer.stop()
         assert _values(cluster.hosts, handler, 3) == [b"0", b"1", b"2"]

@@ -77,7 +77,7 @@ def test_brokers_that_are_down_are_told_in_a_handful_of_lines(
         caplog.clear()
         for broker in (1, 2, 3):
             cluster.broker_down(broker)
-        end = handler.now() + 2.5
+        end = handler.now() + 1.2
         while handler.now() < end:
             for work in works:
                 try:

@@ -12,6 +12,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import OffsetType
+from pykafka.consumer import offsets
 from pykafka.coordinator.consumer import ConsumerCoordinator
 from pykafka.coordinator.offsets import commit_failures, committed_offsets
 from pykafka.coordinator.subscription import TopicPartition
@@ -127,7 +128,7 @@ def test_what_fails_together_asks_for_metadata_once_and_ever_less_often(greenlet
     with Several(50, lambda *_: NOT_LEADER) as broker, KafkaClient(broker.hosts, use_greenlets=greenlets) as client:
         before = len(broker.metadata_at)
         with client.topics[TOPIC].get_simple_consumer(fetch_error_backoff_ms=50):
-            client.cluster.handler.sleep(4)
+            client.cluster.handler.sleep(2.5)
         asked = len(broker.metadata_at) - before
         tries = max(len(times) for times in broker.fetches.values())
     # after 50, 100, 200, 400, 800 ms, and then every second, each a fifth more or less
@@ -374,8 +375,11 @@ def test_an_offset_that_the_answer_leaves_out_is_not_taken_for_none(greenlets: b
 
 @both
 @pytest.mark.usefixtures("coordinators")
-def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(greenlets: bool) -> None:
+def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(
+    greenlets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """require_stable was never asked (KIP-447): a consumer began at what a transaction was about to replace."""
+    monkeypatch.setattr(offsets, "UNSTABLE_MOST_MS", 100)
     with (
         Forgetful(unstable=9) as broker,
         KafkaClient(broker.hosts, use_greenlets=greenlets, socket_timeout_ms=15_000) as client,
