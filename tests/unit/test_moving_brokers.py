@@ -101,7 +101,9 @@ def client(members: list[Member], handler: Handler) -> Iterator[KafkaClient]:
         yield client
 
 
-def connecting(client: KafkaClient, layout: Layout, peers: dict[str, int], outcome: list[Any]) -> Any:
+def connecting(
+    client: KafkaClient, layout: Layout, peers: dict[str, int], outcome: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> Any:
     """Have a worker connect to broker 2 at an address that swallows what is sent there."""
     layout.brokers[2] = f"127.0.0.1:{peers['swallows']}"
     client.update_cluster()
@@ -114,17 +116,24 @@ def connecting(client: KafkaClient, layout: Layout, peers: dict[str, int], outco
             outcome.append(error)
 
     handler = client.cluster.handler
+    begun, really_connect = handler.Event(), handler.connect
+
+    def note(*args: Any, **options: Any) -> Any:
+        begun.set()
+        return really_connect(*args, **options)
+
+    monkeypatch.setattr(handler, "connect", note)
     worker = handler.spawn(connect, name="connecting")
-    until(handler, lambda: channel._connecting is not None)
+    assert begun.wait(20)
     return worker
 
 
 def test_a_broker_that_moves_from_an_address_that_swallows_holds_up_nobody(
-    client: KafkaClient, layout: Layout, members: list[Member], peers: dict[str, int]
+    client: KafkaClient, layout: Layout, members: list[Member], peers: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing the old broker waited for the connect under way, and all metadata waited for that."""
     outcome: list[Any] = []
-    worker = connecting(client, layout, peers, outcome)
+    worker = connecting(client, layout, peers, outcome, monkeypatch)
     layout.brokers[2] = members[2].hosts
     handler = client.cluster.handler
     started = handler.now()
@@ -138,10 +147,10 @@ def test_a_broker_that_moves_from_an_address_that_swallows_holds_up_nobody(
 
 
 def test_closing_a_client_ends_a_connect_under_way(
-    client: KafkaClient, layout: Layout, peers: dict[str, int]
+    client: KafkaClient, layout: Layout, peers: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outcome: list[Any] = []
-    worker = connecting(client, layout, peers, outcome)
+    worker = connecting(client, layout, peers, outcome, monkeypatch)
     handler = client.cluster.handler
     started = handler.now()
     client.close()
