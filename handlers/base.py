@@ -271,13 +271,17 @@ class Handler(ABC):
         """The class of sockets that block the worker and not the hub; PyKafka itself uses `connect`."""
 
     @abstractmethod
-    def resolve(self, host: str, port: int, timeout: float | None = None) -> list[Address]:
+    def resolve(
+        self, host: str, port: int, timeout: float | None = None, wanted: Callable[[], bool] | None = None
+    ) -> list[Address]:
         """Look a name up and return its addresses, in the order in which the system prefers them.
 
         :param host: DNS name or IP address, IPv6 without brackets
         :param timeout: how long to wait (s); None for as long as the system does
+        :param wanted: asked every tenth of a second while no name server answers; False ends the waiting, not the lookup
         :raises socket.gaierror: the name leads nowhere
         :raises TimeoutError: no answer in time
+        :raises ConnectionAbortedError: it is not `wanted` any more
         """
 
     @abstractmethod

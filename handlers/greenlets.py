@@ -22,10 +22,11 @@ from pykafka.handlers.base import (
     Stream,
     Worker,
 )
+from pykafka.handlers.lookups import Lookup, await_lookup, look_up
 from pykafka.handlers.native import NativeHandler
 from pykafka.handlers.patching import original
 from pykafka.handlers.streams import connect_stream
-from pykafka.handlers.threads import is_numeric, look_up
+from pykafka.handlers.threads import is_numeric
 from pykafka.handlers.tls import open_tls
 
 P = ParamSpec("P")
@@ -218,7 +219,12 @@ def make_lock() -> LockType:
 
 
 def resolve_on_hub(
-    native: Handler, getaddrinfo: Callable[..., list[Any]], host: str, port: int, timeout: float
+    native: Handler,
+    getaddrinfo: Callable[..., list[Any]],
+    host: str,
+    port: int,
+    timeout: float,
+    wanted: Callable[[], bool] | None = None,
 ) -> list[Address]:
     """Look a name up without holding the hub up, nor one of its few threads, which are for what is offloaded.
 
@@ -231,28 +237,31 @@ def resolve_on_hub(
     from gevent.event import Event
 
     hub = gevent.get_hub()
-    late = TimeoutError(f"no name server answered for {host!r} within {timeout:.3g} s")
     if type(hub.resolver).__module__ != "gevent.resolver.thread":
-        with gevent.Timeout(timeout, late):
-            return look_up(getaddrinfo, host, port)
-    loop, done = hub.loop, Event()
-    outcome: list[list[Address] | Exception] = []
+        asked = Lookup(0.0)
 
-    def run() -> None:
+        def ask() -> None:
+            try:
+                asked.end(look_up(getaddrinfo, host, port))
+            except Exception as error:  # noqa: BLE001 - raised below
+                asked.end(error)
+
+        greenlet = gevent.spawn(ask)
         try:
-            outcome.append(native.resolve(host, port))
-        except Exception as error:  # noqa: BLE001 - handed to the caller below
-            outcome.append(error)
+            await_lookup(lambda seconds: greenlet.join(seconds) or greenlet.ready(), host, timeout, wanted)
+        finally:
+            greenlet.kill(block=False)
+        return asked.result()
+    loop, done = hub.loop, Event()
+
+    def tell() -> None:
         with suppress(ValueError):  # the hub has ended
             loop.run_callback_threadsafe(done.set)
 
-    native.spawn(run, name=f"pykafka.resolve.{host}")
-    if not done.wait(timeout):
-        raise late
-    result = outcome[0]
-    if isinstance(result, Exception):
-        raise result
-    return result
+    assert isinstance(native, NativeHandler)
+    lookup = native.look_up_aside(host, port, tell)
+    await_lookup(done.wait, host, timeout, wanted)
+    return lookup.result()
 
 
 def native_beside_hub() -> Handler:
@@ -380,12 +389,14 @@ class GEventHandler(Handler):
         """Call `fn` in the hub's thread pool. As `Handler.offload`."""
         return self._hub.offload(fn, *args, **kwargs)
 
-    def resolve(self, host: str, port: int, timeout: float | None = None) -> list[Address]:
+    def resolve(
+        self, host: str, port: int, timeout: float | None = None, wanted: Callable[[], bool] | None = None
+    ) -> list[Address]:
         """Look a name up without holding up the hub. As `Handler.resolve`."""
         getaddrinfo = self._gevent.socket.getaddrinfo
         if timeout is None or is_numeric(host):
             return look_up(getaddrinfo, host, port)
-        return resolve_on_hub(self.native, getaddrinfo, host, port, timeout)
+        return resolve_on_hub(self.native, getaddrinfo, host, port, timeout, wanted)
 
     def connect(
         self,

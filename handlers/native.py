@@ -29,9 +29,10 @@ from pykafka.handlers.base import (
     Worker,
     log,
 )
+from pykafka.handlers.lookups import Lookup, Lookups, look_up, resolve_aside
 from pykafka.handlers.patching import original
 from pykafka.handlers.streams import PollWaiter, connect_stream
-from pykafka.handlers.threads import is_numeric, look_up, resolve_aside
+from pykafka.handlers.threads import is_numeric
 from pykafka.handlers.tls import open_tls
 
 P = ParamSpec("P")
@@ -289,6 +290,7 @@ class NativeHandler(Handler):
         super().__init__()
         self._say = say
         self._getaddrinfo: Callable[..., list[Any]] = original("socket", "getaddrinfo")
+        self._lookups = Lookups(self)
         self._sleep: Callable[[float], None] = original("time", "sleep")
 
     @property
@@ -337,11 +339,17 @@ class NativeHandler(Handler):
         """Call `fn` in place."""
         return fn(*args, **kwargs)
 
-    def resolve(self, host: str, port: int, timeout: float | None = None) -> list[Address]:
+    def resolve(
+        self, host: str, port: int, timeout: float | None = None, wanted: Callable[[], bool] | None = None
+    ) -> list[Address]:
         """Look a name up. As `Handler.resolve`."""
         if timeout is None or is_numeric(host):
             return look_up(self._getaddrinfo, host, port)
-        return resolve_aside(self, self._getaddrinfo, host, port, timeout)
+        return resolve_aside(self, self._lookups, self._getaddrinfo, host, port, timeout, wanted)
+
+    def look_up_aside(self, host: str, port: int, done: Callable[[], object]) -> Lookup:
+        """Begin to look a name up, or join who does; `done` is called by the thread that does, when it has ended."""
+        return self._lookups.join(self._getaddrinfo, host, port, done)
 
     def connect(
         self,

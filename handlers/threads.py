@@ -25,6 +25,7 @@ from pykafka.handlers.base import (
     Stream,
     Worker,
 )
+from pykafka.handlers.lookups import Lookups, look_up, resolve_aside
 from pykafka.handlers.patching import is_patched
 from pykafka.handlers.streams import PollWaiter, connect_stream
 from pykafka.handlers.tls import open_tls
@@ -145,6 +146,7 @@ class ThreadingHandler(Handler):
         else:
             self._make_waiter = PollWaiter
             self._make_lock = threading.Lock
+        self._lookups = Lookups(self)
 
     @property
     def Socket(self) -> type[Any]:
@@ -195,15 +197,17 @@ class ThreadingHandler(Handler):
             return self._hub.offload(fn, *args, **kwargs)
         return fn(*args, **kwargs)
 
-    def resolve(self, host: str, port: int, timeout: float | None = None) -> list[Address]:
+    def resolve(
+        self, host: str, port: int, timeout: float | None = None, wanted: Callable[[], bool] | None = None
+    ) -> list[Address]:
         """Look a name up. As `Handler.resolve`."""
         if timeout is None or is_numeric(host):
             return look_up(socket.getaddrinfo, host, port)
         if self.cooperative:
             from pykafka.handlers.greenlets import resolve_on_hub
 
-            return resolve_on_hub(self.native, socket.getaddrinfo, host, port, timeout)
-        return resolve_aside(self, socket.getaddrinfo, host, port, timeout)
+            return resolve_on_hub(self.native, socket.getaddrinfo, host, port, timeout, wanted)
+        return resolve_aside(self, self._lookups, socket.getaddrinfo, host, port, timeout, wanted)
 
     def connect(
         self,
@@ -237,12 +241,6 @@ class ThreadingHandler(Handler):
         return SequentialThreadingHandler()
 
 
-def look_up(getaddrinfo: Callable[..., list[Any]], host: str, port: int) -> list[Address]:
-    """Return the addresses of a name, each once, in the order given."""
-    found = getaddrinfo(host, port, 0, socket.SOCK_STREAM)
-    return list(dict.fromkeys(Address(family, sockaddr) for family, _, _, _, sockaddr in found))
-
-
 def is_numeric(host: str) -> bool:
     """Return whether looking this host up needs no network."""
     for family in (socket.AF_INET, socket.AF_INET6):
@@ -252,31 +250,3 @@ def is_numeric(host: str) -> bool:
             continue
         return True
     return False
-
-
-def resolve_aside(
-    handler: Handler, getaddrinfo: Callable[..., list[Any]], host: str, port: int, timeout: float
-) -> list[Address]:
-    """Look a name up in a worker of its own, since the system's resolver knows no deadline.
-
-    One that is too late goes on in its daemon thread until the resolver gives up, and is then forgotten.
-    """
-    done = handler.Event()
-    outcome: list[list[Address] | Exception] = []
-
-    def run() -> None:
-        try:
-            outcome.append(look_up(getaddrinfo, host, port))
-        except Exception as error:  # noqa: BLE001 - handed to the caller below
-            outcome.append(error)
-        finally:
-            done.set()
-
-    worker = handler.spawn(run, name=f"pykafka.resolve.{host}")
-    if not done.wait(timeout):
-        raise TimeoutError(f"no name server answered for {host!r} within {timeout:.3g} s")
-    worker.join()
-    result = outcome[0]
-    if isinstance(result, Exception):
-        raise result
-    return result

@@ -127,8 +127,9 @@ class Dialer:
                 broker=self.address,
             )
         try:
-            addresses = self._handler.resolve(self.host, self.port, timeout=timeout)
+            addresses = self._handler.resolve(self.host, self.port, timeout=timeout, wanted=self._wanted)
         except (OSError, ValueError) as error:
+            self._check_wanted()
             ledger.append(self._attempt("DNS", self.address, error, started))
             late = isinstance(error, TimeoutError)
             raise (ConnectTimeoutError if late else NameResolutionError)(

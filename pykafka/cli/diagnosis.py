@@ -54,7 +54,9 @@ class _SteppingHandler(ThreadingHandler):
         self._address = address
         self.steps: list[Finding] = []
 
-    def resolve(self, host: str, port: int, timeout: float | None = None) -> list[Address]:
+    def resolve(
+        self, host: str, port: int, timeout: float | None = None, wanted: Callable[[], bool] | None = None
+    ) -> list[Address]:
         """Return the one address."""
         return [self._address]
 

@@ -17,6 +17,7 @@ from pykafka.handlers import Address, Handler, Stream
 from pykafka.handlers.streams import HUB_SEND_MAX
 from tests.certs import Pems
 from tests.peers import HOST
+from tests.waiting import until
 
 SLACK = 1.5
 LIMIT = 10.0
@@ -97,6 +98,63 @@ def test_resolve_has_a_deadline(handler: Handler, monkeypatch: pytest.MonkeyPatc
         handler.resolve("slow.example", 9092, 0.1)
     assert handler.now() - started < SLACK
     released.set()
+
+
+def test_a_lookup_that_nobody_wants_any_more_is_not_waited_for(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing waited for the name server, for as long as a connect may take."""
+    released = silence(handler, monkeypatch)
+    wanted: list[None] = [None]
+    outcome: list[object] = []
+
+    def look_up() -> None:
+        try:
+            handler.resolve("slow.example", 9092, 3600, lambda: bool(wanted))
+        except ConnectionAbortedError as error:
+            outcome.append(error)
+
+    worker = handler.spawn(look_up)
+    try:
+        handler.sleep(0.05)
+        wanted.clear()
+        assert worker.join(SLACK)
+        assert outcome
+    finally:
+        released.set()
+
+
+def test_lookups_that_hang_are_few(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each connect that was tried again left another thread behind."""
+    asked: list[Any] = []
+    released = silence(handler, monkeypatch, asked)
+    try:
+        for age in (0.0, 3600.0):
+            monkeypatch.setattr("pykafka.handlers.lookups.SHARED_S", 3600.0 - age)
+            for _ in range(8):
+                with pytest.raises(TimeoutError):
+                    handler.resolve("slow.example", 9092, 0.01)
+            until(handler, lambda: len(asked) == (3 if age else 1))  # noqa: B023 - called here
+    finally:
+        released.set()
+
+
+def silence(handler: Handler, monkeypatch: pytest.MonkeyPatch, asked: list[Any] | None = None) -> Any:
+    """Have no name server answer, until the event is set that is returned.
+
+    :param asked: gets each question
+    """
+    released = handler.native.Event()
+
+    def slow(*question: Any) -> list[Any]:
+        if asked is not None:
+            asked.append(question)
+        released.wait(30)
+        return []
+
+    if handler.native is not handler or handler.name == "native":
+        monkeypatch.setattr(handler.native, "_getaddrinfo", slow)
+    else:
+        monkeypatch.setattr(socket, "getaddrinfo", slow)
+    return released
 
 
 def test_names_that_nobody_knows_hold_up_nothing_else(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:

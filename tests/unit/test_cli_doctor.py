@@ -158,7 +158,7 @@ def test_an_advertised_address_that_is_everybodys_own(seed: str, advertised: str
 
 
 def test_one_of_several_addresses_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    def resolve(_: object, host: str, port: int, timeout: float | None = None) -> list[Address]:
+    def resolve(_: object, host: str, port: int, timeout: float | None = None, **wanted: Any) -> list[Address]:
         return [Address(socket.AF_INET, (address, port)) for address in ("127.0.0.2", "127.0.0.1")]
 
     with ScriptedBroker() as broker:

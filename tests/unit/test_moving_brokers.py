@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.exceptions import ClientClosedError, KafkaException, SocketDisconnectedError
+from pykafka.exceptions import ClientClosedError, KafkaException, MessagesNotDelivered, SocketDisconnectedError
 from pykafka.handlers import Handler
 from pykafka.protocol.messages import (
     FetchRequest,
@@ -265,6 +266,79 @@ def test_a_broker_without_a_connection_is_dropped_when_it_is_left_out(client: Ka
     del layout.brokers[2]
     client.update_cluster()
     assert 2 not in client.brokers
+
+
+@pytest.fixture
+def silent_name(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Give an address whose name no name server knows or denies, until the test ends."""
+    released = handler.native.Event()
+    native = handler.native
+    holder, name = (socket, "getaddrinfo") if native is handler else (native, "_getaddrinfo")
+    real = getattr(holder, name)
+
+    def slow(host: str, *rest: Any) -> Any:
+        if host == "slow.example":
+            released.wait(60)
+            return []
+        return real(host, *rest)
+
+    monkeypatch.setattr(holder, name, slow)
+    yield "slow.example:9092"
+    released.set()
+
+
+def test_closing_a_client_does_not_wait_for_a_name_server(
+    client: KafkaClient, layout: Layout, silent_name: str
+) -> None:
+    """On threads a lookup could not be interrupted, and whoever closed the connection waited for its end."""
+    layout.brokers[2] = silent_name
+    client.update_cluster()
+    channel = client.brokers[2].channel("produce")
+    outcome: list[KafkaException] = []
+
+    def connect() -> None:
+        try:
+            channel.open()
+        except KafkaException as error:
+            outcome.append(error)
+
+    handler = client.cluster.handler
+    worker = handler.spawn(connect, name="connecting")
+    until(handler, lambda: channel._connecting is not None)
+    started = handler.now()
+    client.close()
+    assert worker.join(20)
+    assert handler.now() - started < TIMEOUT_MS / 4000
+    assert type(outcome[0]) is ClientClosedError
+
+
+def test_stopping_does_not_wait_for_a_name_server(
+    client: KafkaClient, layout: Layout, silent_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pykafka.producer.producer.JOIN_TIMEOUT_S", 0.2)
+    layout.brokers[2] = silent_name
+    layout.topics["there"] = 2
+    client.update_cluster()
+    handler = client.cluster.handler
+    topic = client.topics["there"]
+    producer = topic.get_producer(linger_ms=0, pending_timeout_ms=100)
+    producer.produce(b"never")
+    consumer = topic.get_simple_consumer(auto_start=False)
+    starter = handler.spawn(_started, consumer, name="starting")
+    until(handler, lambda: any(channel._connecting for channel in client.brokers[2]._channels.values()))
+    started = handler.now()
+    consumer.stop()
+    with pytest.raises(MessagesNotDelivered):
+        producer.stop()
+    took = handler.now() - started
+    client.close()
+    assert starter.join(20)
+    assert handler.now() - started < TIMEOUT_MS / 4000, took
+
+
+def _started(consumer: Any) -> None:
+    with suppress(KafkaException):
+        consumer.start()
 
 
 @pytest.mark.parametrize("where", ["127.0.0.1\0evil:9092", "127.0.0.1:70000", "127.0.0.1:-5"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -95,8 +95,8 @@ def one_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _resolving(own: Callable[..., list[Address]]) -> Callable[..., list[Address]]:
-    def resolve(self: Handler, host: str, port: int, timeout: float | None = None) -> list[Address]:
-        return own(self, "127.0.0.1" if host == "localhost" else host, port, timeout)
+    def resolve(self: Handler, host: str, port: int, timeout: float | None = None, **wanted: Any) -> list[Address]:
+        return own(self, "127.0.0.1" if host == "localhost" else host, port, timeout, **wanted)
 
     return resolve
 
@@ -128,7 +128,7 @@ def test_the_doctor_says(trouble: Trouble, peers: dict[str, int], pems: Pems) ->
 
 
 def test_each_address_of_a_host_is_named(peers: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    def resolve(_: object, host: str, port: int, timeout: float | None = None) -> list[Address]:
+    def resolve(_: object, host: str, port: int, timeout: float | None = None, **wanted: Any) -> list[Address]:
         return [Address(socket.AF_INET, (address, port)) for address in ("127.0.0.2", "127.0.0.1")]
 
     monkeypatch.setattr(ThreadingHandler, "resolve", resolve)

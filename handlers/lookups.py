@@ -1,0 +1,155 @@
+"""`Lookups`: names looked up in threads of their own, since the system's resolver knows no deadline and cannot be stopped."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import socket
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pykafka.handlers.base import Address
+from pykafka.handlers.streams import LOOK_UP_S
+
+if TYPE_CHECKING:
+    from pykafka.handlers.base import Handler
+
+#: How long others who want the same name join a lookup that is under way, instead of starting another (s).
+SHARED_S = 5.0
+#: How many lookups of one name may be under way: those that no name server answers go on until the system gives them up.
+RUNNING_MAX = 3
+
+
+class Lookup:
+    """One call of the resolver, and who waits for it.
+
+    State: changes under the lock of its `Lookups`.
+
+    :param since: when it began (s)
+    """
+
+    __slots__ = ("_outcome", "since", "waiting")
+
+    def __init__(self, since: float) -> None:
+        self.since = since
+        self.waiting: list[Callable[[], object]] = []
+        self._outcome: list[Address] | Exception = OSError(errno.ECANCELED, "the lookup was ended")
+
+    def end(self, outcome: list[Address] | Exception) -> None:
+        """Take note of what it has found, or why it has found nothing."""
+        self._outcome = outcome
+
+    def result(self) -> list[Address]:
+        """Return what it has found; raise what the resolver has raised."""
+        if isinstance(self._outcome, Exception):
+            raise copy.copy(self._outcome)  # several may raise it at the same time
+        return self._outcome
+
+
+class Lookups:
+    """The lookups of one handler that are under way, a few a name at most.
+
+    One that nobody waits for any more goes on in its daemon thread until the resolver gives up.
+
+    State: `_running` changes under `_lock`.
+
+    :param handler: over OS threads, whose workers they are
+    """
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._after_fork()
+        handler.at_fork(self._after_fork)
+
+    def _after_fork(self) -> None:
+        self._lock = self._handler.Lock()
+        self._running: dict[tuple[str, int], list[Lookup]] = {}
+
+    def join(
+        self, getaddrinfo: Callable[..., list[Any]], host: str, port: int, done: Callable[[], object]
+    ) -> Lookup:
+        """Begin a lookup, or join one that began a moment ago.
+
+        :param getaddrinfo: the resolver
+        :param done: called when it has ended, by its thread
+        :raises WorkerNotStartedError: the system starts no thread at present
+        """
+        with self._lock:
+            running = self._running.setdefault((host, port), [])
+            now = self._handler.now()
+            if running and (now - running[-1].since < SHARED_S or len(running) >= RUNNING_MAX):
+                running[-1].waiting.append(done)
+                return running[-1]
+            found = Lookup(now)
+            found.waiting.append(done)
+            running.append(found)
+        try:
+            self._handler.spawn(self._run, getaddrinfo, (host, port), found, name=f"pykafka.resolve.{host}")
+        except Exception as error:
+            found.end(error)  # of those who have joined it meanwhile, too
+            self._settle((host, port), found)
+            raise
+        return found
+
+    def _run(self, getaddrinfo: Callable[..., list[Any]], key: tuple[str, int], lookup: Lookup) -> None:
+        try:
+            lookup.end(look_up(getaddrinfo, *key))
+        except Exception as error:  # noqa: BLE001 - raised by those who wait
+            lookup.end(error)
+        finally:
+            self._settle(key, lookup)
+
+    def _settle(self, key: tuple[str, int], lookup: Lookup) -> None:
+        with self._lock:
+            running = self._running.get(key, [])
+            if lookup in running:
+                running.remove(lookup)
+            if not running:
+                self._running.pop(key, None)
+            waiting, lookup.waiting = lookup.waiting, []
+        for done in waiting:
+            done()
+
+
+def look_up(getaddrinfo: Callable[..., list[Any]], host: str, port: int) -> list[Address]:
+    """Return the addresses of a name, each once, in the order given."""
+    found = getaddrinfo(host, port, 0, socket.SOCK_STREAM)
+    return list(dict.fromkeys(Address(family, sockaddr) for family, _, _, _, sockaddr in found))
+
+
+def await_lookup(wait: Callable[[float], object], host: str, timeout: float, wanted: Callable[[], bool] | None) -> None:
+    """Wait for a lookup.
+
+    :param wait: waits for so long (s), and returns whether it has ended
+    :param host: whose
+    :param timeout: for how long at most (s)
+    :param wanted: asked every tenth of a second; False ends the waiting
+    :raises TimeoutError: it has not ended in time
+    :raises ConnectionAbortedError: it is not `wanted` any more
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        left = max(deadline - time.monotonic(), 0.0)
+        if wait(left if wanted is None else min(left, LOOK_UP_S)):
+            return
+        if wanted is not None and not wanted():
+            raise ConnectionAbortedError(errno.ECONNABORTED, "nobody waits for the connection any more")
+        if time.monotonic() >= deadline:
+            raise TimeoutError(f"no name server answered for {host!r} within {timeout:.3g} s")
+
+
+def resolve_aside(
+    handler: Handler,
+    lookups: Lookups,
+    getaddrinfo: Callable[..., list[Any]],
+    host: str,
+    port: int,
+    timeout: float,
+    wanted: Callable[[], bool] | None = None,
+) -> list[Address]:
+    """Look a name up in a worker of its own, on OS threads. As `Handler.resolve`."""
+    done = handler.Event()
+    lookup = lookups.join(getaddrinfo, host, port, done.set)
+    await_lookup(done.wait, host, timeout, wanted)
+    return lookup.result()
