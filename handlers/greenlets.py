@@ -259,7 +259,7 @@ def resolve_on_hub(
             loop.run_callback_threadsafe(done.set)
 
     assert isinstance(native, NativeHandler)
-    lookup = native.look_up_aside(host, port, tell)
+    lookup = native._look_up_aside(host, port, tell)
     await_lookup(done.wait, host, timeout, wanted)
     return lookup.result()
 

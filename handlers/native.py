@@ -347,7 +347,7 @@ class NativeHandler(Handler):
             return look_up(self._getaddrinfo, host, port)
         return resolve_aside(self, self._lookups, self._getaddrinfo, host, port, timeout, wanted)
 
-    def look_up_aside(self, host: str, port: int, done: Callable[[], object]) -> Lookup:
+    def _look_up_aside(self, host: str, port: int, done: Callable[[], object]) -> Lookup:
         """Begin to look a name up, or join who does; `done` is called by the thread that does, when it has ended."""
         return self._lookups.join(self._getaddrinfo, host, port, done)
 
