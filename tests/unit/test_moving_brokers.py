@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import _socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -268,30 +268,34 @@ def test_a_broker_without_a_connection_is_dropped_when_it_is_left_out(client: Ka
     assert 2 not in client.brokers
 
 
-@pytest.fixture
-def silent_name(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Give an address whose name no name server knows or denies, until the test ends."""
-    released = handler.native.Event()
-    native = handler.native
-    holder, name = (socket, "getaddrinfo") if native is handler else (native, "_getaddrinfo")
-    real = getattr(holder, name)
+#: A name that no name server knows or denies.
+SILENT = "slow.example:9092"
 
-    def slow(host: str, *rest: Any) -> Any:
-        if host == "slow.example":
+
+@pytest.fixture
+def asked(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Give the list of who asks for `SILENT`, who is answered when the test has ended."""
+    released = handler.native.Event()
+    found: list[str] = []
+    real = _socket.getaddrinfo
+
+    def slow(host: Any, *rest: Any, **others: Any) -> Any:
+        if host in ("slow.example", b"slow.example"):
+            found.append(SILENT)
             released.wait(60)
             return []
-        return real(host, *rest)
+        return real(host, *rest, **others)
 
-    monkeypatch.setattr(holder, name, slow)
-    yield "slow.example:9092"
+    monkeypatch.setattr(_socket, "getaddrinfo", slow)  # what all lookups end in
+    yield found
     released.set()
 
 
 def test_closing_a_client_does_not_wait_for_a_name_server(
-    client: KafkaClient, layout: Layout, silent_name: str
+    client: KafkaClient, layout: Layout, asked: list[str]
 ) -> None:
     """On threads a lookup could not be interrupted, and whoever closed the connection waited for its end."""
-    layout.brokers[2] = silent_name
+    layout.brokers[2] = SILENT
     client.update_cluster()
     channel = client.brokers[2].channel("produce")
     outcome: list[KafkaException] = []
@@ -304,7 +308,7 @@ def test_closing_a_client_does_not_wait_for_a_name_server(
 
     handler = client.cluster.handler
     worker = handler.spawn(connect, name="connecting")
-    until(handler, lambda: channel._connecting is not None)
+    until(handler, lambda: bool(asked))
     started = handler.now()
     client.close()
     assert worker.join(20)
@@ -313,10 +317,10 @@ def test_closing_a_client_does_not_wait_for_a_name_server(
 
 
 def test_stopping_does_not_wait_for_a_name_server(
-    client: KafkaClient, layout: Layout, silent_name: str, monkeypatch: pytest.MonkeyPatch
+    client: KafkaClient, layout: Layout, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pykafka.producer.producer.JOIN_TIMEOUT_S", 0.2)
-    layout.brokers[2] = silent_name
+    layout.brokers[2] = SILENT
     layout.topics["there"] = 2
     client.update_cluster()
     handler = client.cluster.handler
@@ -325,7 +329,7 @@ def test_stopping_does_not_wait_for_a_name_server(
     producer.produce(b"never")
     consumer = topic.get_simple_consumer(auto_start=False)
     starter = handler.spawn(_started, consumer, name="starting")
-    until(handler, lambda: any(channel._connecting for channel in client.brokers[2]._channels.values()))
+    until(handler, lambda: bool(asked))
     started = handler.now()
     consumer.stop()
     with pytest.raises(MessagesNotDelivered):
