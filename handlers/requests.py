@@ -33,6 +33,8 @@ DEFAULT_TIMEOUT_S = 30.0
 DRAIN_S = 1.0
 #: How long `stop` waits for the reader, who has nothing left to wait for then (s).
 JOIN_S = 5.0
+#: After how long nobody who has the turn to write, and does not know it, is believed to come back (s).
+LOST_TURN_S = 1.0
 
 
 class Connection(Protocol):
@@ -92,6 +94,9 @@ class RequestHandler:
         self.shared = self.Shared(connection, PendingRequests(handler), handler.Event())
         self._end = _Ending(handler, self.shared, on_close)
         self._writing = handler.Lock()
+        #: Whether whoever has that lock knows it, and how many have had it.
+        self._is_written = False
+        self._writers = 0
         self._worker: Worker | None = None
         self._inside = handler.local()
         self._guard: Generator[None] | None = guard(partial(_let_go, self.shared))
@@ -243,12 +248,10 @@ class RequestHandler:
         shared = self.shared
         if shared.requests.inherited:
             raise _inherited(shared.connection.address)
-        if not self._writing.acquire(timeout=max(deadline - self.handler.now(), 0.0)):
-            raise ResponseTimeoutError(
-                "other requests were being written all the time; the broker reads too slowly",
-                broker=shared.connection.address,
-            )
+        self._take_turn(deadline)
         try:
+            self._writers += 1
+            self._is_written = True
             if self.muted_for:  # since the caller has looked
                 raise ThrottledError(
                     shared.requests.about_throttling(self.handler.now()), broker=shared.connection.address
@@ -266,8 +269,34 @@ class RequestHandler:
                 shared.connection.disconnect()
                 raise
         finally:
+            self._is_written = False
             self._writing.release()
         return None
+
+    def _take_turn(self, deadline: float) -> None:
+        """Take the turn to write.
+
+        On threads Ctrl-C may come when the lock is taken and nothing knows it yet. Nobody would ever write again: such a
+        connection is ended.
+
+        :raises KafkaException: others were writing all the time, or nobody was
+        """
+        while True:
+            before = None if self._is_written else self._writers
+            left = max(deadline - self.handler.now(), 0.0)
+            if self._writing.acquire(timeout=min(left, LOST_TURN_S)):
+                return
+            if left > LOST_TURN_S and not self._is_written and self._writers == before:
+                error = SocketDisconnectedError(
+                    "a request was interrupted before it was written", broker=self.shared.connection.address
+                )
+                self._end(error)
+                raise error.again()
+            if left <= LOST_TURN_S:
+                raise ResponseTimeoutError(
+                    "other requests were being written all the time; the broker reads too slowly",
+                    broker=self.shared.connection.address,
+                )
 
     def stop(self, timeout: float = DRAIN_S) -> None:
         """End the connection and the reader, after answers that are on their way have come.

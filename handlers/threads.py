@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import queue
 import socket
 import threading
@@ -43,6 +44,10 @@ class ThreadWorker(Worker):
         super().__init__(name)
         self._handler = handler
         self._run = run
+        self._pid = os.getpid()
+        # Not what the standard library has for it: before Python 3.13 a thread is said to have ended, and is never waited for
+        # again, once Ctrl-C has come while it was waited for.
+        self._ended = handler.Event()
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         try:
             self._thread.start()
@@ -62,15 +67,27 @@ class ThreadWorker(Worker):
                 raise_in_main(error)
             else:
                 self._handler.report(f"worker {self.name}", error)
+        finally:
+            self._ended.set()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until the thread has ended and return whether it has. As `Worker.join`."""
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
+        if self._thread is threading.current_thread():
+            raise RuntimeError("cannot join current thread")
+        if self._is_here:
+            if not self._ended.wait(timeout):
+                return False
+            self._thread.join(timeout)  # which has a few steps left
+        return True
 
     def is_alive(self) -> bool:
         """Return whether the thread has not ended."""
-        return self._thread.is_alive()
+        return not self._ended.is_set() and self._is_here
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether it is a thread of this process; a forked child has not got it, but greenlets are copied."""
+        return self._pid == os.getpid() or self._handler.cooperative
 
 
 class ThreadEvent:

@@ -12,6 +12,7 @@ from pykafka.common import OffsetType
 from pykafka.consumer.options import AUTO_COMMIT_TIMEOUT_MS, METADATA_MAX_AGE_MS, QUEUED_MAX_BYTES
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
 from pykafka.groupconsumer import GroupConsumer, RebalanceCallback
+from pykafka.handlers.ending import Ending
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_ms
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 #: How often partitions without an owner are looked for (s), and new ones, of which a ZooKeeper without brokers does not tell.
 CHECK_S = 10.0
+#: How long leaving may take (s), besides ZooKeeper's answers: kazoo ends its workers.
+LEAVING_S = 10.0
 
 
 class BalancedConsumer(GroupConsumer):
@@ -166,6 +169,7 @@ class BalancedConsumer(GroupConsumer):
         #: The ids of the partitions that were divided last.
         self._divided: set[int] = set()
         self._outage_told_s = 0.0
+        self._ending = Ending(self._handler, f"pykafka.Leaving.{self._topic.name}")
         # When the share is looked at next, though nobody has called.
         self._check_at = 0.0
         #: Set where shares may have to change, and where a partition may have been let go.
@@ -190,6 +194,7 @@ class BalancedConsumer(GroupConsumer):
         """
         if self._running:
             return
+        self._ending.wait(self._leaving_s)  # where a stop() was cut off
         self._restart = False
         self._stopping = self._handler.Event()
         self._worker_exceptions.clear()
@@ -225,18 +230,14 @@ class BalancedConsumer(GroupConsumer):
         if getattr(self._here, "is_worker", False):  # called by the callback
             worker = None
         patience_s = 2 * (self._zookeeper_connection_timeout_ms + self._cluster.socket_timeout_ms) / 1000
-        if not self._running:
-            if worker is not None:  # it has ended this consumer, or is about to
-                worker.join(patience_s)
-            self._raise_uncommitted()
-            return
-        self._running = False
-        self._stopping.set()
-        self._wanted.set()
-        self._released.set()
-        self._changed.set()
-        try:
-            if worker is not None:
+        try:  # also where it does not run: a former stop() may have been cut off anywhere
+            if self._running:
+                self._running = False
+                self._stopping.set()
+                self._wanted.set()
+                self._released.set()
+                self._changed.set()
+            if worker is not None:  # or it has ended this consumer, or is about to
                 worker.join(patience_s)
         finally:
             try:
@@ -250,7 +251,15 @@ class BalancedConsumer(GroupConsumer):
         """Let go of everything in ZooKeeper; what cannot be deleted goes with the session."""
         group, self._group = self._group, None
         if group is not None:
-            _leave(group, self._topic, self._consumer_group)
+            self._ending.take(partial(_leave, group, self._topic, self._consumer_group), self._leaving_s)
+        else:
+            self._ending.wait(self._leaving_s)
+
+    @property
+    def _leaving_s(self) -> float:
+        """How long leaving may take (s): ZooKeeper is asked a few times."""
+        timeout_ms: int = self._zookeeper_connection_timeout_ms
+        return 4 * timeout_ms / 1000 + LEAVING_S
 
     # -- ZooKeeper -------------------------------------------------------------------------------------------------
 

@@ -202,6 +202,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
         """
         if self._running:
             return
+        self._member.await_closed()  # where a stop() was cut off
         self._restart = False
         self._stopping = self._handler.Event()
         self._worker_exceptions.clear()
@@ -234,18 +235,14 @@ class ManagedBalancedConsumer(BalancedConsumer):
         if getattr(self._here, "is_worker", False):  # called by the callback
             worker = None
         patience_s = 2 * self._cluster.socket_timeout_ms / 1000
-        if not self._running:
-            if worker is not None:  # it has ended this consumer, or is about to
-                worker.join(patience_s)
-            self._raise_uncommitted()
-            return
-        self._running = False
-        self._stopping.set()
-        self._changed.set()
-        self._member.abort()
-        self._member.changed.set()
-        try:
-            if worker is not None:
+        try:  # also where it does not run: a former stop() may have been cut off anywhere
+            if self._running:
+                self._running = False
+                self._stopping.set()
+                self._changed.set()
+                self._member.changed.set()
+                self._member.abort()
+            if worker is not None:  # or it has ended this consumer, or is about to
                 worker.join(patience_s)
         finally:
             try:

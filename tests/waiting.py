@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import gevent
 
 from pykafka.handlers import Handler
 
@@ -19,3 +24,31 @@ def until(handler: Handler, happened: Callable[[], object], seconds: float = 30)
     while not happened():
         assert time.monotonic() < deadline, "it did not happen in time"
         handler.sleep(0.02)
+
+
+class CutOff(BaseException):
+    """Ends a call in the middle, as a greenlet's timeout or Ctrl-C does."""
+
+
+@contextmanager
+def cut_off(handler: Handler, seconds: float) -> Iterator[None]:
+    """End the block by `CutOff`, which is raised wherever the main thread, or this greenlet, is by then.
+
+    :param handler: of what is called in the block
+    :param seconds: after which
+    """
+
+    def end(*_: Any) -> None:
+        raise CutOff
+
+    if handler.cooperative:
+        with gevent.Timeout(seconds, CutOff):
+            yield
+        return
+    former = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kazoo.client import KazooClient
@@ -21,13 +22,14 @@ from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.protocol.states import KazooState
 
 from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
+from pykafka.handlers.ending import Ending
+from pykafka.zookeeper import BROKER_IDS, KAZOO_S, end_session, is_connected
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
 
 log = logging.getLogger(__name__)
 
-BROKER_IDS = "/brokers/ids"
 BROKER_TOPICS = "/brokers/topics"
 
 Watch = Callable[..., object]
@@ -61,7 +63,9 @@ class ZooKeeperGroup:
         self._topic = topic
         self.member = member
         self._timeout_s = timeout_ms / 1000
+        self._patience_s = 2 * self._timeout_s + KAZOO_S
         self._changed = changed
+        self._ending = Ending(handler, "pykafka.ZooKeeper.end")
         self.ids_path = f"/consumers/{group}/ids"
         self._owners_paths = [f"/consumers/{group}/owners/{name}" for name in (topic, repr(topic.encode()))]
         self.client: Any = None
@@ -87,13 +91,17 @@ class ZooKeeperGroup:
         """
         client = KazooClient(hosts, timeout=self._timeout_s, handler=self._handler.kazoo())
         try:
-            client.start(timeout=self._timeout_s)
-        except client.handler.timeout_exception as error:
+            connected = is_connected(client, self._timeout_s)
+        except BaseException:  # it would go on connecting
+            self._ending.take(partial(end_session, client), self._patience_s)
+            raise
+        if not connected:
+            self._ending.take(partial(end_session, client), self._patience_s)
             raise ZooKeeperError(
                 f"ZooKeeper at {hosts} did not answer within {self._timeout_s:g} s; check zookeeper_hosts=, or let "
                 "the brokers balance the group (0.9 and later): get_balanced_consumer(..., managed=True)",
                 topic=self._topic,
-            ) from error
+            )
         self._own = True
         self._listen(client)
 
@@ -145,8 +153,7 @@ class ZooKeeperGroup:
             return
         client.remove_listener(self._session_changed)
         if self._own:
-            client.stop()
-            client.close()
+            end_session(client)
 
     def _client(self) -> Any:
         if self.client is None:

@@ -6,6 +6,7 @@ import logging
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
@@ -24,6 +25,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
+from pykafka.handlers.ending import Ending
 from pykafka.protocol.messages import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -103,6 +105,7 @@ class BaseCoordinator(GroupLink, ABC):
         #: When the caller wants its turn back, of the handler's clock (s).
         self._deadline: float | None = None
         self._metrics = GroupCoordinatorMetrics(self.heartbeat, metrics, self.config["metric_group_prefix"])
+        self._ending = Ending(self._handler, f"pykafka.Leaving.{self.group_id}")
         self._handler.at_fork(self._after_fork)
 
     def _after_fork(self) -> None:
@@ -116,6 +119,7 @@ class BaseCoordinator(GroupLink, ABC):
         self.changed = self._handler.Event()
         self.sender.notify = self.changed.set
         self._closing = False
+        self._ending = Ending(self._handler, f"pykafka.Leaving.{self.group_id}")
 
     # -- what a kind of group defines --------------------------------------------------------------------------------
 
@@ -525,21 +529,35 @@ class BaseCoordinator(GroupLink, ABC):
 
         A static member does not leave: it is expected back within the session timeout.
 
+        What ends this call, as a greenlet's timeout may, does not keep the member from leaving.
+
         :param timeout_ms: how long leaving may take; by default 5,000
         """
+        nothing = self.membership.state is State.UNJOINED and not self.member_id and self.sender.has_ended
+        if nothing and not self._closing:
+            self.await_closed()
+            return
         self._closing = True
-        patience_ms = LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms
-        self.sender.stop()
-        self._learn_member_id(patience_ms)
-        member_id = self.member_id
-        self.membership.apply(Event.LEFT)
-        self._asked, self._prepared = None, False
-        self._drop_connection()  # a request to join that waits there would hold up what comes behind it
-        if self.config["group_instance_id"] is None:
-            self._leave(member_id, patience_ms)
-        self._drop_connection()
-        self.coordinator = None
-        self._closing = False
+        self._ending.take(partial(self._close, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms))
+
+    def await_closed(self) -> None:
+        """Wait until the member has left, where a `close` that did not wait for it has begun with that."""
+        self._ending.wait()
+
+    def _close(self, patience_ms: int) -> None:
+        try:
+            self.sender.stop()
+            self._learn_member_id(patience_ms)
+            member_id = self.member_id
+            self.membership.apply(Event.LEFT)
+            self._asked, self._prepared = None, False
+            self._drop_connection()  # a request to join that waits there would hold up what comes behind it
+            if self.config["group_instance_id"] is None:
+                self._leave(member_id, patience_ms)
+            self._drop_connection()
+            self.coordinator = None
+        finally:
+            self._closing = False
 
 
 class HeartbeatTask:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.connection import BrokerConnection
     from pykafka.handlers import Handler
+    from pykafka.handlers.base import EventType
     from pykafka.protocol.schema import Request
 
 CLIENT_ID = "pykafka"
@@ -193,13 +194,19 @@ class HeartbeatSender:
         self._beat = beat
         if beat is not None and self._worker is None:
             self._active_at = self._native.now()
-            self._worker = self._native.spawn(self._run, name=f"pykafka.Heartbeat.{beat.group}")
+            self._stopping = self._native.Event()  # another: a thread that stop() has not waited out heeds the old one
+            self._worker = self._native.spawn(self._run, self._stopping, name=f"pykafka.Heartbeat.{beat.group}")
         self._wake.set()
 
     @property
     def active_again(self) -> bool:
         """Whether the application has taken messages, or waits for some, since the thread last looked."""
         return bool(self._activity.waiting) or self._activity.count != self._seen
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is no thread."""
+        return self._worker is None
 
     def stop(self) -> None:
         """End the thread and its connection; `beat` starts another."""
@@ -217,7 +224,6 @@ class HeartbeatSender:
         deadline = self._handler.now() + JOIN_S
         while worker.is_alive() and self._handler.now() < deadline:
             self._handler.sleep(0.005)
-        self._stopping.clear()
 
     def _after_fork(self) -> None:
         # Thread, connection and membership are the parent's, and nobody may ever let go of its locks.
@@ -229,9 +235,9 @@ class HeartbeatSender:
 
     # -- the thread's side -------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _run(self, stopping: EventType) -> None:
         try:
-            while not self._stopping.is_set():
+            while not stopping.is_set():
                 self._wake.clear()
                 self._wake.wait(self._step())
         finally:

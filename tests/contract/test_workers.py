@@ -19,6 +19,7 @@ import pytest
 
 from pykafka.handlers import Handler, Worker
 from pykafka.handlers.patching import original
+from tests.waiting import CutOff, cut_off
 
 
 def test_workers_are_named_and_joinable(handler: Handler) -> None:
@@ -34,6 +35,19 @@ def test_workers_are_named_and_joinable(handler: Handler) -> None:
     assert not worker.is_alive()
     assert worker.error is None
     assert handler.spawn(int).name != handler.spawn(int).name
+
+
+def test_a_join_that_is_cut_off_leaves_the_worker_alive(handler: Handler) -> None:
+    """After Ctrl-C in the middle of it, a thread that was running passed for one that had ended."""
+    go = handler.Event()
+    worker = handler.spawn(go.wait, 20)
+    with pytest.raises(CutOff), cut_off(handler, 0.1):
+        worker.join(10)
+    assert worker.is_alive()
+    assert not worker.join(0.05)
+    go.set()
+    assert worker.join(10)
+    assert not worker.is_alive()
 
 
 def test_workers_get_their_arguments(handler: Handler) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gc
 import json
+import socket
+import threading
 import time
 import weakref
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import gevent
@@ -17,6 +20,7 @@ from kazoo.client import KazooClient
 from pykafka import BalancedConsumer, KafkaClient
 from pykafka.common import OffsetType
 from pykafka.consumer.offsets import GroupOffsets
+from pykafka.consumer.zookeepergroup import ZooKeeperGroup
 from pykafka.exceptions import (
     ConsumerStoppedException,
     DeserializationError,
@@ -27,6 +31,7 @@ from pykafka.exceptions import (
 from pykafka.protocol.messages import CreatePartitionsRequest
 from tests.brokers import KafkaCluster
 from tests.integration.groups import Group
+from tests.waiting import CutOff, cut_off, until
 from tests.zookeeper import ZooKeeper
 
 pytestmark = pytest.mark.kafka
@@ -433,6 +438,74 @@ def test_a_connection_that_was_given_stays_open_and_an_own_one_does_not(group: B
     two.stop()
     assert not own.connected
     assert halted == [True]
+
+
+def test_a_stop_that_is_cut_off_lets_go_all_the_same(
+    group: Balanced, place: Place, zookeeper: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a connection that was given, partitions stayed nobody's for as long as that lasted."""
+    release = ZooKeeperGroup.release
+
+    def slowly(self: ZooKeeperGroup, *args: Any) -> None:
+        self._handler.sleep(0.5)
+        release(self, *args)
+
+    handler = group.client.cluster.handler
+    given = KazooClient(place.zookeeper, handler=handler.kazoo())
+    given.start()
+    try:
+        one = group.join(zookeeper=given)
+        monkeypatch.setattr(ZooKeeperGroup, "release", slowly)
+        with pytest.raises(CutOff), cut_off(handler, 0.3):
+            one.stop()
+        one.start()  # which the former end must not undo
+        assert len(one.partitions) == 3
+        owners = f"/consumers/{group.name}/owners/{group.topic.name}"
+        assert zookeeper.get_children(f"/consumers/{group.name}/ids") == [one._consumer_id]
+        assert len(zookeeper.get_children(owners)) == 3
+        with pytest.raises(CutOff), cut_off(handler, 0.3):
+            one.stop()
+        group.until(lambda: not zookeeper.get_children(owners))
+        group.until(lambda: not zookeeper.get_children(f"/consumers/{group.name}/ids"))
+    finally:
+        given.stop()
+        given.close()
+
+
+def test_connecting_that_is_cut_off_leaves_no_connection(group: Balanced) -> None:
+    """kazoo went on connecting for ever, and a greenlet's timeout came out as an error that ZooKeeper did not answer."""
+    handler = group.client.cluster.handler
+    silent = socket.create_server(("127.0.0.1", 0))
+    open_now: set[socket.socket] = set()
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                peer, _ = silent.accept()
+                open_now.add(peer)
+                threading.Thread(target=watch, args=(peer,), daemon=True).start()
+
+    def watch(peer: socket.socket) -> None:
+        with peer, suppress(OSError):
+            while peer.recv(1000):
+                continue
+        open_now.discard(peer)
+
+    server = threading.Thread(target=serve, daemon=True)
+    server.start()
+    try:
+        with pytest.raises(CutOff), cut_off(handler, 0.5):
+            group.join(zookeeper_hosts=f"127.0.0.1:{silent.getsockname()[1]}", zookeeper_connection_timeout_ms=2000)
+        if handler.cooperative:
+            with pytest.raises(gevent.Timeout), gevent.Timeout(0.5):
+                group.join(zookeeper_hosts=f"127.0.0.1:{silent.getsockname()[1]}", zookeeper_connection_timeout_ms=2000)
+        until(handler, lambda: not open_now)
+        handler.sleep(0.5)  # kazoo would have tried again by now
+        assert not open_now
+    finally:
+        silent.shutdown(socket.SHUT_RDWR)
+        silent.close()
+        server.join(10)
 
 
 def add_partitions(group: Balanced, zookeeper: Any) -> None:

@@ -188,6 +188,7 @@ def test_librdkafka_fetches_a_share_as_well(client: KafkaClient, zookeeper: ZooK
     one = join(topic, zookeeper, group, use_rdkafka=True, auto_commit_enable=True)
     assert type(one._consumer).__name__ == "RdKafkaSimpleConsumer"
     assert take(one, 30) == values
+    assert one.consume(block=False) is None  # the last one is dealt with, too, and not given to the other
     two = join(topic, zookeeper, group, auto_commit_enable=True)
     until(client.cluster.handler, lambda: sorted([*one.partitions, *two.partitions]) == [0, 1, 2])
     two.stop()

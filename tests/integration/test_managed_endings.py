@@ -12,11 +12,13 @@ import gevent
 import pytest
 
 from pykafka import Broker, KafkaClient, ManagedBalancedConsumer
+from pykafka.coordinator.link import GroupLink
 from pykafka.exceptions import ConsumerStoppedException, RebalanceInProgress
 from pykafka.membershipprotocol import RangeProtocol
 from pykafka.protocol import MemberAssignment, messages
 from tests.brokers import KafkaCluster
 from tests.integration.groups import Group
+from tests.waiting import CutOff, cut_off
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
 
@@ -144,6 +146,36 @@ def test_a_member_that_is_told_its_id_late_leaves_with_it(
     assert stopping.join(20)
     assert starting.join(20)
     group.until(lambda: stubborn.members() == {stubborn.id})
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.3], ids=["at once", "while it leaves"])
+def test_a_stop_that_is_cut_off_leaves_all_the_same(
+    group: Managed, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """The others waited for the session's end, or for ever, as heartbeats went on; and start() never worked again."""
+    one, two = group.join(), group.join()
+    group.sizes(1, 2)
+    handler = group.client.cluster.handler
+    leave_once = GroupLink._leave_once
+
+    def slowly(self: GroupLink, *args: Any) -> None:
+        self._handler.sleep(1)
+        leave_once(self, *args)
+
+    monkeypatch.setattr(GroupLink, "_leave_once", slowly)
+    with pytest.raises(CutOff), cut_off(handler, seconds):
+        one.stop()
+    group.until(lambda: len(two.partitions) == 3)
+    with pytest.raises(CutOff), cut_off(handler, seconds):
+        two.stop()
+    two.start()
+    one.start()
+    group.sizes(1, 2)
+    assert one._member.sender._worker.is_alive()
+    with pytest.raises(CutOff), cut_off(handler, seconds):
+        one.stop()
+    one.stop()  # waits for what the former one has begun
+    assert one._member.membership.member_id == ""
 
 
 class Sudden(BaseException):

@@ -302,6 +302,14 @@ def test_a_writer_that_is_interrupted_ends_the_connection(start: Start, monkeypa
     _fails(waiting, SocketDisconnectedError, "closed by this client", requests.shared.connection.address)
 
 
+def test_a_turn_to_write_that_got_lost_ends_the_connection(start: Start, handler: Handler) -> None:
+    """Ctrl-C between the lock's being taken and the `try` behind it: nobody could ever send anything there again."""
+    requests = start()
+    assert requests._writing.acquire()
+    _fails(requests.request(Ask()), SocketDisconnectedError, "before it was written", requests.shared.connection.address)
+    assert not requests.shared.connection.connected
+
+
 def test_callbacks_may_send(start: Start) -> None:
     requests = start()
     second: list[ResponseFuture] = []
