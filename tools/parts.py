@@ -39,6 +39,27 @@ SOURCE_AND_SINK = [
 ]
 #: What needs no broker, in seconds each.
 QUICK = [f"tests/{name}" for name in ("unit", "property", "contract", "regressions")]
+#: What of it goes through no module that is compiled elsewhere, or only on ground that others cover, so that it cannot be
+#: different with the uncompiled sources; `quick-pure` has it all the same. Whoever is in doubt about a file leaves it out of
+#: this list.
+SAME = [
+    # handlers and connections
+    "tests/contract",
+    *(f"tests/unit/test_{name}.py" for name in ("connection", "connection_frames", "freeing", "loopback", "requests")),
+    *(f"tests/unit/test_{name}.py" for name in ("requests_futures", "throttling", "tls", "unreachable")),
+    # names, metadata, members of groups, errors and logging
+    *(f"tests/unit/test_{name}.py" for name in ("addresses", "client_id", "cluster", "coordinator", "exceptions")),
+    *(f"tests/unit/test_{name}.py" for name in ("loglimit", "moving_brokers", "utils_compat", "versions")),
+    # requests without their records, codecs, sequence numbers
+    *(f"tests/unit/test_{name}.py" for name in ("compression", "idempotence", "messages", "schema")),
+    *(f"tests/property/test_{name}.py" for name in ("compression", "idempotence", "schema")),
+    # command lines, packaging, documents, tools; programs, each of which is a process of its own
+    *(f"tests/unit/test_{name}.py" for name in ("benchmarks", "cli", "cli_doctor", "cli_patience")),
+    *(f"tests/unit/test_{name}.py" for name in ("documented_names", "packaging", "pipeline_declaration", "running")),
+    "tests/regressions/test_old_code.py",
+    # Spark's planning
+    *(f"tests/unit/test_spark_{name}.py" for name in ("import", "offsets", "options", "stream", "tls_options")),
+]
 #: Against real brokers: what goes through the modules that are compiled elsewhere.
 PURE = [
     f"{INTEGRATION}/test_{name}.py"
@@ -81,7 +102,7 @@ TEST = {
     "kafka": Part("4.3.1", [INTEGRATION, *without(OUTAGES), "-m", "not matrix"], 7),
     "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 7),
     "spark-programs": Part("4.3.1", ["tests/examples", *SPARK_PROGRAMS, "-m", "not matrix"], 7),
-    "pure": Part("4.3.1", [*QUICK, *PURE, "-m", "not slow and not matrix"], 7, pure=True),
+    "pure": Part("4.3.1", [*QUICK, *PURE, *without(SAME), "-m", "not slow and not matrix"], 7, pure=True),
     "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 6, ".venv-spark42"),
     "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 6),
     "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 5),
@@ -94,6 +115,7 @@ MATRIX = {
     **{f"core-{release}": Part(release, CORE, 2) for release in RELEASES if f"core-{release}" not in TEST},
     **{name: part for release in WHOLE for name, part in whole(release).items()},
     **{f"spark-on-{release}": Part(release, SPARK, 3) for release in RELEASES},
+    "quick-pure": Part("4.3.1", [*QUICK, "-m", "not slow and not matrix"], 6, pure=True),
     "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 6, pure=True),
     "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without(OWN_BROKERS)], 6, pure=True),
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/test_balanced_churn.py", "-k", "zookeeper"], 5),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tools.matrix import run_parts, sum_up
-from tools.parts import MATRIX, PARTS, TEST, Part
+from tools.parts import MATRIX, PARTS, QUICK, SAME, TEST, Part
 from tools.running import LIMITS, Limits, Outcome, Runner, closing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -325,6 +325,16 @@ def runs(part: Part, path: str) -> bool:
     chosen = [argument for argument in part.arguments if argument.startswith("tests")]
     within = {path, *map(str, Path(path).parents)}
     return not within.intersection(ignored) and bool(within.intersection(chosen))
+
+
+def test_what_is_left_out_with_the_uncompiled_sources_is_there_and_in_the_matrix() -> None:
+    assert [path for path in SAME if not (ROOT / path).exists()] == []
+    quick = [str(path.relative_to(ROOT)) for top in QUICK for path in (ROOT / top).rglob("test_*.py")]
+    assert [path for path in quick if not runs(MATRIX["quick-pure"], path)] == []
+    assert MATRIX["quick-pure"].pure
+    left_out = [path for path in quick if not runs(TEST["pure"], path)]
+    assert left_out
+    assert [path for path in left_out if not {path, *map(str, Path(path).parents)} & set(SAME)] == []
 
 
 def test_every_file_is_run_by_make_test() -> None:
