@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.zookeepergroup import ZooKeeperGroup
     from pykafka.handlers.base import EventType
     from pykafka.partition import Partition
+    from pykafka.simpleconsumer import SimpleConsumer
     from pykafka.topic import Topic
 
 log = logging.getLogger(__name__)
@@ -459,10 +460,9 @@ class BalancedConsumer(GroupConsumer):
     def _session_holds(self) -> bool:
         """Return whether this member's nodes can be relied on; stop consuming where others may have its partitions."""
         group = self._nodes
-        since, reason = group.suspended_since, group.lost
-        away_s = self._handler.now() - since if since is not None else 0.0
-        # kazoo may take two thirds of the session's time to notice that a connection is dead
-        if not reason and away_s > group.session_timeout_s / 3:
+        away_s, reason = group.away_s, group.lost
+        # before others may have its partitions (`may_own`), so that there is time to commit
+        if not reason and away_s > group.session_timeout_s / 4:
             reason = f"ZooKeeper has not been reached for {away_s:.1f} s, and may end the session"
         if reason and self._consumer is not None:
             log.warning("group %s: %s: its partitions are let go; joining anew", self._consumer_group, reason)
@@ -480,7 +480,15 @@ class BalancedConsumer(GroupConsumer):
         # Others may have consumed, and committed, further since the session has ended; what is kept in Kafka knows nothing
         # of sessions in ZooKeeper, and would take the older positions.
         group = self._group
-        return group is None or not group.lost
+        return group is None or group.may_own()
+
+    def _get_internal_consumer(self, partitions: Iterable[Partition], start: bool = True) -> SimpleConsumer:
+        consumer = super()._get_internal_consumer(partitions, start=False)
+        if self._group is not None:
+            consumer._may_commit = self._group.may_own
+        if start:
+            consumer.start()
+        return consumer
 
     def _tell_of_outage(self, away_s: float) -> None:
         """Have `consume()` raise that ZooKeeper is away, once it has been so for longer than a restart takes."""

@@ -180,6 +180,9 @@ class SimpleConsumer(BatchConsumer):
             )
         #: Set when whoever owns this consumer stops, and waits for `start()` to end.
         self._owner_stopping: EventType | None = None
+        #: Of a consumer that shares the topic: whether its partitions are its own still, where it can tell; others may have
+        #: committed further otherwise.
+        self._may_commit: Callable[[], bool] | None = None
         #: How long leaders may be sought when offsets are to be found out (ms); None for the socket timeout.
         self._search_timeout_ms: int | None = None
         self._recovery = Recovery(self)
@@ -316,8 +319,11 @@ class SimpleConsumer(BatchConsumer):
         """Commit what has not been committed yet: where a group has moved on meanwhile, there is nothing to fail."""
         # a cluster that does not answer is not asked for ever
         deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
-        if left := self._uncommitted(offsets):
-            self._commit(left, lambda: self._handler.now() < deadline)
+        if (left := self._uncommitted(offsets)) and self._owns():
+            self._commit(left, lambda: self._handler.now() < deadline and self._owns())
+
+    def _owns(self) -> bool:
+        return self._may_commit is None or self._may_commit()
 
     def _uncommitted(self, offsets: Mapping[int, int]) -> dict[int, int]:
         """Return those of some offsets that this consumer has not committed last."""
@@ -676,12 +682,12 @@ class SimpleConsumer(BatchConsumer):
 
         A failure is raised by `consume()` where it does not pass by itself, or has not for `auto_commit_timeout_ms`.
         """
-        if not self._uncommitted(self._done()):
+        if not self._uncommitted(self._done()) or not self._owns():
             return
         stopping = self._stopping
         began = self._handler.now()
         try:
-            self._commit(self._done, lambda: not stopping.is_set())
+            self._commit(self._done, lambda: not stopping.is_set() and self._owns())
         except KafkaException as error:
             if stopping.is_set():  # stop() commits
                 return
@@ -699,7 +705,7 @@ class SimpleConsumer(BatchConsumer):
         Where somebody else has moved the group meanwhile, that stands. What fails is tried again at the next interval.
         """
         stopping, group_offsets = self._stopping, self._group_offsets
-        if group_offsets is None or not self._held():
+        if group_offsets is None or not self._held() or not self._owns():
             return
         try:
             with self._committing:

@@ -81,6 +81,19 @@ class ZooKeeperGroup:
         agreed = getattr(self.client, "_session_timeout", None)
         return float(agreed) / 1000 if agreed else self._timeout_s
 
+    @property
+    def away_s(self) -> float:
+        """For how long the connection has been lost (s)."""
+        since = self.suspended_since
+        return 0.0 if since is None else self._handler.now() - since
+
+    def may_own(self) -> bool:
+        """Return whether this member's partitions are its own still: others may have them when the session has ended.
+
+        It may have ended a third of its time after the connection was found lost: kazoo may take two thirds to find out.
+        """
+        return not self.lost and self.away_s <= self.session_timeout_s / 3
+
     # -- the connection --------------------------------------------------------------------------------------------
 
     def connect(self, hosts: str) -> None:
