@@ -24,7 +24,8 @@ R = TypeVar("R")
 BACKOFF_FIRST_MS = 50
 BACKOFF_MAX_MS = 1000
 #: A longer throttle is not believed at all (ms): a damaged answer may say weeks, and nothing would be sent until then.
-THROTTLE_MAX_MS = 3_600_000
+#: Brokers put no bound to what they ask for: 100 MB under a quota of 10 kB/s are nearly three hours.
+THROTTLE_MAX_MS = 24 * 3_600_000
 
 
 class Outgoing:

@@ -116,6 +116,17 @@ def test_a_time_that_no_quota_asks_for_is_not_believed(handler: Handler) -> None
         assert broker.muted_for("test") == 0
 
 
+def test_a_throttle_of_hours_is_the_brokers_to_ask_for(handler: Handler) -> None:
+    """More than an hour was ignored, and what was sent meanwhile timed out: the broker did not read it."""
+    with (
+        ScriptedBroker(batch([b"x"]), damage=Throttling(FetchRequest, 3 * 3_600_000)) as peer,
+        KafkaClient(peer.hosts, handler=handler) as client,
+    ):
+        broker = client.brokers[1]
+        broker.call(_fetch(), "test")
+        assert broker.muted_for("test") > 2.9 * 3600
+
+
 def test_brokers_before_2_0_answer_late_and_are_given_the_time(handler: Handler) -> None:
     """Metadata 5 is of those versions in which the answer comes when the throttling is over."""
     with (
