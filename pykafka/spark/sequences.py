@@ -9,6 +9,7 @@ from pykafka.exceptions import IdempotenceLostError, ProtocolClientError, Unsupp
 from pykafka.producer.idempotence import Flight, Lane
 from pykafka.producer.identity import Identity
 from pykafka.protocol.messages import InitProducerIdRequest
+from pykafka.spark.loss import warn
 from pykafka.spark.offsets import TopicPartition
 from pykafka.spark.options import ClientOptions
 from pykafka.utils.backoff import Backoff
@@ -55,6 +56,11 @@ class Sequences:
         if self.numbered and self._id is None:
             self._id = self._ask(-1, deadline)
             self.numbered = self._id is not None
+            if not self.numbered:
+                warn(
+                    "the cluster gives no producer id (it is older than Kafka 0.11, or denies it): where the answer to a batch "
+                    "of rows is lost, the batch is sent again, and its rows may be stored twice"
+                )
 
     def number(self, lane: Lane[Batch], flight: Flight[Batch], broker: Broker, deadline: float) -> None:
         """Give a batch its numbers, unless it has some or there are none; other parameters and errors as of `begin`.
