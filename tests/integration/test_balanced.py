@@ -387,6 +387,7 @@ def test_positions_are_not_committed_when_the_session_may_be_over(group: Balance
     others = GroupOffsets(group.client.cluster, group.name, group.topic.name, 100, 3)
     others.commit(dict.fromkeys(range(3), 20))
     nodes, before = one._nodes, one._consumer
+    assert before is not None
     nodes.suspended_since = group.client.cluster.handler.now() - nodes.session_timeout_s
     before._auto_commit()
     one._wanted.set()
