@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler, Worker
-    from pykafka.handlers.base import QueueType
     from pykafka.protocol.message import Message
 
 log = logging.getLogger(__name__)
@@ -222,6 +222,43 @@ class Deliveries:
         self._progress()
 
 
+class _Inbox:
+    """Hold the reports of one thread or greenlet; `get` as a queue's.
+
+    The standard library's queue keeps its lock for ever where Ctrl-C comes at the wrong step of `get`, and whoever puts
+    something into it then, as the reader of a connection, waits for that lock.
+
+    :param handler: supplies event and clock
+    """
+
+    __slots__ = ("_come", "_handler", "_unread")
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._come = handler.Event()
+        self._unread: deque[Report] = deque()
+
+    def put(self, report: Report) -> None:
+        self._unread.append(report)
+        self._come.set()
+
+    def qsize(self) -> int:
+        return len(self._unread)
+
+    def get(self, block: bool, timeout: float | None) -> Report:
+        if block and timeout is not None and timeout < 0:
+            raise ValueError("'timeout' must be a non-negative number")
+        now = self._handler.now
+        deadline = math.inf if timeout is None else now() + timeout
+        while not self._unread:
+            if not block or (left := deadline - now()) <= 0:
+                raise self._handler.QueueEmptyError
+            self._come.clear()
+            if not self._unread:
+                self._come.wait(None if timeout is None else left)
+        return self._unread.popleft()
+
+
 class Reports:
     """Keep delivery reports for whoever produced the messages, a queue for each thread or greenlet.
 
@@ -245,11 +282,11 @@ class Reports:
         self._failures = 0
         self._warned = False
 
-    def queue(self) -> QueueType[Report]:
+    def queue(self) -> _Inbox:
         """Return the queue of this thread or greenlet."""
-        found: QueueType[Report] | None = getattr(self._here, "queue", None)
+        found: _Inbox | None = getattr(self._here, "queue", None)
         if found is None:
-            found = self._here.queue = self._handler.Queue()
+            found = self._here.queue = _Inbox(self._handler)
         return found
 
     def put(self, reports: Collection[Report], message_size: float) -> None:
@@ -258,7 +295,7 @@ class Reports:
         :param message_size: what such a message takes (bytes)
         """
         failures = 0
-        queue: QueueType[Report] | None = None
+        queue: _Inbox | None = None
         for report in reports:
             queue = report[0].delivery_report_q
             assert queue is not None

@@ -167,11 +167,11 @@ class OwnedBroker:
 
     def send_now(self) -> None:
         """Send what is ready in the caller's worker, or have the sender do so where it is at it already."""
-        if self._stepping.acquire(blocking=False):
-            try:
+        # Not `acquire(blocking=False)`: Ctrl-C could come before the `try` behind it, and the sender would wait for ever. Who
+        # is second here waits for a step, as it would for what the sender does instead.
+        if not self._stepping.locked():
+            with self._stepping:
                 again = self._send_ready()
-            finally:
-                self._stepping.release()
             if again is None and not self._routing.stale:
                 return
         self.wake.set()
@@ -215,13 +215,15 @@ class OwnedBroker:
         with self._lock:
             awaited = {id(batch) for batches in list(self._awaiting.values()) for batch in batches}
             lost = [
-                flight.item
+                flight
                 for queue in self._routing.queues.values()
                 if queue.sender is self
                 for flight in queue.lane.window
                 if flight.on_wire and id(flight.item) not in awaited
             ]
-        self._settle([(batch, error) for batch in lost])
+            for flight in lost:
+                flight.item.flight = flight  # that may be what was interrupted
+        self._settle([(flight.item, error) for flight in lost])
 
     def _take_ready(self, now: float) -> tuple[list[MessageBatch], float | None]:
         """Return batches to send now, at most one a partition, and when the next will be ready if nothing changes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -20,7 +21,11 @@ from pykafka.exceptions import (
     ProducerStoppedException,
     ResponseTimeoutError,
 )
+from pykafka.handlers import ThreadingHandler
+from pykafka.producer.deliveries import Reports
+from pykafka.producer.idempotence import Lane
 from pykafka.producer.sender import OwnedBroker
+from pykafka.protocol.message import Message
 from pykafka.topic import Topic
 from tests.waiting import until
 
@@ -95,6 +100,87 @@ def test_an_answer_whose_handing_out_is_interrupted_is_handed_out_again(
                 producer.produce(b"interrupted")
         assert producer.produce(b"after").offset == sent  # nothing was sent twice
         assert time.monotonic() - started < 20
+
+
+def test_ctrl_c_behind_the_taking_of_a_step_does_not_keep_it(start: Start) -> None:
+    """A signal comes between a lock's `acquire` and the `try` behind it: the sender waited for ever."""
+
+    class Signalled:
+        def __init__(self, lock: Any) -> None:
+            self._lock = lock
+            self.locked, self.release = lock.locked, lock.release
+
+        def acquire(self, *args: Any, **kwargs: Any) -> bool:
+            self._lock.acquire(*args, **kwargs)
+            raise Interrupted
+
+        def __enter__(self) -> object:
+            return self._lock.__enter__()
+
+        def __exit__(self, *args: Any) -> None:
+            self._lock.__exit__(*args)
+
+    client = start()
+    with client.topics["t"].get_sync_producer(delivery_timeout_ms=2000, ack_timeout_ms=1000) as producer:
+        for owned in producer._owned_brokers.values():
+            owned._stepping = Signalled(owned._stepping)
+        with suppress(Interrupted):
+            producer.produce(b"interrupted")
+        assert producer.produce(b"after").offset >= 0
+
+
+def test_ctrl_c_behind_a_launch_ends_no_sender(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch was under way and did not know of it: settling it ended in an AttributeError, as did each later produce()."""
+    launch, interrupts = Lane.launch, [1]
+
+    client = start()
+    here = client.cluster.handler.local()
+
+    def interrupted(lane: Lane[Any], *args: Any) -> Any:
+        flight = launch(lane, *args)
+        if interrupts and getattr(here, "armed", False):  # not in the sender, which nobody interrupts
+            interrupts.pop()
+            raise Interrupted
+        return flight
+
+    with client.topics["t"].get_sync_producer(required_acks=-1) as producer:
+        monkeypatch.setattr(Lane, "launch", interrupted)
+        here.armed = True
+        for _ in range(100):
+            with suppress(Interrupted):
+                producer.produce(b"interrupted")
+            if not interrupts:
+                break
+        assert not interrupts
+        assert producer.produce(b"after").offset >= 0
+
+
+def test_ctrl_c_at_any_step_of_a_look_for_reports_holds_up_nobody() -> None:
+    """A queue of the standard library kept its lock: the next look, and whoever had a report for it, waited for ever."""
+    handler = ThreadingHandler()
+    reports = Reports(handler, "t", 100_000, 1_000_000)
+    message = Message(b"x", delivery_report_q=reports.queue())
+    step = interrupt_at = 0
+
+    def trace(*_: Any) -> Any:
+        nonlocal step
+        step += 1
+        if step == interrupt_at:
+            raise Interrupted
+        return trace
+
+    while step >= interrupt_at:  # until it got to its end
+        step, interrupt_at = 0, interrupt_at + 1
+        with suppress(Interrupted, handler.QueueEmptyError):
+            sys.settrace(trace)
+            try:
+                reports.get(True, 0.001)
+            finally:
+                sys.settrace(None)
+        worker = handler.spawn(reports.put, [(message, None)], 1.0)
+        assert worker.join(10), f"interrupted at step {interrupt_at}"
+        assert reports.get(True, 10) == (message, None)
+    assert interrupt_at > 10
 
 
 def test_an_interrupted_taking_is_made_up_for(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -289,6 +289,17 @@ def test_a_writer_that_is_stuck_does_not_hold_others_up(start: Start, handler: H
     assert worker.join(5)
 
 
+def test_a_turn_to_write_that_nobody_gives_back_ends_the_connection(start: Start, handler: Handler) -> None:
+    """Ctrl-C in a thread that had just taken it: nothing was written on the connection any more, and no other was made."""
+    requests = start()
+    assert _size(requests.request(Ask(size=1))) == 1
+    requests._writing.acquire()
+    started = handler.now()
+    _fails(requests.request(Ask(), timeout=60), SocketDisconnectedError, "was interrupted before it was written", "127.0.0.1")
+    assert handler.now() - started < 20
+    assert not requests.alive
+
+
 def test_a_writer_that_is_interrupted_ends_the_connection(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = start()
 
