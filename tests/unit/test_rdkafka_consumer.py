@@ -72,15 +72,17 @@ def test_a_timeout_in_the_middle_of_a_call_loses_nothing(
         handler.offload = offload
         seen: list[int] = []
         ended = 0
-        while len(seen) < COUNT:
-            try:
-                found = take(consumer)
-            except gevent.Timeout:
-                ended += 1
-                continue
-            assert found
-            seen += found
-        handler.offload = real
+        try:
+            while len(seen) < COUNT:
+                try:
+                    found = take(consumer)
+                except gevent.Timeout:
+                    ended += 1
+                    continue
+                assert found, f"{len(seen)} seen"
+                seen += found
+        finally:
+            handler.offload = real
         assert ended
         assert sorted(seen) == list(range(COUNT))
         assert sum(offset + 1 for offset in consumer.held_offsets.values()) == COUNT
