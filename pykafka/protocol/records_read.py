@@ -272,6 +272,8 @@ class BatchReader:
                 self._refuse("its bytes are no record")
             offset += self.base_offset
             if offset < 0 or offset >= self.next_offset or (offset < self.offset and self.magic >= 2):
+                if self._at != at:  # uncompiled, parsing allocates as well: see below
+                    continue
                 self._refuse(f"it says that it has offset {offset}")
             # Allocating may collect garbage, and with it run anyone's code, even a call of this method.
             message = Message.__new__(Message)
