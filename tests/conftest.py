@@ -73,6 +73,15 @@ def secure() -> Iterator[KafkaCluster]:
         yield cluster
 
 
+@pytest.fixture(scope="session")
+def quick_spark() -> Iterator[None]:
+    """Have the JVMs of Spark that tests and their programs start from now on start quickly."""
+    from tests.spark.classes import quick_starts  # not everybody has Spark
+
+    with quick_starts(make=True):
+        yield
+
+
 @pytest.fixture(autouse=True)
 def no_leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail when a test leaves a thread, a greenlet, a child process or a descriptor behind."""
@@ -89,6 +98,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark what starts JVMs, so that it can be left out, and leave out what the shared brokers cannot do."""
     left_out: dict[pytest.Item, str] = {}
     for item in items:
+        # Which of a test's cases take longer than what they add to the others is worth to whoever waits.
+        later = [name for mark in item.iter_markers("later") for name in mark.args]
+        if any(name in item.name for name in later):
+            item.add_marker("matrix")
         if {"kafka", "kafka3", "secure"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("kafka")
         needed, lacked = (

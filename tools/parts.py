@@ -21,6 +21,8 @@ SUITE += [f"--ignore={path}" for path in OWN_BROKERS]
 OUTAGES = [f"{INTEGRATION}/test_{name}.py" for name in ("benchmarks", "brokers", "closing", "failures", "idempotence")]
 #: Groups together with other clients, through minutes of computing.
 MANAGED = [f"{INTEGRATION}/test_managed_{name}.py" for name in ("mixed", "static", "heartbeats")]
+#: Tests that mostly wait, some of whose cases `make test` leaves to the matrix.
+CASES = ("commits", "isolation", "managed", "managed_outages", "managed_topics", "throttling", "tls")
 #: Groups through ZooKeeper, in its outages, and together with other clients.
 BALANCED = [f"{INTEGRATION}/test_balanced_{name}.py" for name in ("outages", "mixed")]
 #: Pipelines, as Python calls them and as programs.
@@ -121,6 +123,7 @@ MATRIX = {
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/test_balanced_churn.py", "-k", "zookeeper"], 5),
     "churn-managed": Part("4.3.1", [f"{INTEGRATION}/test_balanced_churn.py", "-k", "managed"], 5),
     "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 3),
+    "cases": Part("4.3.1", ["-m", "matrix", *(f"{INTEGRATION}/test_{name}.py" for name in CASES)], 3),
     "groups-balanced": Part("4.3.1", ["-m", "matrix", *BALANCED], 4),
     **{
         f"cut-connections-{release}": Part(release, ["-m", "matrix", f"{INTEGRATION}/test_cut_connections.py"], 5)
@@ -140,7 +143,7 @@ MATRIX = {
     "pipelines-spark-4.2": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 6, ".venv-spark42"),
     "programs-spark-4.2": Part("4.3.1", [*SPARK_PROGRAMS, "-m", "not matrix"], 4, ".venv-spark42"),
     "pipelines-signals": Part("4.3.1", [*SPARK_PIPELINES, "-m", "matrix"], 6),
-    "spark-killed": Part("4.3.1", ["tests/spark/test_kill.py", "-m", "matrix"], 5),
+    "spark-killed": Part("4.3.1", ["tests/spark/test_kill.py", "tests/examples/test_flights.py", "-m", "matrix"], 6),
     "tools": Part("4.3.1", [f"{INTEGRATION}/test_cli_old_brokers.py"], 1),
     "rdkafka": Part("4.3.1", [f"{INTEGRATION}/test_rdkafka.py"], 5),
 }

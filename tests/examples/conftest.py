@@ -10,6 +10,13 @@ from pykafka.embedded import EmbeddedCluster
 from tests.brokers import KafkaCluster
 
 
+@pytest.fixture(autouse=True)
+def _quick_spark(request: pytest.FixtureRequest) -> None:
+    """Have the examples' Spark start quickly."""
+    if request.node.get_closest_marker("spark") is not None:
+        request.getfixturevalue("quick_spark")
+
+
 @pytest.fixture(scope="module", params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
 def hosts(request: pytest.FixtureRequest) -> Iterator[str]:
     """Give the addresses of an embedded cluster, then those of a real Kafka."""

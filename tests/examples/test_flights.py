@@ -73,10 +73,10 @@ def test_job_on_brokers_of_the_user(tmp_path: Path, kafka: KafkaCluster) -> None
     [
         (signal.SIGINT, "brokers:", 0),
         (signal.SIGTERM, "produce:", 0.5),
-        (signal.SIGINT, "pipeline:", 0),
+        pytest.param(signal.SIGINT, "pipeline:", 0, marks=pytest.mark.matrix),
         (signal.SIGTERM, "pipeline:", 2),
-        (signal.SIGINT, "pipeline:", 8),
-        (signal.SIGTERM, "pipeline:", 12),
+        (signal.SIGINT, "pipeline:", 5),
+        pytest.param(signal.SIGTERM, "pipeline:", 8, marks=pytest.mark.matrix),
     ],
 )
 def test_signal_ends_all(tmp_path: Path, number: signal.Signals, line: str, seconds: float) -> None:

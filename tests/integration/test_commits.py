@@ -67,6 +67,7 @@ def test_a_message_in_hand_is_not_committed_when_shares_change(group: Group[Any]
     assert sum(committed(group).values()) == 60
 
 
+@pytest.mark.later("managed-threads", "zookeeper-greenlets")
 def test_who_goes_on_consuming_gets_nothing_twice_when_shares_change(group: Group[Any]) -> None:
     """A change of shares waits a moment for what is in hand, so that it costs no message its being consumed once."""
     values = group.produce(300)
@@ -95,6 +96,7 @@ def acknowledged(consumer: Any) -> int:
 @pytest.mark.needs("groups")
 @pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
 @pytest.mark.parametrize("kind", ["simple", "managed"])
+@pytest.mark.later("managed-threads", "simple-greenlets")
 def test_a_coordinator_that_is_killed_ends_no_loop(
     kafka3: KafkaCluster, kind: str, greenlets: bool, caplog: pytest.LogCaptureFixture
 ) -> None:

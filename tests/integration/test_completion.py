@@ -21,9 +21,10 @@ PROMPT = "ready> "
 Complete = Callable[[str], str]
 
 
-@pytest.fixture
-def complete(tmp_path: Path) -> Iterator[Complete]:
-    """Give `complete(line)`: what stands on the command line when Tab was pressed behind it."""
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Complete]:
+    """Give `complete(line)`, by one shell for all: what stands on the command line when Tab was pressed behind it."""
+    tmp_path = tmp_path_factory.mktemp("completion")
     command = tmp_path / "bin" / "kafka-tools"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m pykafka.cli "$@"\n')

@@ -208,6 +208,7 @@ def test_levels_are_refused_by_name(topic: Topic) -> None:
 @pytest.mark.needs("stable offsets")
 @pytest.mark.parametrize("ends", ["commit", "abort"])
 @pytest.mark.parametrize("kind", ["simple", "managed", "librdkafka"])
+@pytest.mark.later("managed-abort", "librdkafka-abort")
 def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(
     client: KafkaClient, kafka: KafkaCluster, topic: Topic, kind: str, ends: str
 ) -> None:

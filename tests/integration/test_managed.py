@@ -99,6 +99,7 @@ def test_members_without_a_partition_idle(client: KafkaClient) -> None:
     assert idle.held_offsets == {}
 
 
+@pytest.mark.later("threads")
 def test_a_member_that_is_not_heard_of_is_replaced_and_comes_back_as_another(group: Managed) -> None:
     values = group.produce(60)
     one, two = group.join(session_timeout_ms=SESSION_MS), group.join(session_timeout_ms=SESSION_MS)

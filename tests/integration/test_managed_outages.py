@@ -21,6 +21,7 @@ def client(request: pytest.FixtureRequest, kafka3: KafkaCluster) -> Iterator[Kaf
         yield client
 
 
+@pytest.mark.later("greenlets")
 def test_a_share_whose_broker_is_away_is_consumed_when_it_is_back(client: KafkaClient, kafka3: KafkaCluster) -> None:
     """The error came once; then the member owned all partitions, sent heartbeats, and never read a message."""
     settings = {"heartbeat_interval_ms": 200, "auto_commit_enable": False}

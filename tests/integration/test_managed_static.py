@@ -53,6 +53,7 @@ def test_a_restarted_member_gets_its_share_back_without_a_rebalance(group: Stati
         member.stop()
 
 
+@pytest.mark.later("greenlets")
 def test_who_does_not_come_back_within_the_session_is_replaced(group: Static) -> None:
     one = group.join(group_instance_id="one")
     two = group.join(group_instance_id="two")

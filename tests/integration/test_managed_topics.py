@@ -41,6 +41,7 @@ def delete_topic(client: KafkaClient, name: str) -> None:
 
 
 @pytest.mark.needs("admin")
+@pytest.mark.later("threads")
 def test_a_topic_that_is_deleted_and_made_anew(group: Managed, monkeypatch: pytest.MonkeyPatch) -> None:
     """The group found new shares every few seconds, for ever."""
     monkeypatch.setattr(topics, "GONE_S", 1.0)
@@ -164,7 +165,9 @@ def test_what_others_may_have_consumed_meanwhile_is_read_from_where_they_committ
         if turns > 1:
             return share
         # It is another member that is told this: it consumes and commits all there is, and the group changes again.
-        other = GroupOffsets(group.client.cluster, group.name, group.topic.name, 100, 3, self.generation, self.member_id)
+        other = GroupOffsets(
+            group.client.cluster, group.name, group.topic.name, 100, 3, self.generation, self.member_id
+        )
         other.commit(dict.fromkeys(range(3), 10))
         self.handle_error(RebalanceInProgress.ERROR_CODE)
         raise RebalanceInProgress("the group changes again")

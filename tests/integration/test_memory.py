@@ -56,7 +56,7 @@ def test_a_slow_reader_stays_within_its_budget(client: KafkaClient, codec: int) 
             assert message is not None
             assert message.value == value
             del message
-            if seen % 60 == 0:
+            if seen % (count // 4) == 0:
                 handler.sleep(0.5)  # what could be fetched in this time is more than the budget
             most = max(most, resident())
             assert consumer._buffers.nbytes < BUDGET + 4 * MIB

@@ -61,6 +61,7 @@ def _stored(kafka: KafkaCluster, topic: str) -> Counter[bytes]:
     return found
 
 
+@pytest.mark.later("gevent")
 def test_what_is_produced_too_fast_is_stored_once(kafka: KafkaCluster, bounded: Callable[..., KafkaClient]) -> None:
     name = _make_topic(kafka)
     with bounded(producer_byte_rate=20_000) as client:
@@ -74,6 +75,7 @@ def test_what_is_produced_too_fast_is_stored_once(kafka: KafkaCluster, bounded: 
     assert _stored(kafka, name) == Counter(b"%02d" % number for number in range(11))
 
 
+@pytest.mark.later("threads")
 def test_what_is_consumed_too_fast_comes_without_an_error(
     kafka: KafkaCluster, bounded: Callable[..., KafkaClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +92,7 @@ def test_what_is_consumed_too_fast_comes_without_an_error(
         consumer.stop()
 
 
+@pytest.mark.later("gevent")
 def test_every_request_may_be_throttled(kafka: KafkaCluster, bounded: Callable[..., KafkaClient]) -> None:
     name = _make_topic(kafka)
     with bounded(request_percentage=0.2) as client:

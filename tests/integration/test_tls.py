@@ -38,12 +38,11 @@ def test_a_round_trip(secure: KafkaCluster, greenlets: bool) -> None:
 
 
 @pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
+@pytest.mark.later("threads")
 def test_a_group(secure: KafkaCluster, greenlets: bool) -> None:
     """The heartbeats' own thread speaks TLS as well, and holds the membership while a hub is held."""
     with KafkaClient(hosts=secure.tls_hosts, use_greenlets=greenlets, ssl_config=_trusting(secure)) as client:
-        group = Group(
-            ManagedBalancedConsumer, client, partitions=2, session_timeout_ms=6000, heartbeat_interval_ms=500
-        )
+        group = Group(ManagedBalancedConsumer, client, partitions=2, session_timeout_ms=6000, heartbeat_interval_ms=500)
         values = group.produce(20)
         one, two = group.join(), group.join()
         group.sizes(1, 1)

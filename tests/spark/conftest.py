@@ -13,6 +13,7 @@ from pyspark import __version__
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.brokers import KafkaCluster
+from tests.spark.classes import quick_starts
 from tests.spark.topics import Topics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,20 +41,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Give a local session whose Python workers are of this Python and see this checkout."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    session: SparkSession = (
+    builder = (
         SparkSession.builder.master("local[2]")
         .appName("pykafka-tests")
         .config("spark.ui.enabled", "false")
-        # what runs for seconds gains nothing from the second compiler
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config("spark.log.level", "ERROR")
-        .getOrCreate()
     )
+    # One start alone is not worth an archive.
+    with quick_starts(make=False):
+        session: SparkSession = builder.getOrCreate()
     yield session
     session.stop()
 

@@ -14,7 +14,6 @@ def main(hosts: str, topic: str, path: str, limit: str) -> None:
     """Land what there is, and end."""
     # A killed worker fails its task: tasks may fail four times, as on a cluster.
     builder = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     spark = builder.config("spark.driver.memory", "512m").config("spark.log.level", "ERROR").getOrCreate()
     frame = spark.readStream.format("pykafka").option("kafka.bootstrap.servers", hosts).option("subscribe", topic)

@@ -14,6 +14,8 @@ import pyspark
 
 SPARK_HOME = Path(pyspark.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
+#: The variable that gives options to the JVMs of programs, as a shell would read them.
+JVM_OPTIONS = "SPARK_SUBMIT_OPTS"
 START_TIMEOUT_S = 120.0
 END_TIMEOUT_S = 30.0
 
@@ -40,9 +42,12 @@ class StandaloneCluster:
         try:
             log = self._start("master", "master.Master", "--port", "0")
             self.url = self._wait_for(log, r"Starting Spark master at (spark://\S+)")
-            for name in ("worker1", "worker2"):
-                work = str(self._directory / name)
-                log = self._start(name, "worker.Worker", "--cores", "1", "--memory", "512m", "-d", work, self.url)
+            size = ("--cores", "1", "--memory", "512m")
+            logs = [
+                self._start(name, "worker.Worker", *size, "-d", str(self._directory / name), self.url)
+                for name in ("worker1", "worker2")
+            ]
+            for log in logs:
                 self._wait_for(log, r"(Successfully registered) with master")
         except BaseException:
             self._end()
@@ -65,7 +70,8 @@ class StandaloneCluster:
             self._processes.append(
                 subprocess.Popen(
                     [*command, "--host", "127.0.0.1", "--webui-port", "0", *arguments],
-                    env=spark_environment() | {"SPARK_DAEMON_MEMORY": "256m"},
+                    env=spark_environment()
+                    | {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": os.environ.get(JVM_OPTIONS, "")},
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=subprocess.STDOUT,
@@ -76,7 +82,7 @@ class StandaloneCluster:
     def _wait_for(self, log: Path, pattern: str) -> str:
         deadline = time.monotonic() + START_TIMEOUT_S
         while (found := re.search(pattern, log.read_text())) is None:
-            assert self._processes[-1].poll() is None, log.read_text()
+            assert all(process.poll() is None for process in self._processes), log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.2)
         return found[1]

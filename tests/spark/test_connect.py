@@ -17,7 +17,7 @@ from tests.brokers import KafkaCluster
 from tests.spark.standalone import ROOT, SPARK_HOME, START_TIMEOUT_S, spark_environment
 from tests.spark.topics import Record, Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.usefixtures("quick_spark")]
 SETTINGS = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",

@@ -115,6 +115,7 @@ def landed(spark: SparkSession, path: Path) -> list[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_spark")
 @pytest.mark.timeout(1800)
 def test_killed_driver_and_killed_workers(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     topic = topics.create()
@@ -142,6 +143,7 @@ def test_killed_driver_and_killed_workers(spark: SparkSession, topics: Topics, t
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_spark")
 @pytest.mark.matrix
 @pytest.mark.timeout(1800)
 def test_driver_killed_anywhere(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:

@@ -241,18 +241,23 @@ def test_stop_at_once(made: Directory, topics: Topics) -> None:
     sql = "SELECT reflect('java.lang.Thread', 'sleep', 600000L), value FROM records"
     made.declare(topic, f'[[transform]]\nsql = "{sql}"')
     stop = StopRequest(grace_s=600)
+    jobs = made.spark.sparkContext.statusTracker()
+    given_up = threading.Event()
 
-    def ask_twice() -> None:
+    def ask_twice_when_it_sleeps() -> None:
+        while not jobs.getActiveStageIds() and not given_up.wait(0.1):
+            pass
+        given_up.wait(1)  # of the stage's task it is not told when it begins
         stop.ask()
         stop.ask()
 
-    timer = threading.Timer(5, ask_twice)
-    timer.start()
+    asking = threading.Thread(target=ask_twice_when_it_sleeps)
+    asking.start()
     try:
         assert made.run(stop).batches == 0
     finally:
-        timer.cancel()
-        timer.join()
+        given_up.set()
+        asking.join()
 
 
 # -- what is wrong, before anything runs

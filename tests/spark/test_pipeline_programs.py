@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,10 +15,10 @@ import pytest
 from examples.flights import data
 from pykafka.spark import __main__ as spark_program
 from tests.examples.programs import Program, program
-from tests.spark.standalone import SPARK_HOME, StandaloneCluster, spark_environment
+from tests.spark.standalone import JVM_OPTIONS, SPARK_HOME, StandaloneCluster, spark_environment
 from tests.spark.topics import Record, Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.usefixtures("quick_spark")]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "pipelines"
 END_TIMEOUT_S = 400.0
 CONFIG = """
@@ -40,6 +41,7 @@ def declare(directory: Path, topics: Topics, topic: str, top: str = "", options:
         '[[transform]]\nsql = "SELECT n, kafka.partition FROM records"\n'
         f'[sink]\nformat = "parquet"\npath = "{directory}/landed"\n'
         f"[spark.config]\n{CONFIG}"
+        f"\"spark.executor.extraJavaOptions\" = '{os.environ[JVM_OPTIONS]}'\n"
     )
     return file
 
@@ -102,15 +104,18 @@ def test_signals(topics: Topics, tmp_path: Path, number: signal.Signals, status:
     assert landed(tmp_path) == list(range(3000))
 
 
-def test_cluster(topics: Topics, tmp_path: Path) -> None:
-    """On a master and two workers: dry run, a run by --master, and one by spark-submit that goes on."""
+@pytest.mark.parametrize("dry_run", [False, pytest.param(True, marks=pytest.mark.matrix)])
+def test_cluster(topics: Topics, tmp_path: Path, dry_run: bool) -> None:
+    """On a master and two workers: a dry run, or a run by --master and one by spark-submit that goes on."""
     topic = topics.create(3)
     numbers(topics, topic, range(600))
     file = declare(tmp_path, topics, topic)
     with StandaloneCluster(tmp_path) as cluster:
-        output = run_pipeline(str(file), "--dry-run", "--master", cluster.url)
-        assert f"on {cluster.url}: an executor reads the source" in output
-        assert "numbers: nothing is wrong" in output
+        if dry_run:
+            output = run_pipeline(str(file), "--dry-run", "--master", cluster.url)
+            assert f"on {cluster.url}: an executor reads the source" in output
+            assert "numbers: nothing is wrong" in output
+            return
         output = run_pipeline(str(file), "--master", cluster.url)
         assert "numbers: 600 records read in 1 micro-batches" in output
         assert landed(tmp_path) == list(range(600))

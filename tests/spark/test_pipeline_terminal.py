@@ -12,7 +12,7 @@ from tests.spark.standalone import spark_environment
 from tests.spark.test_pipeline_programs import declare, landed, numbers
 from tests.spark.topics import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("quick_spark")]
 TIMEOUT_S = 200.0
 CTRL_C = "\x03"
 SPARK_HAS_STARTED = 'log level to "'
@@ -75,7 +75,9 @@ def test_more_than_one_ctrl_c(file: Path, tmp_path: Path, presses: int) -> None:
     assert landed(tmp_path) == list(range(3000))
 
 
-@pytest.mark.parametrize("arguments", [(), ("--dry-run",)], ids=["run", "dry-run"])
+@pytest.mark.parametrize(
+    "arguments", [(), pytest.param(("--dry-run",), marks=pytest.mark.matrix)], ids=["run", "dry-run"]
+)
 @pytest.mark.parametrize(
     "pause", [pytest.param(0.0, marks=pytest.mark.matrix), 1.0, pytest.param(2.0, marks=pytest.mark.matrix)]
 )
