@@ -202,7 +202,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
         """
         if self._running:
             return
-        self._member.await_closed()  # where a stop() was cut off
+        self._member.close()  # where a stop() was cut off
         self._restart = False
         self._stopping = self._handler.Event()
         self._worker_exceptions.clear()

@@ -213,10 +213,10 @@ class HeartbeatSender:
         self._beat = None
         self.idle = False
         worker, self._worker = self._worker, None
+        self._stopping.set()  # also where none is known of: Ctrl-C may have come while it was started
+        self._wake.set()
         if worker is None:
             return
-        self._stopping.set()
-        self._wake.set()
         connection = self._connection
         if connection is not None:
             connection.disconnect()
@@ -237,7 +237,7 @@ class HeartbeatSender:
 
     def _run(self, stopping: EventType) -> None:
         try:
-            while not stopping.is_set():
+            while stopping is self._stopping and not stopping.is_set():
                 self._wake.clear()
                 self._wake.wait(self._step())
         finally:
