@@ -1,11 +1,22 @@
-"""Where PyKafka meets the kind of concurrency that it runs on; knows nothing of Kafka's messages."""
+"""Where PyKafka meets the kind of concurrency that it runs on; knows nothing of Kafka.
+
+`RequestHandler`, `ResponseFuture` and `Throttle`, which the reference documents here, live in `pykafka.network`: they are
+imported when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pykafka.handlers.base import Address, Handler, Stream, Worker
-from pykafka.handlers.futures import ResponseFuture
 from pykafka.handlers.greenlets import GEventHandler
-from pykafka.handlers.pending import Throttle
-from pykafka.handlers.requests import RequestHandler
 from pykafka.handlers.threads import ThreadingHandler
+
+if TYPE_CHECKING:
+    from pykafka.network.futures import ResponseFuture
+    from pykafka.network.pending import Throttle
+    from pykafka.network.requests import RequestHandler
 
 __all__ = [
     "Address",
@@ -18,3 +29,21 @@ __all__ = [
     "Throttle",
     "Worker",
 ]
+
+_HOMES = {
+    "RequestHandler": "pykafka.network.requests",
+    "ResponseFuture": "pykafka.network.futures",
+    "Throttle": "pykafka.network.pending",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a class that lives elsewhere when it is first asked for."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'pykafka.handlers' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List what can be had."""
+    return sorted({*globals(), *__all__})

@@ -66,9 +66,7 @@ class Lookups:
         self._lock = self._handler.Lock()
         self._running: dict[tuple[str, int], list[Lookup]] = {}
 
-    def join(
-        self, getaddrinfo: Callable[..., list[Any]], host: str, port: int, done: Callable[[], object]
-    ) -> Lookup:
+    def join(self, getaddrinfo: Callable[..., list[Any]], host: str, port: int, done: Callable[[], object]) -> Lookup:
         """Begin a lookup, or join one that began a moment ago.
 
         :param getaddrinfo: the resolver

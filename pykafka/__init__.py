@@ -7,21 +7,21 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from pykafka import _pure
+from pykafka import compiled
 
-_pure.install()
+compiled.install()
 
 if TYPE_CHECKING:
     from pykafka.balancedconsumer import BalancedConsumer
     from pykafka.broker import Broker
     from pykafka.client import KafkaClient
     from pykafka.cluster import Cluster
-    from pykafka.connection import SslConfig
     from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
     from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
     from pykafka.partition import Partition
     from pykafka.producer import Producer
     from pykafka.protocol import Message
+    from pykafka.security import SslConfig
     from pykafka.simpleconsumer import SimpleConsumer
     from pykafka.topic import Topic
 
@@ -58,7 +58,7 @@ _HOMES = {
     "RangeProtocol": "pykafka.membershipprotocol",
     "RoundRobinProtocol": "pykafka.membershipprotocol",
     "SimpleConsumer": "pykafka.simpleconsumer",
-    "SslConfig": "pykafka.connection",
+    "SslConfig": "pykafka.security",
     "Topic": "pykafka.topic",
 }
 
@@ -68,7 +68,9 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
-        return import_module(f"{__name__}.{name}")  # old code says pykafka.exceptions.KafkaException after `import pykafka`
+        return import_module(
+            f"{__name__}.{name}"
+        )  # old code says pykafka.exceptions.KafkaException after `import pykafka`
     raise AttributeError(f"module 'pykafka' has no attribute {name!r}")
 
 

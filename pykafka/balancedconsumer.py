@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import OffsetType
 from pykafka.consumer.options import AUTO_COMMIT_TIMEOUT_MS, METADATA_MAX_AGE_MS, QUEUED_MAX_BYTES
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
-from pykafka.groupconsumer import GroupConsumer, RebalanceCallback
+from pykafka.groups.groupconsumer import GroupConsumer, RebalanceCallback
 from pykafka.handlers.ending import Ending
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.utils import get_string
@@ -19,7 +19,7 @@ from pykafka.utils.error_handlers import valid_ms
 
 if TYPE_CHECKING:
     from pykafka.cluster import Cluster
-    from pykafka.consumer.zookeepergroup import ZooKeeperGroup
+    from pykafka.groups.zookeepergroup import ZooKeeperGroup
     from pykafka.handlers.base import EventType
     from pykafka.partition import Partition
     from pykafka.simpleconsumer import SimpleConsumer
@@ -271,7 +271,7 @@ class BalancedConsumer(GroupConsumer):
         :param timeout: for connecting and for answers (ms)
         :raises ZooKeeperError: it could not be reached
         """
-        from pykafka.consumer.zookeepergroup import ZooKeeperGroup
+        from pykafka.groups.zookeepergroup import ZooKeeperGroup
 
         group = ZooKeeperGroup(
             self._handler, self._consumer_group, self._topic.name, self._consumer_id, timeout, self._wanted.set

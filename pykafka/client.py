@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pykafka.broker import Broker
-    from pykafka.connection import SslConfigLike
+    from pykafka.security import SslConfigLike
 
 log = logging.getLogger(__name__)
 

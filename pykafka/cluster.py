@@ -9,10 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from pykafka.addresses import parse_hosts, parse_source
 from pykafka.broker import CLIENT_ID, Broker
-from pykafka.dialing import Attempt
-from pykafka.discovery import Discovery
 from pykafka.exceptions import (
     ClientClosedError,
     ConnectTimeoutError,
@@ -25,21 +22,23 @@ from pykafka.exceptions import (
     WorkerNotStartedError,
     error_for,
 )
-from pykafka.listoffsets import FoundOffset, list_offsets
-from pykafka.loglimit import LogLimiter
-from pykafka.negotiation import KnownVersions
-from pykafka.protocol import BrokerMetadata, PartitionMetadata, TopicMetadata
-from pykafka.protocol.messages import FindCoordinatorRequest, MetadataRequest, MetadataResponse
+from pykafka.metadata.listoffsets import FoundOffset, list_offsets
+from pykafka.metadata.seeds import Discovery
+from pykafka.metadata.topicdict import TopicDict, register_topic_factory
+from pykafka.network.addresses import parse_hosts, parse_source
+from pykafka.network.dialing import Attempt
+from pykafka.network.negotiation import KnownVersions
+from pykafka.protocol import documented, wire
 from pykafka.security import valid_ssl_config
-from pykafka.topicdict import TopicDict, register_topic_factory
 from pykafka.utils import get_string
 from pykafka.utils.backoff import Backoff
 from pykafka.utils.error_handlers import valid_ms
+from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
-    from pykafka.connection import SslConfigLike
     from pykafka.handlers import Handler, Worker
     from pykafka.protocol.schema import Request
+    from pykafka.security import SslConfigLike
 
 __all__ = ["Cluster", "TopicDict", "register_topic_factory"]
 
@@ -130,7 +129,7 @@ class Cluster(Discovery):
         self.limiter = LogLimiter(handler)
         self._bootstrap: dict[tuple[str, int], Broker] = {}
         self._brokers: dict[int, Broker] = {}
-        self._metadata: dict[str, TopicMetadata] = {}
+        self._metadata: dict[str, documented.TopicMetadata] = {}
         self._topics = TopicDict(self, exclude_internal_topics)
         self._controller_id: int | None = None
         self._cluster_id: str | None = None
@@ -309,9 +308,12 @@ class Cluster(Discovery):
             self._asked_at |= dict.fromkeys(names, now)
         self._note_misses(list(self._misses) if names is None else names)
 
-    def _take_over(self, response: MetadataResponse, names: list[str] | None) -> None:
+    def _take_over(self, response: wire.MetadataResponse, names: list[str] | None) -> None:
         self._update_brokers(
-            {broker.node_id: BrokerMetadata(broker.node_id, broker.host, broker.port) for broker in response.brokers},
+            {
+                broker.node_id: documented.BrokerMetadata(broker.node_id, broker.host, broker.port)
+                for broker in response.brokers
+            },
             response.controller_id,
         )
         found = {}
@@ -341,9 +343,11 @@ class Cluster(Discovery):
                 self._misses.pop(name, None)
                 continue
             miss = self._misses.get(name, _Miss(0, now, now))
-            self._misses[name] = miss._replace(times=miss.times + 1, again_at=now + self._backoff.seconds(miss.times + 1))
+            self._misses[name] = miss._replace(
+                times=miss.times + 1, again_at=now + self._backoff.seconds(miss.times + 1)
+            )
 
-    def ask_metadata(self, topics: list[str] | None) -> MetadataResponse:
+    def ask_metadata(self, topics: list[str] | None) -> wire.MetadataResponse:
         """Ask for metadata without taking it over, and without creating topics.
 
         :param topics: names; None asks for all
@@ -352,7 +356,9 @@ class Cluster(Discovery):
         # a broker that has only just started names none: the others are asked, too
         return self.call(_metadata_request(topics), telling=lambda response: bool(response.brokers))
 
-    def _update_brokers(self, broker_metadata: Mapping[int, BrokerMetadata], controller_id: int | None = None) -> None:
+    def _update_brokers(
+        self, broker_metadata: Mapping[int, documented.BrokerMetadata], controller_id: int | None = None
+    ) -> None:
         """Take over the brokers of fresh metadata: those that moved are made anew, those gone are closed, by a worker."""
         self._controller_id = controller_id if controller_id is not None and controller_id >= 0 else None
         brokers = dict(self._brokers)
@@ -405,12 +411,12 @@ class Cluster(Discovery):
             known_versions=self._known_versions,
         )
 
-    def topic_metadata(self, name: str) -> TopicMetadata | None:
+    def topic_metadata(self, name: str) -> documented.TopicMetadata | None:
         """Return what is known of a topic, without asking the cluster, which is not asked about topics that nobody uses."""
         self._want([name])
         return self._metadata.get(name)
 
-    def find_topic(self, name: str) -> TopicMetadata | None:
+    def find_topic(self, name: str) -> documented.TopicMetadata | None:
         """Return what is known of a topic, asking for it where nothing is; None where there is none. Creates none.
 
         :raises NoBrokersAvailableError: no broker answered
@@ -432,7 +438,7 @@ class Cluster(Discovery):
         if not self.all_known:
             self.update()
 
-    def wait_for_topic(self, name: str) -> TopicMetadata:
+    def wait_for_topic(self, name: str) -> documented.TopicMetadata:
         """Ask for a topic until it is there, which creates it where the brokers allow that.
 
         :raises UnknownTopicOrPartition: it is not there, and was not created
@@ -490,7 +496,11 @@ class Cluster(Discovery):
             except ProtocolClientError:
                 raise
             except KafkaException as error:
-                if isinstance(error, ConnectTimeoutError) and broker not in slow and self._socket_timeout_ms > QUICK_CONNECT_MS:
+                if (
+                    isinstance(error, ConnectTimeoutError)
+                    and broker not in slow
+                    and self._socket_timeout_ms > QUICK_CONNECT_MS
+                ):
                     slow.append(broker)
                     continue
                 broker.warn("broker %s did not answer %s: %s", broker.address, type(request).__name__, error)
@@ -589,7 +599,7 @@ class Cluster(Discovery):
         while True:
             left_ms = None if timeout_ms is None else max(100, round((deadline - self._handler.now()) * 1000))
             # versions up to 3 ask for one group, which is all that is wanted here
-            response = self.call(FindCoordinatorRequest(key=group), ceiling=3, timeout_ms=left_ms)
+            response = self.call(wire.FindCoordinatorRequest(key=group), ceiling=3, timeout_ms=left_ms)
             if response.error_code == 0:
                 return self._broker_at(response.node_id, response.host, response.port)
             error = error_for(response.error_code, response.error_message, api="FindCoordinator")
@@ -681,19 +691,19 @@ def _close_all(brokers: list[Broker]) -> None:
         broker.close()
 
 
-def _metadata_request(topics: list[str] | None, create: bool = False) -> MetadataRequest:
-    wanted = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
-    return MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
+def _metadata_request(topics: list[str] | None, create: bool = False) -> wire.MetadataRequest:
+    wanted = None if topics is None else [wire.MetadataRequest.Topic(name=name) for name in topics]
+    return wire.MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
 
 
-def _topic_metadata(name: str, topic: Any) -> TopicMetadata:
+def _topic_metadata(name: str, topic: Any) -> documented.TopicMetadata:
     partitions = {
-        part.partition_index: PartitionMetadata(
+        part.partition_index: documented.PartitionMetadata(
             part.partition_index, part.leader_id, list(part.replica_nodes), list(part.isr_nodes), part.error_code
         )
         for part in topic.partitions
     }
-    return TopicMetadata(name, partitions, topic.error_code)
+    return documented.TopicMetadata(name, partitions, topic.error_code)
 
 
 def _explain(attempts: list[Any]) -> str:

@@ -37,7 +37,7 @@
       CorruptResponseError
       RdKafkaException
         RdKafkaStoppedException
-      ProtocolClientError                    what a broker answers by number: one class a code, in pykafka.errorcodes
+      ProtocolClientError                    what a broker answers by number: one class a code, in pykafka.errors.codes
         UnknownError                         -1
           UnknownErrorCode                   a number that is not known here
         OffsetOutOfRangeError, InvalidMessageError, UnknownTopicOrPartition, ...
@@ -53,10 +53,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 # Everything of both is public here, for type checkers too.
-from pykafka.errorbase import *  # noqa: F403
-from pykafka.errorbase import KafkaException
-from pykafka.errorcodes import *  # noqa: F403
-from pykafka.errorcodes import GroupCoordinatorNotAvailable, GroupLoadInProgress, NotCoordinatorForGroup
+from pykafka.errors.base import *  # noqa: F403
+from pykafka.errors.base import KafkaException
+from pykafka.errors.codes import *  # noqa: F403
+from pykafka.errors.codes import GroupCoordinatorNotAvailable, GroupLoadInProgress, NotCoordinatorForGroup
 
 
 class ConsumerStoppedException(KafkaException):

@@ -20,13 +20,13 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
-from pykafka.protocol import MemberAssignment
+from pykafka.protocol import documented
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_int
 
 if TYPE_CHECKING:
     from pykafka.cluster import Cluster
-    from pykafka.groupconsumer import RebalanceCallback
+    from pykafka.groups.groupconsumer import RebalanceCallback
     from pykafka.handlers.base import EventType
     from pykafka.partition import Partition
     from pykafka.protocol.message import Message
@@ -169,7 +169,9 @@ class ManagedBalancedConsumer(BalancedConsumer):
         )
         self._membership_protocol: GroupMembershipProtocol = valid_protocol(membership_protocol)
         self._consumer_id = ""
-        self._group_instance_id = None if group_instance_id is None else get_string(group_instance_id, "group_instance_id")
+        self._group_instance_id = (
+            None if group_instance_id is None else get_string(group_instance_id, "group_instance_id")
+        )
         self._member = TopicMember(
             topic,
             cluster,
@@ -492,7 +494,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
             consumer.start()
         return consumer
 
-    def _join_group(self) -> list[tuple[str, MemberAssignment]]:
+    def _join_group(self) -> list[tuple[str, documented.MemberAssignment]]:
         """Join the group once, and return what each member is to get: of no member, where this one is not the leader.
 
         :raises KafkaException: it failed
@@ -503,14 +505,16 @@ class ManagedBalancedConsumer(BalancedConsumer):
         members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
         return list(self._member.divide(members).items())
 
-    def _sync_group(self, group_assignments: Sequence[tuple[str, MemberAssignment]]) -> list[tuple[str, list[int]]]:
+    def _sync_group(
+        self, group_assignments: Sequence[tuple[str, documented.MemberAssignment]]
+    ) -> list[tuple[str, list[int]]]:
         """Be told this member's share: (topic name, partition ids) pairs.
 
         :param group_assignments: what `_join_group` has returned
         :raises KafkaException: it failed
         """
         shares = {member: bytes(share.get_bytes()) for member, share in group_assignments}
-        return MemberAssignment.from_bytestring(self._member.sync(shares)).partition_assignment
+        return documented.MemberAssignment.from_bytestring(self._member.sync(shares)).partition_assignment
 
     def _pause_share(self) -> None:
         """Return no messages for now, and commit those that were dealt with, where auto-commit is on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pykafka.protocol.groups import ConsumerGroupProtocolMetadata
+from pykafka.protocol import documented
 
 if TYPE_CHECKING:
     from pykafka.partition import Partition
@@ -117,7 +117,9 @@ def as_brokers_keep_it(decide: DecidePartitions) -> DecidePartitions:
     return _KEPT_BY_BROKERS.get(decide, decide)
 
 
-RangeProtocol = GroupMembershipProtocol(b"consumer", b"range", ConsumerGroupProtocolMetadata(), decide_partitions_range)
+RangeProtocol = GroupMembershipProtocol(
+    b"consumer", b"range", documented.ConsumerGroupProtocolMetadata(), decide_partitions_range
+)
 RoundRobinProtocol = GroupMembershipProtocol(
-    b"consumer", b"roundrobin", ConsumerGroupProtocolMetadata(), decide_partitions_roundrobin
+    b"consumer", b"roundrobin", documented.ConsumerGroupProtocolMetadata(), decide_partitions_roundrobin
 )

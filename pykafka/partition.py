@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import datetime
 
     from pykafka.broker import Broker
-    from pykafka.protocol import PartitionMetadata
+    from pykafka.protocol import documented
     from pykafka.topic import Topic
 
 
@@ -115,7 +115,7 @@ class Partition:
         """Return the offset of the oldest message still kept here."""
         return self.fetch_offset_limit(OffsetType.EARLIEST)[0]
 
-    def update(self, brokers: Mapping[int, Broker], metadata: PartitionMetadata | Any) -> None:
+    def update(self, brokers: Mapping[int, Broker], metadata: documented.PartitionMetadata | Any) -> None:
         """Take over what fresh metadata says of this partition.
 
         :param brokers: the cluster's brokers by id

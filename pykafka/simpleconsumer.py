@@ -25,7 +25,7 @@ from pykafka.consumer.options import (
 )
 from pykafka.consumer.recovery import Recovery
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, OffsetRequestFailedError
-from pykafka.protocol import OffsetFetchPartitionResponse
+from pykafka.protocol import documented
 from pykafka.utils import get_string, milliseconds
 from pykafka.utils.error_handlers import valid_callable
 
@@ -503,7 +503,9 @@ class SimpleConsumer(BatchConsumer):
             owner = self._owner_stopping
             committed = self._group_offsets.fetch(ids, lambda: owner is None or not owner.is_set())
             found = {id_: committed[id_].offset for id_ in ids if committed[id_].offset >= 0}
-            if self._generation_id >= 0:  # a group with members keeps its offsets; others' expire, and stop() renews them
+            if (
+                self._generation_id >= 0
+            ):  # a group with members keeps its offsets; others' expire, and stop() renews them
                 self._committed.update(found)
         missing = [id_ for id_ in ids if id_ not in found]
         wanted: dict[int, Position] = {id_: OffsetType.EARLIEST for id_ in missing if id_ in self._added}
@@ -643,7 +645,7 @@ class SimpleConsumer(BatchConsumer):
     def _positions(self) -> dict[int, int]:
         return {id_: owned.position for id_, owned in self._partitions_by_id.items() if owned.position >= 0}
 
-    def fetch_offsets(self) -> list[tuple[int, OffsetFetchPartitionResponse]]:
+    def fetch_offsets(self) -> list[tuple[int, documented.OffsetFetchPartitionResponse]]:
         """Return what the group has committed for each partition, and move there unless told otherwise.
 
         :returns: (partition id, OffsetFetchPartitionResponse) pairs; offset -1 where nothing is committed
@@ -659,7 +661,7 @@ class SimpleConsumer(BatchConsumer):
                 if committed.offset >= 0:
                     self._move(id_, committed.offset, committed.offset - 1)
         return [
-            (id_, OffsetFetchPartitionResponse(committed.offset, committed.metadata, 0))
+            (id_, documented.OffsetFetchPartitionResponse(committed.offset, committed.metadata, 0))
             for id_, committed in found.items()
         ]
 

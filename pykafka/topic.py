@@ -14,13 +14,13 @@ from pykafka.common import OffsetType
 from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
 from pykafka.partition import Partition
 from pykafka.producer import Producer
-from pykafka.protocol import OffsetPartitionResponse
+from pykafka.protocol import documented
 from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.utils import get_string, milliseconds
 from pykafka.utils.error_handlers import valid_int
 
 if TYPE_CHECKING:
-    from pykafka.protocol import TopicMetadata
+    from pykafka.protocol import documented
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Topic:
     :param topic_metadata: what the cluster says of it
     """
 
-    def __init__(self, cluster: Cluster, topic_metadata: TopicMetadata) -> None:
+    def __init__(self, cluster: Cluster, topic_metadata: documented.TopicMetadata) -> None:
         self._name = get_string(topic_metadata.name)
         self._cluster = cluster
         self._partitions: dict[int, Partition] = {}
@@ -54,7 +54,7 @@ class Topic:
         """The partitions by id; brought up to date in place, the same objects all along."""
         return self._partitions
 
-    def update(self, metadata: TopicMetadata) -> None:
+    def update(self, metadata: documented.TopicMetadata) -> None:
         """Take over what fresh metadata says: new partitions appear, leaders move.
 
         :param metadata: this topic's metadata
@@ -89,7 +89,7 @@ class Topic:
         offsets_before: int | datetime.datetime,
         max_offsets: int = 1,
         partitions: Iterable[int] | None = None,
-    ) -> dict[int, OffsetPartitionResponse]:
+    ) -> dict[int, documented.OffsetPartitionResponse]:
         """Ask for offsets of each partition by time.
 
         -1 gives the offset that the next message will get, -2 the oldest one kept. For a time, the answer is the
@@ -105,13 +105,13 @@ class Topic:
         valid_int(max_offsets, name="max_offsets")
         wanted = list(self._partitions) if partitions is None else _ids(partitions)
         found = self._cluster.list_offsets({(self._name, id_): timestamp for id_ in wanted}, max_offsets=max_offsets)
-        return {id_: OffsetPartitionResponse(offset=found[self._name, id_].offsets, err=0) for id_ in wanted}
+        return {id_: documented.OffsetPartitionResponse(offset=found[self._name, id_].offsets, err=0) for id_ in wanted}
 
-    def earliest_available_offsets(self) -> dict[int, OffsetPartitionResponse]:
+    def earliest_available_offsets(self) -> dict[int, documented.OffsetPartitionResponse]:
         """Return the oldest offset kept in each partition; shape as in `fetch_offset_limits`."""
         return self.fetch_offset_limits(OffsetType.EARLIEST)
 
-    def latest_available_offsets(self) -> dict[int, OffsetPartitionResponse]:
+    def latest_available_offsets(self) -> dict[int, documented.OffsetPartitionResponse]:
         """Return the offset that the next message of each partition will get; shape as in `fetch_offset_limits`."""
         return self.fetch_offset_limits(OffsetType.LATEST)
 

@@ -43,4 +43,6 @@ def make_pems(directory: Path) -> Pems:
 
 def _sign(pems: Pems, name: str, extensions: str) -> None:
     key, certificate = pems.directory / f"{name}.key", pems.directory / f"{name}.pem"
-    make_signed(pems.directory, name, key, certificate, extensions, pems.directory / "ca.pem", pems.directory / "ca.key")
+    make_signed(
+        pems.directory, name, key, certificate, extensions, pems.directory / "ca.pem", pems.directory / "ca.key"
+    )

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 import pykafka
-from pykafka import _pure
+from pykafka import compiled
 from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
 from tests import diagnosis
@@ -36,7 +36,7 @@ HANDLERS = {"threads": ThreadingHandler, "gevent": GEventHandler}
 
 def pytest_report_header() -> str:
     """Say which form of the compiled modules the run is about to test."""
-    return f"pykafka {pykafka.__version__}: {_pure.describe()}; real brokers are Kafka {KAFKA_VERSION}"
+    return f"pykafka {pykafka.__version__}: {compiled.describe()}; real brokers are Kafka {KAFKA_VERSION}"
 
 
 @pytest.fixture(params=list(HANDLERS))

@@ -127,7 +127,9 @@ def detour(kind: str, ports: dict[int, int]) -> Handler:
     class Detour(base):  # type: ignore[misc]
         def connect(self, address: Address, *args: Any, **kwargs: Any) -> Stream:
             host, port, *rest = address.sockaddr
-            stream: Stream = super().connect(Address(address.family, (host, ports.get(port, port), *rest)), *args, **kwargs)
+            stream: Stream = super().connect(
+                Address(address.family, (host, ports.get(port, port), *rest)), *args, **kwargs
+            )
             return stream
 
     made: Handler = Detour()

@@ -8,32 +8,19 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from pykafka.protocol.messages import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    FetchRequest,
-    FetchResponse,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    MetadataRequest,
-    MetadataResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
+from pykafka.protocol import wire
 from pykafka.protocol.records import RecordBatchBuilder
 from pykafka.protocol.schema import Request
 
 TOPIC = "scripted"
 #: What it speaks: versions without tagged fields, so that frames are easy to damage; tests may add others.
 VERSIONS: dict[type[Request[Any]], int] = {
-    ProduceRequest: 7,
-    FetchRequest: 10,
-    ListOffsetsRequest: 2,
-    MetadataRequest: 5,
-    HeartbeatRequest: 0,
-    ApiVersionsRequest: 2,
+    wire.ProduceRequest: 7,
+    wire.FetchRequest: 10,
+    wire.ListOffsetsRequest: 2,
+    wire.MetadataRequest: 5,
+    wire.HeartbeatRequest: 0,
+    wire.ApiVersionsRequest: 2,
 }
 
 
@@ -42,8 +29,8 @@ def batch(values: list[bytes], base_offset: int = 0, codec: int = 0) -> bytes:
     builder = RecordBatchBuilder()
     for value in values:
         builder.append(1_600_000_000_000, None, value, None)
-    wire = b"".join(bytes(piece) for piece in builder.seal(codec))
-    return base_offset.to_bytes(8, "big") + wire[8:]
+    sent = b"".join(bytes(piece) for piece in builder.seal(codec))
+    return base_offset.to_bytes(8, "big") + sent[8:]
 
 
 class ScriptedBroker:
@@ -115,7 +102,7 @@ class ScriptedBroker:
         self.client_ids.add(frame[10 : 10 + client_id].decode())
         request_cls = next(cls for cls in VERSIONS if cls.api_key == key)
         if version > VERSIONS[request_cls]:  # only ApiVersions is asked for before it is known
-            body = ApiVersionsResponse(error_code=35).encode(0)
+            body = wire.ApiVersionsResponse(error_code=35).encode(0)
         else:
             # headers have tagged fields too, in flexible versions: none
             flexible = request_cls.is_flexible(version)
@@ -125,34 +112,38 @@ class ScriptedBroker:
         return None if damaged is None else len(damaged).to_bytes(4, "big") + damaged
 
     def _respond(self, request: Any) -> Any:
-        if isinstance(request, ApiVersionsRequest):
+        if isinstance(request, wire.ApiVersionsRequest):
             keys = [
-                ApiVersionsResponse.ApiVersion(api_key=cls.api_key, min_version=0, max_version=version)
+                wire.ApiVersionsResponse.ApiVersion(api_key=cls.api_key, min_version=0, max_version=version)
                 for cls, version in VERSIONS.items()
             ]
-            return ApiVersionsResponse(api_keys=keys)
-        if isinstance(request, HeartbeatRequest):
-            return HeartbeatResponse(error_code=25)
-        if isinstance(request, MetadataRequest):
+            return wire.ApiVersionsResponse(api_keys=keys)
+        if isinstance(request, wire.HeartbeatRequest):
+            return wire.HeartbeatResponse(error_code=25)
+        if isinstance(request, wire.MetadataRequest):
             return self._metadata()
-        if isinstance(request, ListOffsetsRequest):
-            partition = ListOffsetsResponse.Topic.Partition(partition_index=0, offset=0)
-            return ListOffsetsResponse(topics=[ListOffsetsResponse.Topic(name=TOPIC, partitions=[partition])])
-        if isinstance(request, ProduceRequest):
-            result = ProduceResponse.Topic.Partition(index=0, error_code=self.produce_error, base_offset=0)
-            return ProduceResponse(responses=[ProduceResponse.Topic(name=TOPIC, partition_responses=[result])])
+        if isinstance(request, wire.ListOffsetsRequest):
+            partition = wire.ListOffsetsResponse.Topic.Partition(partition_index=0, offset=0)
+            return wire.ListOffsetsResponse(topics=[wire.ListOffsetsResponse.Topic(name=TOPIC, partitions=[partition])])
+        if isinstance(request, wire.ProduceRequest):
+            result = wire.ProduceResponse.Topic.Partition(index=0, error_code=self.produce_error, base_offset=0)
+            return wire.ProduceResponse(
+                responses=[wire.ProduceResponse.Topic(name=TOPIC, partition_responses=[result])]
+            )
         return self._fetch(request)
 
-    def _metadata(self) -> MetadataResponse:
+    def _metadata(self) -> wire.MetadataResponse:
         host, port = self.hosts.split(":")
-        partition = MetadataResponse.Topic.Partition(partition_index=0, leader_id=1, replica_nodes=[1], isr_nodes=[1])
-        return MetadataResponse(
-            brokers=[MetadataResponse.Broker(node_id=1, host=host, port=int(port))],
+        partition = wire.MetadataResponse.Topic.Partition(
+            partition_index=0, leader_id=1, replica_nodes=[1], isr_nodes=[1]
+        )
+        return wire.MetadataResponse(
+            brokers=[wire.MetadataResponse.Broker(node_id=1, host=host, port=int(port))],
             controller_id=1,
-            topics=[MetadataResponse.Topic(name=TOPIC, partitions=[partition])],
+            topics=[wire.MetadataResponse.Topic(name=TOPIC, partitions=[partition])],
         )
 
-    def _fetch(self, request: FetchRequest) -> FetchResponse:
+    def _fetch(self, request: wire.FetchRequest) -> wire.FetchResponse:
         wanted = request.topics[0].partitions[0].fetch_offset
         at = 0
         while at < len(self.records):
@@ -162,5 +153,5 @@ class ScriptedBroker:
             at += 12 + int.from_bytes(self.records[at + 8 : at + 12], "big")
         else:
             threading.Event().wait(request.max_wait_ms / 1000)
-        partition = FetchResponse.Topic.Partition(partition_index=0, high_watermark=100, records=self.records[at:])
-        return FetchResponse(responses=[FetchResponse.Topic(topic=TOPIC, partitions=[partition])])
+        partition = wire.FetchResponse.Topic.Partition(partition_index=0, high_watermark=100, records=self.records[at:])
+        return wire.FetchResponse(responses=[wire.FetchResponse.Topic(topic=TOPIC, partitions=[partition])])

@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 
 from pykafka import KafkaClient
 from pykafka.exceptions import error_for
-from pykafka.protocol.messages import CreateTopicsRequest
+from pykafka.protocol import wire
 from pykafka.topic import Topic
 from tests.brokers.cluster import ZOOKEEPERS
 
@@ -28,17 +28,17 @@ def create_topic(
     """
     name = name or f"t-{uuid.uuid4().hex[:12]}"
     broker = client.cluster.controller_broker or next(iter(client.brokers.values()))
-    if CreateTopicsRequest.api_key not in broker.api_ranges():
+    if wire.CreateTopicsRequest.api_key not in broker.api_ranges():
         _create_in_zookeeper(client, name, partitions, replicas, config or {})
         client.cluster.wait_for_topic(name)
         return client.topics[name]
-    wanted = CreateTopicsRequest.Topic(
+    wanted = wire.CreateTopicsRequest.Topic(
         name=name,
         num_partitions=partitions,
         replication_factor=replicas,
-        configs=[CreateTopicsRequest.Topic.Config(name=key, value=value) for key, value in (config or {}).items()],
+        configs=[wire.CreateTopicsRequest.Topic.Config(name=key, value=value) for key, value in (config or {}).items()],
     )
-    response = broker.call(CreateTopicsRequest(topics=[wanted], timeout_ms=10_000))
+    response = broker.call(wire.CreateTopicsRequest(topics=[wanted], timeout_ms=10_000))
     for topic in response.topics:
         if topic.error_code:
             raise error_for(topic.error_code, topic=name)

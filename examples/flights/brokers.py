@@ -21,7 +21,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
-from pykafka.protocol.messages import CreateTopicsRequest
+from pykafka.protocol import wire
 
 #: How long a broker of the user's may take to answer (ms).
 PATIENCE_MS = 10_000
@@ -88,7 +88,7 @@ def _create(client: KafkaClient, topics: Mapping[str, int]) -> None:
     # Before Kafka 4 only the controller creates topics; later ones pass the request on to it.
     broker = client.cluster.controller_broker or next(iter(client.brokers.values()))
     try:
-        version = broker.api_version(CreateTopicsRequest)
+        version = broker.api_version(wire.CreateTopicsRequest)
     except UnsupportedVersion:
         for name in topics:
             client.topics[name]
@@ -96,10 +96,10 @@ def _create(client: KafkaClient, topics: Mapping[str, int]) -> None:
     # From version 4 on, -1 is as many replicas as the brokers have by default.
     replicas = -1 if version >= 4 else 1
     wanted = [
-        CreateTopicsRequest.Topic(name=name, num_partitions=partitions, replication_factor=replicas)
+        wire.CreateTopicsRequest.Topic(name=name, num_partitions=partitions, replication_factor=replicas)
         for name, partitions in topics.items()
     ]
-    response = broker.call(CreateTopicsRequest(topics=wanted, timeout_ms=PATIENCE_MS))
+    response = broker.call(wire.CreateTopicsRequest(topics=wanted, timeout_ms=PATIENCE_MS))
     for topic in response.topics:
         if topic.error_code:
             raise error_for(topic.error_code, topic.error_message or "", topic=topic.name)

@@ -15,7 +15,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     UnsupportedVersion,
 )
-from pykafka.protocol.admin import CreateTopicRequest
+from pykafka.protocol import documented
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -111,7 +111,7 @@ def create_topic(
     :raises ProtocolClientError: it was not made, and why
     :raises ResponseTimeoutError: it was made, and cannot be used in time
     """
-    request = CreateTopicRequest(
+    request = documented.CreateTopicRequest(
         topic, num_partitions, replication_factor, replica_assignment, list(config_entries.items())
     )
     try:

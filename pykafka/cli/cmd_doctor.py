@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import click
 from rich.text import Text
 
-from pykafka.addresses import parse_hosts
 from pykafka.cli import show
 from pykafka.cli.diagnosis import FAILED, NOTE, OK, Examination, Finding
 from pykafka.cli.options import HostsType, Session, json_option
 from pykafka.cli.roundtrip import round_trip
 from pykafka.cli.statuses import Status
+from pykafka.network.addresses import parse_hosts
 
 _STYLES = {OK: "green", NOTE: "yellow", FAILED: "bold red"}
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pykafka.broker import CLIENT_ID
 from pykafka.cli.releases import speaks_as
 from pykafka.cli.statuses import in_options
-from pykafka.connection import BrokerConnection
-from pykafka.dialing import reason_of
 from pykafka.exceptions import CorrelationIdError, KafkaException, TlsError
 from pykafka.handlers import ThreadingHandler
-from pykafka.negotiation import negotiate
-from pykafka.protocol.messages import MetadataRequest, MetadataResponse
+from pykafka.network.connection import BrokerConnection
+from pykafka.network.dialing import reason_of
+from pykafka.network.negotiation import negotiate
+from pykafka.protocol import wire
 from pykafka.protocol.schema import decode_response, encode_request
 from pykafka.protocol.versions import choose
 from pykafka.security import SslConfig
 
 if TYPE_CHECKING:
-    from pykafka.connection import SslConfigLike
     from pykafka.handlers import Address, Stream
+    from pykafka.security import SslConfigLike
 
 OK, NOTE, FAILED = "ok", "note", "FAILED"
 _METADATA_ID = 7
@@ -101,7 +101,7 @@ class Examination:
         self._handler = ThreadingHandler()
         #: Whether a broker has answered everything that it was asked.
         self.reached = False
-        self._metadata: dict[str, MetadataResponse] = {}
+        self._metadata: dict[str, wire.MetadataResponse] = {}
 
     def run(self, seeds: list[tuple[str, int]]) -> Iterator[Finding]:
         """Yield what is found, step by step.
@@ -167,7 +167,7 @@ class Examination:
                 text, step, OK, f"{len(ranges)} APIs, as {speaks_as(ranges)} has them", handler.since(started)
             )
             step, started = "Metadata", handler.now()
-            metadata = _ask_metadata(connection, choose(MetadataRequest, ranges, broker=text))
+            metadata = _ask_metadata(connection, choose(wire.MetadataRequest, ranges, broker=text))
             yield _tell_metadata(text, metadata, handler.since(started))
             self._metadata.setdefault(text, metadata)
         except KafkaException as error:
@@ -192,7 +192,7 @@ class Examination:
 
 def judge_advertised(
     seed: str,
-    broker: MetadataResponse.Broker,
+    broker: wire.MetadataResponse.Broker,
     findings: Sequence[Finding] = (),
     clusters: Mapping[str, str | None] | None = None,
 ) -> Finding:
@@ -219,11 +219,11 @@ def judge_advertised(
     return Finding(seed, "Advertised", FAILED, why)
 
 
-def _ask_metadata(connection: BrokerConnection, version: int) -> MetadataResponse:
+def _ask_metadata(connection: BrokerConnection, version: int) -> wire.MetadataResponse:
     """Ask for brokers and cluster id, and for no topics: where that cannot be said (before 0.10), for all."""
-    request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+    request = wire.MetadataRequest(topics=[], allow_auto_topic_creation=False)
     connection.send(encode_request(request, version, _METADATA_ID, CLIENT_ID))
-    number, response = decode_response(MetadataRequest, version, connection.receive())
+    number, response = decode_response(wire.MetadataRequest, version, connection.receive())
     if number != _METADATA_ID:
         raise CorrelationIdError(
             f"an answer to request {number} came where {_METADATA_ID} was due: is it a Kafka port?"
@@ -231,7 +231,7 @@ def _ask_metadata(connection: BrokerConnection, version: int) -> MetadataRespons
     return response
 
 
-def _tell_metadata(text: str, metadata: MetadataResponse, ms: int) -> Finding:
+def _tell_metadata(text: str, metadata: wire.MetadataResponse, ms: int) -> Finding:
     count = len(metadata.brokers)
     if not count:
         why = "it names no brokers: it is starting or cut off from the others, or (0.8.2) no topic was made yet"

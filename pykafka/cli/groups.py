@@ -15,15 +15,7 @@ from pykafka.exceptions import (
     ProtocolClientError,
     error_for,
 )
-from pykafka.protocol.groups import ConsumerGroupProtocolMetadata, MemberAssignment
-from pykafka.protocol.messages import (
-    ConsumerGroupDescribeRequest,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    ListGroupsRequest,
-    ListGroupsResponse,
-    OffsetFetchRequest,
-)
+from pykafka.protocol import documented, wire
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
@@ -85,9 +77,9 @@ def _listed(client: KafkaClient, broker: Broker) -> Iterator[ListedGroup]:
             yield ListedGroup(broker, group.group_id, group.group_state, group.group_type or "classic")
 
 
-def _ask_for_groups(client: KafkaClient, broker: Broker) -> ListGroupsResponse:
+def _ask_for_groups(client: KafkaClient, broker: Broker) -> wire.ListGroupsResponse:
     for attempt in range(1, _ATTEMPTS + 1):
-        response = broker.call(ListGroupsRequest())
+        response = broker.call(wire.ListGroupsRequest())
         if not response.error_code:
             return response
         error = error_for(response.error_code, broker=broker.address, api="ListGroups")
@@ -122,9 +114,7 @@ def describe_groups(
             described.assignor,
             group.coordinator.id,
             committed,
-            [
-                GroupMember(one.member, one.client, one.host.removeprefix("/"), one.share(topic)) for one in members
-            ],
+            [GroupMember(one.member, one.client, one.host.removeprefix("/"), one.share(topic)) for one in members],
         )
 
 
@@ -154,7 +144,7 @@ class _Described(NamedTuple):
 
 def _describe(group: ListedGroup) -> _Described:
     """Ask for one group: as the members' own assignors make them, else as the broker's do (KIP-848)."""
-    response = group.coordinator.call(DescribeGroupsRequest(groups=[group.group]))
+    response = group.coordinator.call(wire.DescribeGroupsRequest(groups=[group.group]))
     for found in response.groups:
         # The one older brokers say, the other newer ones, of a group that is of another kind or not there at all.
         if found.error_code == GroupIdNotFound.ERROR_CODE or (not found.error_code and found.group_state == "Dead"):
@@ -165,23 +155,23 @@ def _describe(group: ListedGroup) -> _Described:
     raise IncompleteResponseError(f"group {group.group}", broker=group.coordinator.address, api="DescribeGroups")
 
 
-def _classic(member: DescribeGroupsResponse.Group.Member) -> _Member:
+def _classic(member: wire.DescribeGroupsResponse.Group.Member) -> _Member:
     wanted: list[str] = []
     assigned: dict[str, list[int]] = {}
     # Anybody may call a group one of consumers, and say in it what they like.
     if member.member_metadata:
         with suppress(CorruptResponseError):
-            names = ConsumerGroupProtocolMetadata.from_bytestring(member.member_metadata).topic_names
+            names = documented.ConsumerGroupProtocolMetadata.from_bytestring(member.member_metadata).topic_names
             wanted = [get_string(name) for name in names]
     with suppress(CorruptResponseError):
-        assigned = dict(MemberAssignment.from_bytestring(member.member_assignment).partition_assignment)
+        assigned = dict(documented.MemberAssignment.from_bytestring(member.member_assignment).partition_assignment)
     return _Member(member.member_id, member.client_id, member.client_host, wanted, assigned)
 
 
 def _describe_newer(group: ListedGroup) -> _Described:
-    if not group.coordinator.has(ConsumerGroupDescribeRequest):
+    if not group.coordinator.has(wire.ConsumerGroupDescribeRequest):
         return _Described("", "", [])
-    response = group.coordinator.call(ConsumerGroupDescribeRequest(group_ids=[group.group]))
+    response = group.coordinator.call(wire.ConsumerGroupDescribeRequest(group_ids=[group.group]))
     for found in response.groups:
         if found.error_code == GroupIdNotFound.ERROR_CODE:
             return _Described("", "", [])
@@ -203,9 +193,9 @@ def _describe_newer(group: ListedGroup) -> _Described:
 
 def _count_committed(group: ListedGroup, topic: str, ids: list[int]) -> int:
     broker = group.coordinator
-    version = max(broker.api_version(OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
-    request = OffsetFetchRequest(
-        group_id=group.group, topics=[OffsetFetchRequest.Topic(name=topic, partition_indexes=ids)]
+    version = max(broker.api_version(wire.OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
+    request = wire.OffsetFetchRequest(
+        group_id=group.group, topics=[wire.OffsetFetchRequest.Topic(name=topic, partition_indexes=ids)]
     )
     response = broker.call(request, CHANNEL, version=version)
     if response.error_code:
@@ -238,7 +228,7 @@ def _described(client: KafkaClient, group: str) -> _Described | None:
     """Ask a group's coordinator for it, again while that is only just becoming it; None where brokers do not say."""
     for attempt in range(1, _ATTEMPTS + 1):
         coordinator = client.cluster.get_group_coordinator(group)
-        if not coordinator.has(DescribeGroupsRequest):
+        if not coordinator.has(wire.DescribeGroupsRequest):
             return None
         try:
             return _describe(ListedGroup(coordinator, group, "", ""))

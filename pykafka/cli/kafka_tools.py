@@ -10,13 +10,13 @@ from pykafka.cli.moments import parse_moment
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
-    from pykafka.protocol import OffsetPartitionResponse
+    from pykafka.protocol import documented
     from pykafka.topic import Topic
 
 __all__ = ["fetch_consumer_lag", "fetch_offsets", "main"]
 
 
-def fetch_offsets(client: KafkaClient, topic: Topic, offset: str) -> dict[int, OffsetPartitionResponse]:
+def fetch_offsets(client: KafkaClient, topic: Topic, offset: str) -> dict[int, documented.OffsetPartitionResponse]:
     """Return offsets of a topic by time.
 
     :param client: that has the topic

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pykafka.cli.moments import Moment, limits
 from pykafka.consumer.offsets import GroupOffsets
 from pykafka.exceptions import IncompleteResponseError, UnknownTopicOrPartition, UnsupportedVersion, error_for
-from pykafka.protocol.messages import DescribeConfigsRequest
+from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
-    from pykafka.protocol import TopicMetadata
+    from pykafka.protocol import documented
 
 #: How a group's coordinator is asked: pause (ms) and attempts beyond the first.
 BACKOFF_MS = 200
@@ -83,7 +83,7 @@ class Lag(NamedTuple):
     partitions: list[PartitionLag]
 
 
-def known_topic(client: KafkaClient, topic: str) -> TopicMetadata:
+def known_topic(client: KafkaClient, topic: str) -> documented.TopicMetadata:
     """Return what the cluster says of a topic; never creates one.
 
     :raises UnknownTopicOrPartition: there is none
@@ -149,10 +149,10 @@ def describe_topic(client: KafkaClient, topic: str) -> TopicDescription:
 
 
 def _settings(client: KafkaClient, topic: str) -> dict[str, str | None] | None:
-    resource = DescribeConfigsRequest.Resource(resource_type=_TOPIC_RESOURCE, resource_name=topic)
+    resource = wire.DescribeConfigsRequest.Resource(resource_type=_TOPIC_RESOURCE, resource_name=topic)
     resource.configuration_keys = None
     try:
-        response = client.cluster.call(DescribeConfigsRequest(resources=[resource]))
+        response = client.cluster.call(wire.DescribeConfigsRequest(resources=[resource]))
     except UnsupportedVersion:
         return None
     found: dict[str, str | None] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.common import OffsetType
 from pykafka.exceptions import OffsetOutOfRangeError
-from pykafka.protocol.messages import ListOffsetsRequest
+from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
@@ -92,7 +92,7 @@ def resolve(
 
 def _knows_segments_alone(client: KafkaClient, topic: str, partition: int) -> bool:
     """Return whether "none" means that nothing is older, as before 0.10.1, instead of that nothing is newer."""
-    return client.cluster.leader(topic, partition).api_version(ListOffsetsRequest) == 0
+    return client.cluster.leader(topic, partition).api_version(wire.ListOffsetsRequest) == 0
 
 
 def _within(topic: str, partition: int, offset: int, bounds: tuple[int, int], clip: bool) -> int:

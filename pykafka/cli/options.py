@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from kazoo.hosts import collect_hosts
 
-from pykafka.addresses import parse_hosts
 from pykafka.cli.diagnosis import address_text
 from pykafka.cli.moments import Moment, parse_moment
 from pykafka.cli.zookeeper_groups import ZooKeeperGroups
 from pykafka.cli.zookeeper_topics import ZooKeeperTopics
 from pykafka.client import KafkaClient
 from pykafka.handlers import ThreadingHandler
-from pykafka.zookeeper import broker_addresses
+from pykafka.metadata.zookeeper import broker_addresses
+from pykafka.network.addresses import parse_hosts
 
 if TYPE_CHECKING:
     from pykafka.security import SslConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka.protocol.messages import ApiVersionsRequest, JoinGroupRequest
+from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.protocol.versions import ApiRanges
@@ -52,8 +52,8 @@ def speaks_as(ranges: ApiRanges) -> str:
 
     :param ranges: {api key: (lowest version, highest version)}
     """
-    if ApiVersionsRequest.api_key not in ranges:
-        return "Kafka 0.9" if JoinGroupRequest.api_key in ranges else "Kafka 0.8.2"
+    if wire.ApiVersionsRequest.api_key not in ranges:
+        return "Kafka 0.9" if wire.JoinGroupRequest.api_key in ranges else "Kafka 0.8.2"
     release = next((name for name, key, version in _MARKS if ranges.get(key, (0, -1))[1] >= version), "0.10.0")
     if release == _MARKS[0][0]:
         return f"Kafka {release} or later"

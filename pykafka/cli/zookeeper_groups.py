@@ -10,7 +10,7 @@ from kazoo.exceptions import NoNodeError
 
 from pykafka.cli.zookeeper_topics import connected
 from pykafka.exceptions import KafkaException
-from pykafka.protocol.messages import DescribeConfigsRequest
+from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
@@ -29,9 +29,9 @@ def zookeeper_of(client: KafkaClient) -> str | None:
     broker = next(iter(client.brokers.values()), None)
     if broker is None:
         return None
-    resource = DescribeConfigsRequest.Resource(resource_type=_BROKER_RESOURCE, resource_name=str(broker.id))
+    resource = wire.DescribeConfigsRequest.Resource(resource_type=_BROKER_RESOURCE, resource_name=str(broker.id))
     resource.configuration_keys = [_ADDRESS]
-    for result in broker.call(DescribeConfigsRequest(resources=[resource])).results:
+    for result in broker.call(wire.DescribeConfigsRequest(resources=[resource])).results:
         for config in result.configs:
             if config.name == _ADDRESS:
                 return config.value or None

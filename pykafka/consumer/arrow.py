@@ -19,10 +19,10 @@ from pykafka.protocol.records_scan import RawBatch
 try:
     import cython
 except ImportError:
-    import pykafka._cython as cython
+    from pykafka.compiled import cython
 
 if not cython.compiled:
-    from pykafka._cython import memcpy
+    from pykafka.compiled.cython import memcpy
     from pykafka.protocol.records_read import get_varint, parse_entry, parse_record
 
 if TYPE_CHECKING:

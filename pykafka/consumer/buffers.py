@@ -19,7 +19,7 @@ from pykafka.exceptions import InvalidMessageError
 try:
     import cython
 except ImportError:
-    import pykafka._cython as cython
+    from pykafka.compiled import cython
 from pykafka.protocol.records_read import BatchReader
 
 if TYPE_CHECKING:

@@ -24,14 +24,14 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     error_for,
 )
-from pykafka.protocol.messages import FetchRequest, FetchResponse
+from pykafka.protocol import wire
 from pykafka.protocol.records import scan
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.channel import PendingResponse
     from pykafka.consumer.buffers import Buffers, OwnedPartition
     from pykafka.handlers import Handler, Worker
+    from pykafka.network.channel import PendingResponse
     from pykafka.protocol.records import BatchReader, RawBatch
 
 log = logging.getLogger(__name__)
@@ -221,7 +221,7 @@ class Fetcher:
     # -- the worker ------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        flight: tuple[Plan, PendingResponse[FetchResponse]] | None = None
+        flight: tuple[Plan, PendingResponse[wire.FetchResponse]] | None = None
         while not self._stopped:
             try:
                 self._hand_over_kept()
@@ -278,7 +278,7 @@ class Fetcher:
         if not self._members or self._broker.muted_for(self._settings.channel):
             return plan
         # Brokers before 0.10.1 know no limit for a whole answer, only one for each partition.
-        limited = self._broker.api_version(FetchRequest) >= 3
+        limited = self._broker.api_version(wire.FetchRequest) >= 3
         with self._lock:
             self._forget_gone()
             later, chosen = [], []
@@ -337,7 +337,7 @@ class Fetcher:
         found: tuple[int, int] | None = owned.buffers.next_fetch(owned, 0 if coming is None else coming.messages)
         return found
 
-    def _send(self, plan: Plan) -> tuple[Plan, PendingResponse[FetchResponse]] | None:
+    def _send(self, plan: Plan) -> tuple[Plan, PendingResponse[wire.FetchResponse]] | None:
         if not plan:
             return None
         settings = self._settings
@@ -347,22 +347,24 @@ class Fetcher:
             self._short_wait_ms = min(self._short_wait_ms * 2, max(settings.max_wait_ms, SHORT_WAIT_MS))
         else:
             self._short_wait_ms = SHORT_WAIT_MS
-        by_topic: dict[str, list[FetchRequest.Topic.Partition]] = defaultdict(list)
+        by_topic: dict[str, list[wire.FetchRequest.Topic.Partition]] = defaultdict(list)
         for (topic, partition), asked in plan.items():
             size = max(member.owned.max_bytes for member, _ in asked.members)
             by_topic[topic].append(
-                FetchRequest.Topic.Partition(partition=partition, fetch_offset=asked.offset, partition_max_bytes=size)
+                wire.FetchRequest.Topic.Partition(
+                    partition=partition, fetch_offset=asked.offset, partition_max_bytes=size
+                )
             )
-        request = FetchRequest(
+        request = wire.FetchRequest(
             max_wait_ms=wait,
             min_bytes=settings.min_bytes,
             max_bytes=self._answer_max_bytes,
             isolation_level=settings.isolation_level,
-            topics=[FetchRequest.Topic(topic=topic, partitions=parts) for topic, parts in by_topic.items()],
+            topics=[wire.FetchRequest.Topic(topic=topic, partitions=parts) for topic, parts in by_topic.items()],
         )
         return plan, self._broker.send(request, settings.channel, timeout_ms=wait + self._broker.socket_timeout_ms)
 
-    def _read(self, plan: Plan, response: FetchResponse) -> list[_Fetched]:
+    def _read(self, plan: Plan, response: wire.FetchResponse) -> list[_Fetched]:
         """Find out how far the answer goes, so that the next request can be sent before it is worked on."""
         if response.error_code:
             raise error_for(response.error_code, broker=self._broker.address, api="Fetch")
@@ -411,7 +413,7 @@ class Fetcher:
             )
         return fetched
 
-    def _find_aborted(self, batches: list[RawBatch], part: FetchResponse.Topic.Partition) -> set[int]:
+    def _find_aborted(self, batches: list[RawBatch], part: wire.FetchResponse.Topic.Partition) -> set[int]:
         """Return the base offsets of batches that a consumer of committed messages is not to see."""
         if not self._settings.isolation_level:
             return set()

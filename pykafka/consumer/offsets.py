@@ -15,7 +15,7 @@ from pykafka.exceptions import (
     UnstableOffsetCommit,
     error_for,
 )
-from pykafka.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
+from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -186,21 +186,21 @@ class GroupOffsets:
 
     def _commit_once(self, offsets: Mapping[int, int], metadata: str) -> dict[int, KafkaException]:
         coordinator = self.coordinator
-        version = coordinator.api_version(OffsetCommitRequest, ceiling=COMMIT_CEILING)
+        version = coordinator.api_version(wire.OffsetCommitRequest, ceiling=COMMIT_CEILING)
         if version == 0:  # kept in ZooKeeper by version 0, in Kafka from version 1 on
             raise error_for(35, broker=coordinator.address, api="OffsetCommit")
         partitions = [
-            OffsetCommitRequest.Topic.Partition(
+            wire.OffsetCommitRequest.Topic.Partition(
                 partition_index=id_, committed_offset=offset, committed_metadata=metadata
             )
             for id_, offset in offsets.items()
         ]
-        request = OffsetCommitRequest(
+        request = wire.OffsetCommitRequest(
             group_id=self._group,
             generation_id_or_member_epoch=self.generation_id,
             member_id=self.member_id,
             group_instance_id=self.group_instance_id if version >= 7 else None,
-            topics=[OffsetCommitRequest.Topic(name=self._topic, partitions=partitions)],
+            topics=[wire.OffsetCommitRequest.Topic(name=self._topic, partitions=partitions)],
         )
         response = coordinator.call(request, CHANNEL, version=version)
         context = {"broker": coordinator.address, "topic": self._topic, "api": "OffsetCommit"}
@@ -222,10 +222,10 @@ class GroupOffsets:
 
     def _fetch_once(self, partitions: list[int]) -> dict[int, Committed]:
         coordinator = self.coordinator
-        version = coordinator.api_version(OffsetFetchRequest, ceiling=FETCH_CEILING)
-        request = OffsetFetchRequest(
+        version = coordinator.api_version(wire.OffsetFetchRequest, ceiling=FETCH_CEILING)
+        request = wire.OffsetFetchRequest(
             group_id=self._group,
-            topics=[OffsetFetchRequest.Topic(name=self._topic, partition_indexes=partitions)],
+            topics=[wire.OffsetFetchRequest.Topic(name=self._topic, partition_indexes=partitions)],
             # what a transaction is about to commit is waited for (KIP-447)
             require_stable=version >= STABLE_FROM,
         )

@@ -14,11 +14,11 @@ from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
 from pykafka.coordinator.metrics import GroupCoordinatorMetrics, Metrics
 from pykafka.coordinator.requests import STATIC_SINCE, check_instance_id, encoded, join_request, sync_request
 from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED, Event, Membership, State
-from pykafka.documentedgroups import MEMBER_ID_REQUIRED, group_channel
 from pykafka.exceptions import (
     ConsumerStoppedException,
     FencedInstanceId,
     KafkaException,
+    MemberIdRequired,
     NotCoordinatorForGroup,
     ProtocolClientError,
     ResponseTimeoutError,
@@ -26,18 +26,12 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.handlers.ending import Ending
-from pykafka.protocol.messages import (
-    HeartbeatRequest,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
+from pykafka.network.channel import group_channel
+from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.channel import PendingResponse
+    from pykafka.network.channel import PendingResponse
 
 log = logging.getLogger(__name__)
 
@@ -215,7 +209,7 @@ class BaseCoordinator(GroupLink, ABC):
         :param deadline: of the handler's clock (s): what is not answered by then is waited for by the next call
         :raises KafkaException: it did not come to that; `may_try_again` knows about it
         """
-        if not self._waits_for(State.SYNCING, SyncGroupRequest):
+        if not self._waits_for(State.SYNCING, wire.SyncGroupRequest):
             joined = self.join(deadline)
             self._shares = {}
             if joined.leader == joined.member_id:
@@ -225,7 +219,7 @@ class BaseCoordinator(GroupLink, ABC):
         share = self.sync(self._shares, deadline)
         self._on_join_complete(self.generation, self.member_id, self.membership.protocol, share)
 
-    def join(self, deadline: float | None = None) -> JoinGroupResponse:
+    def join(self, deadline: float | None = None) -> wire.JoinGroupResponse:
         """Join once, and return the answer, in which the leader finds all members; `sync` is to follow.
 
         :param deadline: as for `join_and_sync`
@@ -242,7 +236,7 @@ class BaseCoordinator(GroupLink, ABC):
             request = join_request(self.config, version, self.member_id, self.protocol_type(), protocols)
             asked = self._asked
             same = asked is not None and getattr(asked.request, "protocols", None) == request.protocols
-            if not same or not self._waits_for(State.JOINING, JoinGroupRequest):
+            if not same or not self._waits_for(State.JOINING, wire.JoinGroupRequest):
                 self._begin_join(request)
             response = self._ask_to_join(coordinator, request, version, deadline)
         except TimeIsUp:
@@ -253,13 +247,16 @@ class BaseCoordinator(GroupLink, ABC):
         self._still(State.JOINING)
         self._check(response.error_code, "JoinGroup", coordinator)
         self.membership.apply(
-            Event.JOINED, response.generation_id, response.member_id, response.protocol_name or request.protocols[0].name
+            Event.JOINED,
+            response.generation_id,
+            response.member_id,
+            response.protocol_name or request.protocols[0].name,
         )
         self._metrics.joined(self._handler.now() - self._join_started)
         self._send_heartbeats()
         return response
 
-    def _begin_join(self, request: JoinGroupRequest) -> None:
+    def _begin_join(self, request: wire.JoinGroupRequest) -> None:
         if self.membership.state in {State.JOINING, State.SYNCING}:  # where a former attempt has ended
             self.membership.apply(Event.FAILED)
         self._forget_asked()
@@ -269,15 +266,15 @@ class BaseCoordinator(GroupLink, ABC):
         log.info("group %s: joining as %s", self.group_id, request.member_id or "a new member")
 
     def _ask_to_join(
-        self, coordinator: Broker, request: JoinGroupRequest, version: int, deadline: float | None
-    ) -> JoinGroupResponse:
+        self, coordinator: Broker, request: wire.JoinGroupRequest, version: int, deadline: float | None
+    ) -> wire.JoinGroupResponse:
         """Return the answer to a request to join: again with the member id that is given where one is insisted on."""
         while True:
             if self._asked is None:
                 patience = request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms
                 self._ask(coordinator, request, version, self._cluster.socket_timeout_ms + patience)
-            response: JoinGroupResponse = self._answer(deadline)
-            if response.error_code != MEMBER_ID_REQUIRED:
+            response: wire.JoinGroupResponse = self._answer(deadline)
+            if response.error_code != MemberIdRequired.ERROR_CODE:
                 return response
             # Noted at once: with it this member leaves, however the join ends.
             self._still(State.JOINING)
@@ -349,7 +346,7 @@ class BaseCoordinator(GroupLink, ABC):
         """
         asked = self._asked
         static = self.config["group_instance_id"] is not None
-        if asked is None or static or self.member_id or not isinstance(asked.request, JoinGroupRequest):
+        if asked is None or static or self.member_id or not isinstance(asked.request, wire.JoinGroupRequest):
             return
         try:
             response = asked.pending.get(timeout_ms / 1000)
@@ -365,7 +362,7 @@ class BaseCoordinator(GroupLink, ABC):
             self.membership.apply(Event.NAMED, member_id=response.member_id)
 
     def _join_version(self, coordinator: Broker) -> int:
-        version = coordinator.api_version(JoinGroupRequest)
+        version = coordinator.api_version(wire.JoinGroupRequest)
         if version < STATIC_SINCE and self.config["group_instance_id"] is not None:
             raise UnsupportedVersion(
                 "group_instance_id needs brokers of Kafka 2.3 or later; without it the member works here, and each of "
@@ -390,12 +387,12 @@ class BaseCoordinator(GroupLink, ABC):
         started = self._handler.now()
         patience = self._cluster.socket_timeout_ms + self.config["session_timeout_ms"]
         try:
-            if not self._waits_for(State.SYNCING, SyncGroupRequest):
+            if not self._waits_for(State.SYNCING, wire.SyncGroupRequest):
                 self._forget_asked()
-                version = coordinator.api_version(SyncGroupRequest)
+                version = coordinator.api_version(wire.SyncGroupRequest)
                 request = sync_request(self.config, version, self.membership, self.protocol_type(), shares)
                 self._ask(coordinator, request, version, patience)
-            response: SyncGroupResponse = self._answer(deadline)
+            response: wire.SyncGroupResponse = self._answer(deadline)
         except TimeIsUp:
             raise
         except KafkaException as error:
@@ -467,8 +464,8 @@ class BaseCoordinator(GroupLink, ABC):
                 self.generation,
                 self.member_id,
                 self.config["group_instance_id"],
-                coordinator.api_version(HeartbeatRequest),
-                coordinator.api_version(LeaveGroupRequest),
+                coordinator.api_version(wire.HeartbeatRequest),
+                coordinator.api_version(wire.LeaveGroupRequest),
             ),
             restart,
         )

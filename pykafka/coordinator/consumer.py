@@ -31,9 +31,8 @@ from pykafka.exceptions import (
     OffsetsNotCommitted,
     ProtocolClientError,
 )
-from pykafka.handlers import ResponseFuture
-from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment, OffsetCommitResponse
-from pykafka.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
+from pykafka.network.futures import ResponseFuture
+from pykafka.protocol import documented, wire
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +136,9 @@ class ConsumerCoordinator(BaseCoordinator):
     def _perform_assignment(
         self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
     ) -> Mapping[str, bytes]:
-        wanted = {member: ConsumerGroupProtocolMetadata.from_bytestring(metadata) for member, metadata in members}
+        wanted = {
+            member: documented.ConsumerGroupProtocolMetadata.from_bytestring(metadata) for member, metadata in members
+        }
         topics = {
             name if isinstance(name, str) else name.decode() for one in wanted.values() for name in one.topic_names
         }
@@ -157,7 +158,7 @@ class ConsumerCoordinator(BaseCoordinator):
         return found
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        assignment = MemberAssignment.from_bytestring(member_assignment)
+        assignment = documented.MemberAssignment.from_bytestring(member_assignment)
         self._assignor(protocol).on_assignment(assignment)
         share = [TopicPartition(topic, id_) for topic, ids in assignment.partition_assignment for id_ in ids]
         self._refresh_needed = True
@@ -223,9 +224,11 @@ class ConsumerCoordinator(BaseCoordinator):
 
         def attempt() -> None:
             coordinator = self._known_coordinator(self._left_of(started, timeout_ms))
-            version = max(coordinator.api_version(OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
+            version = max(coordinator.api_version(wire.OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
             request = commit_request(self.config, version, identity, remaining)
-            response = coordinator.call(request, CHANNEL, version=version, timeout_ms=self._left_of(started, timeout_ms))
+            response = coordinator.call(
+                request, CHANNEL, version=version, timeout_ms=self._left_of(started, timeout_ms)
+            )
             failures = commit_failures(response, coordinator.address, remaining)
             for partition in [partition for partition in remaining if partition not in failures]:
                 del remaining[partition]
@@ -254,7 +257,7 @@ class ConsumerCoordinator(BaseCoordinator):
         future.add_done_callback(lambda done: tell(offsets, done.error or done.response))
         try:
             coordinator = self._known_coordinator()
-            version = max(coordinator.api_version(OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
+            version = max(coordinator.api_version(wire.OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
             request = commit_request(self.config, version, self._identity, offsets)
             pending = coordinator.send(request, CHANNEL, version=version, patient=False)
         except KafkaException as error:
@@ -270,7 +273,7 @@ class ConsumerCoordinator(BaseCoordinator):
             except KafkaException as error:
                 future.set_error(error)
             else:
-                future.set_response(OffsetCommitResponse.of(response))
+                future.set_response(documented.OffsetCommitResponse.of(response))
 
         pending.add_done_callback(answered)
         return future
@@ -291,7 +294,7 @@ class ConsumerCoordinator(BaseCoordinator):
 
         def attempt() -> dict[TopicPartition, OffsetAndMetadata]:
             coordinator = self._known_coordinator(self._left_of(started, timeout_ms))
-            version = max(coordinator.api_version(OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
+            version = max(coordinator.api_version(wire.OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
             request, left_ms = fetch_request(self.group_id, version, wanted), self._left_of(started, timeout_ms)
             response = coordinator.call(request, CHANNEL, version=version, timeout_ms=left_ms)
             return committed_offsets(response, coordinator.address, wanted)

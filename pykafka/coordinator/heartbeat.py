@@ -20,9 +20,9 @@ from pykafka.protocol.schema import decode_response, encode_request
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.connection import BrokerConnection
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
+    from pykafka.network.connection import BrokerConnection
     from pykafka.protocol.schema import Request
 
 CLIENT_ID = "pykafka"

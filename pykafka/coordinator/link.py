@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.coordinator.requests import leave_request
 from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED
-from pykafka.documentedgroups import group_channel
 from pykafka.exceptions import (
     ClientClosedError,
     KafkaException,
@@ -18,7 +17,8 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
-from pykafka.protocol.messages import LeaveGroupRequest
+from pykafka.network.channel import group_channel
+from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -132,7 +132,12 @@ class GroupLink:
                 passing = not isinstance(error, ProtocolClientError) or error.ERROR_CODE in MOVED or error.retriable
                 if not passing or self._cluster.closed or self._handler.now() > deadline:
                     text = "group %s: leaving failed, so the others wait for the session's end: %s"
-                    log.log(logging.INFO if isinstance(error, UnknownMemberId) else logging.WARNING, text, self.group_id, error)
+                    log.log(
+                        logging.INFO if isinstance(error, UnknownMemberId) else logging.WARNING,
+                        text,
+                        self.group_id,
+                        error,
+                    )
                     return
                 log.info("group %s: leaving: %s; trying again", self.group_id, error)
                 self._drop_connection()
@@ -145,7 +150,7 @@ class GroupLink:
         coordinator = self.coordinator
         if coordinator is None:
             raise NotCoordinatorForGroup(f"group {self.group_id}: the coordinator was lost a moment ago")
-        version = coordinator.api_version(LeaveGroupRequest)
+        version = coordinator.api_version(wire.LeaveGroupRequest)
         request = leave_request(self.group_id, member_id, version)
         channel = group_channel(self.connection_id)
         left_ms = self._left_ms(deadline)

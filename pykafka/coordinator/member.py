@@ -10,14 +10,14 @@ from pykafka.coordinator.base import BaseCoordinator
 from pykafka.coordinator.topics import SharedTopics
 from pykafka.exceptions import KafkaException
 from pykafka.membershipprotocol import as_brokers_keep_it
-from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment
-from pykafka.protocol.groups import protocol_metadata
+from pykafka.protocol import documented
+from pykafka.protocol.documented.groups import protocol_metadata
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.cluster import Cluster
     from pykafka.partition import Partition
-    from pykafka.protocol.groups import MembershipProtocol
+    from pykafka.protocol.documented.groups import MembershipProtocol
     from pykafka.topic import Topic
 
 log = logging.getLogger(__name__)
@@ -32,9 +32,7 @@ class TopicMember(BaseCoordinator):
     :param configs: as for `BaseCoordinator`
     """
 
-    def __init__(
-        self, topic: Topic, cluster: Cluster, membership_protocol: MembershipProtocol, **configs: Any
-    ) -> None:
+    def __init__(self, topic: Topic, cluster: Cluster, membership_protocol: MembershipProtocol, **configs: Any) -> None:
         super().__init__(cluster, None, **configs)
         self._topic = topic
         self._protocol = membership_protocol
@@ -57,14 +55,14 @@ class TopicMember(BaseCoordinator):
     ) -> Mapping[str, bytes]:
         return {member: bytes(share.get_bytes()) for member, share in self.divide(members).items()}
 
-    def divide(self, members: Sequence[tuple[str, bytes]]) -> dict[str, MemberAssignment]:
+    def divide(self, members: Sequence[tuple[str, bytes]]) -> dict[str, documented.MemberAssignment]:
         """Share out every topic that a member wants among those that want it: members may differ in their topics.
 
         :param members: (member id, metadata) pairs
         """
         readers: dict[str, list[str]] = {}
         for member, metadata in members:
-            for name in ConsumerGroupProtocolMetadata.from_bytestring(metadata).topic_names:
+            for name in documented.ConsumerGroupProtocolMetadata.from_bytestring(metadata).topic_names:
                 readers.setdefault(get_string(name), []).append(member)
         shares: dict[str, list[tuple[str | bytes, list[int]]]] = {member: [] for member, _ in members}
         self._divided = {}
@@ -78,7 +76,7 @@ class TopicMember(BaseCoordinator):
                 share = decide(ids, partitions, member)
                 if share:
                     shares[member].append((name, sorted(partition.id for partition in share)))
-        return {member: MemberAssignment(share) for member, share in shares.items()}
+        return {member: documented.MemberAssignment(share) for member, share in shares.items()}
 
     def _partitions_of(self, name: str) -> dict[int, Partition]:
         if self._topics.is_gone(name):
@@ -94,7 +92,7 @@ class TopicMember(BaseCoordinator):
         return topic.partitions if topic is not None else {}
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        shares = MemberAssignment.from_bytestring(member_assignment).partition_assignment
+        shares = documented.MemberAssignment.from_bytestring(member_assignment).partition_assignment
         self.assigned = {id_ for name, ids in shares if name == self._topic.name for id_ in ids}
 
     def _refresh(self) -> None:

@@ -7,12 +7,7 @@ from typing import Any, TypeVar
 
 from pykafka.coordinator.subscription import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import IncompleteResponseError, KafkaException, UnknownTopicOrPartition, error_for
-from pykafka.protocol.messages import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-)
+from pykafka.protocol import wire
 
 V = TypeVar("V")
 
@@ -37,14 +32,14 @@ def commit_request(
     version: int,
     identity: tuple[int, str],
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
-) -> OffsetCommitRequest:
+) -> wire.OffsetCommitRequest:
     """Return the request that commits these offsets for a member.
 
     :param config: group_id and group_instance_id
     :param identity: generation and member id under which the offsets were consumed
     """
-    topic = OffsetCommitRequest.Topic
-    return OffsetCommitRequest(
+    topic = wire.OffsetCommitRequest.Topic
+    return wire.OffsetCommitRequest(
         group_id=config["group_id"],
         generation_id_or_member_epoch=identity[0],
         member_id=identity[1],
@@ -65,7 +60,7 @@ def commit_request(
 
 
 def commit_failures(
-    response: OffsetCommitResponse, broker: str, asked: Iterable[TopicPartition]
+    response: wire.OffsetCommitResponse, broker: str, asked: Iterable[TopicPartition]
 ) -> dict[TopicPartition, KafkaException]:
     """Return what could not be committed, and why.
 
@@ -89,18 +84,18 @@ def commit_failures(
     return failures
 
 
-def fetch_request(group: str, version: int, partitions: Iterable[TopicPartition]) -> OffsetFetchRequest:
+def fetch_request(group: str, version: int, partitions: Iterable[TopicPartition]) -> wire.OffsetFetchRequest:
     """Return the request that asks what a group has committed, for good: not where a transaction is about to (KIP-447)."""
     topics = by_topic(dict.fromkeys(partitions, None))
-    return OffsetFetchRequest(
+    return wire.OffsetFetchRequest(
         group_id=group,
-        topics=[OffsetFetchRequest.Topic(name=name, partition_indexes=list(ids)) for name, ids in topics.items()],
+        topics=[wire.OffsetFetchRequest.Topic(name=name, partition_indexes=list(ids)) for name, ids in topics.items()],
         require_stable=version >= STABLE_FROM,
     )
 
 
 def committed_offsets(
-    response: OffsetFetchResponse, broker: str, asked: Iterable[TopicPartition]
+    response: wire.OffsetFetchResponse, broker: str, asked: Iterable[TopicPartition]
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """Return what a group has committed; of partitions without a commit, nothing.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pykafka.coordinator.state import Membership
-from pykafka.protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from pykafka.protocol import wire
 from pykafka.utils import is_legal_name
 
 #: The version of JoinGroup that knows static members (KIP-345).
@@ -37,20 +37,22 @@ def join_request(
     member_id: str,
     protocol_type: str,
     protocols: Sequence[tuple[str, Any]],
-) -> JoinGroupRequest:
+) -> wire.JoinGroupRequest:
     """Return the request to join.
 
     :param config: group_id, group_instance_id, session_timeout_ms and max_poll_interval_ms
     :param protocols: (name, metadata) pairs, the best first
     """
-    return JoinGroupRequest(
+    return wire.JoinGroupRequest(
         group_id=config["group_id"],
         session_timeout_ms=config["session_timeout_ms"],
         rebalance_timeout_ms=max(config["max_poll_interval_ms"], config["session_timeout_ms"]),
         member_id=member_id,
         group_instance_id=config["group_instance_id"] if version >= STATIC_SINCE else None,
         protocol_type=protocol_type,
-        protocols=[JoinGroupRequest.Protocol(name=name, metadata=encoded(metadata)) for name, metadata in protocols],
+        protocols=[
+            wire.JoinGroupRequest.Protocol(name=name, metadata=encoded(metadata)) for name, metadata in protocols
+        ],
     )
 
 
@@ -60,13 +62,13 @@ def sync_request(
     membership: Membership,
     protocol_type: str,
     shares: Mapping[str, bytes],
-) -> SyncGroupRequest:
+) -> wire.SyncGroupRequest:
     """Return the request for a member's share.
 
     :param config: group_id and group_instance_id
     :param shares: of all members, from the leader
     """
-    return SyncGroupRequest(
+    return wire.SyncGroupRequest(
         group_id=config["group_id"],
         generation_id=membership.generation_id,
         member_id=membership.member_id,
@@ -74,16 +76,16 @@ def sync_request(
         protocol_type=protocol_type,
         protocol_name=membership.protocol,
         assignments=[
-            SyncGroupRequest.Assignment(member_id=member, assignment=share) for member, share in shares.items()
+            wire.SyncGroupRequest.Assignment(member_id=member, assignment=share) for member, share in shares.items()
         ],
     )
 
 
 def heartbeat_request(
     group: str, generation_id: int, member_id: str, instance_id: str | None, version: int
-) -> HeartbeatRequest:
+) -> wire.HeartbeatRequest:
     """Return a heartbeat."""
-    return HeartbeatRequest(
+    return wire.HeartbeatRequest(
         group_id=group,
         generation_id=generation_id,
         member_id=member_id,
@@ -91,9 +93,9 @@ def heartbeat_request(
     )
 
 
-def leave_request(group: str, member_id: str, version: int, instance_id: str | None = None) -> LeaveGroupRequest:
+def leave_request(group: str, member_id: str, version: int, instance_id: str | None = None) -> wire.LeaveGroupRequest:
     """Return the request to strike a member off."""
     if version >= 3:  # several at once, since then
-        member = LeaveGroupRequest.Member(member_id=member_id, group_instance_id=instance_id)
-        return LeaveGroupRequest(group_id=group, members=[member])
-    return LeaveGroupRequest(group_id=group, member_id=member_id)
+        member = wire.LeaveGroupRequest.Member(member_id=member_id, group_instance_id=instance_id)
+        return wire.LeaveGroupRequest(group_id=group, members=[member])
+    return wire.LeaveGroupRequest(group_id=group, member_id=member_id)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 try:
     import cython
 except ImportError:
-    import pykafka._cython as cython
+    from pykafka.compiled import cython
 from pykafka.producer.idempotence import Lane
 from pykafka.protocol.message import Message
 from pykafka.protocol.records_write import LEAST_BATCH, MAX_BATCH, RecordBatchBuilder, likely_size

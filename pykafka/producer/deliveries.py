@@ -127,9 +127,7 @@ class Deliveries:
     def begin(self) -> None:
         """Start the worker, or wake it, where there is something to tell."""
         with self._lock:
-            start = bool(self._waiting) and not (
-                self._working and self._worker is not None and self._worker.is_alive()
-            )
+            start = bool(self._waiting) and not (self._working and self._worker is not None and self._worker.is_alive())
             if start:
                 try:
                     self._worker = self._handler.spawn(self._run, name=f"pykafka.on_delivery.{self._name}")

@@ -12,7 +12,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
-from pykafka.protocol.messages import InitProducerIdRequest
+from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -46,7 +46,7 @@ class Identity:
         """
         if self._denied:
             return False
-        if broker.has(InitProducerIdRequest):
+        if broker.has(wire.InitProducerIdRequest):
             return True
         if self._wanted:
             raise UnsupportedVersion(
@@ -79,7 +79,7 @@ class Identity:
 
     def _ask(self, broker: Broker | None) -> tuple[int, int] | None:
         # null transactional id: the timeout is not looked at
-        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+        request = wire.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         try:
             answer = self._cluster.call(request) if broker is None else broker.call(request)
             if answer.error_code:

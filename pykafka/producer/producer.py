@@ -34,7 +34,7 @@ from pykafka.producer.options import ProducerOptions
 from pykafka.producer.routing import Routing
 from pykafka.producer.sender import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES, OwnedBroker, outcome_unknown
 from pykafka.producer.values import Headers, as_bytes, header_pairs, timestamp_ms
-from pykafka.protocol.messages import ProduceRequest
+from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 from pykafka.utils.error_handlers import valid_callable, valid_int
 
@@ -158,7 +158,9 @@ class Producer(DocumentedProducer):
             max_failed_bytes=max_failed_bytes,
         )
         # round robin is done where the record is written; other partitioners are asked for each message
-        self._partitioner = None if type(partitioner) is RandomPartitioner else valid_callable(partitioner, "partitioner")
+        self._partitioner = (
+            None if type(partitioner) is RandomPartitioner else valid_callable(partitioner, "partitioner")
+        )
         self._lock = self._handler.Lock()
         self._accumulator = Accumulator(self._handler, self._options.batch_limit)
         self._clock = None if self._handler.system_clock else self._handler.time_ms
@@ -347,11 +349,15 @@ class Producer(DocumentedProducer):
         :raises ResponseTimeoutError: that time passed; what is queued stays so, and is sent if it can be
         :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has them
         """
-        patience = self._options.pending_timeout_ms if timeout_ms is None else valid_int(timeout_ms, True, name="timeout_ms")
+        patience = (
+            self._options.pending_timeout_ms if timeout_ms is None else valid_int(timeout_ms, True, name="timeout_ms")
+        )
         left = self._wait_all(timeout_ms)
         self._raise_worker_exceptions()
         if left:
-            failed = f" ({self._failures.count} others have failed: the next flush() tells)" if self._failures.count else ""
+            failed = (
+                f" ({self._failures.count} others have failed: the next flush() tells)" if self._failures.count else ""
+            )
             raise ResponseTimeoutError(
                 f"{left} messages are still queued, and none got through for {patience} ms{failed}; see that the brokers are "
                 f"up and on_delivery returns, or give flush() a longer timeout_ms{self._about_throttling()}",
@@ -575,7 +581,7 @@ class Producer(DocumentedProducer):
         leader = self._routing.leader_of(queue)
         if leader is None or leader._api_versions is None:
             return  # found out when the batch is sent
-        version = leader.api_version(ProduceRequest)
+        version = leader.api_version(wire.ProduceRequest)
         if has_headers and version < PRODUCE_RECORD_BATCHES:
             raise RuntimeError(f"broker {leader.address} is older than Kafka 0.11 and takes no headers")
         if has_timestamp and version < PRODUCE_V1_MESSAGES:

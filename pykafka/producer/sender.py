@@ -34,15 +34,16 @@ from pykafka.exceptions import (
 from pykafka.producer.accumulator import Ledger, MessageBatch, PartitionQueue
 from pykafka.producer.idempotence import Verdict
 from pykafka.producer.retrying import counts, kind_of, with_remark
-from pykafka.protocol.messages import ProduceRequest, ProduceResponse
+from pykafka.protocol import wire
 from pykafka.protocol.messagesets import encode_message_set
 from pykafka.utils.compression import compress
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.channel import PendingResponse
-    from pykafka.handlers import ResponseFuture, Worker
+    from pykafka.handlers import Worker
     from pykafka.handlers.base import EventType
+    from pykafka.network.channel import PendingResponse
+    from pykafka.network.futures import ResponseFuture
     from pykafka.producer import Producer
     from pykafka.producer.idempotence import Flight, Lane
     from pykafka.protocol.message import Message
@@ -345,15 +346,17 @@ class OwnedBroker:
     def _send(self, batches: list[MessageBatch]) -> None:
         sendable = batches
         try:
-            version = self.broker.api_version(ProduceRequest)
+            version = self.broker.api_version(wire.ProduceRequest)
             if self.producer._options.idempotent:
                 sendable = batches = self._number(batches)
             sendable = [batch for batch in batches if self._seal(batch, version)]
             if len(sendable) < len(batches):
                 self.wake.set()  # what is behind those, or in their place, may go
             self.broker.channel("produce").open()
-            if self.broker.api_version(ProduceRequest) != version:
-                raise SocketDisconnectedError("another broker is there now, of another version", broker=self.broker.address)
+            if self.broker.api_version(wire.ProduceRequest) != version:
+                raise SocketDisconnectedError(
+                    "another broker is there now, of another version", broker=self.broker.address
+                )
             # The above may take its time, after which `stop()` may have given up, and said so.
             sendable = [batch for batch in sendable if not batch.done]
             if sendable:
@@ -375,7 +378,7 @@ class OwnedBroker:
         # What throttling adds to the timeout ends when all of them have got too old.
         too_old_at = max(batch.created for batch in batches) + options.delivery_timeout_s
         number = object()
-        pending: PendingResponse[ProduceResponse] | None = None
+        pending: PendingResponse[wire.ProduceResponse] | None = None
         try:
             self._awaiting[number] = batches
             pending = sent = self.broker.send(
@@ -440,7 +443,9 @@ class OwnedBroker:
         codec = self.producer._options.compression
         builder = batch.builder
         if magic < 2 and builder.with_headers and batch.count > 1:
-            self.producer._split(batch, "some messages have headers, which this broker does not take", self._lane_of(batch))
+            self.producer._split(
+                batch, "some messages have headers, which this broker does not take", self._lane_of(batch)
+            )
             return False
         try:
             if codec == CompressionType.ZSTD and version < PRODUCE_ZSTD:
@@ -486,7 +491,11 @@ class OwnedBroker:
     # -- answers (in the connection's reader worker: nothing here may block) -----------------------------------------
 
     def _answered(
-        self, number: object, batches: list[MessageBatch], pending: PendingResponse[ProduceResponse], future: ResponseFuture
+        self,
+        number: object,
+        batches: list[MessageBatch],
+        pending: PendingResponse[wire.ProduceResponse],
+        future: ResponseFuture,
     ) -> None:
         """Settle what a request had; called again where that was interrupted."""
         try:
@@ -504,7 +513,7 @@ class OwnedBroker:
         self._routing.wake_owners(batches)
 
     def _take_answer(
-        self, batches: list[MessageBatch], pending: PendingResponse[ProduceResponse], future: ResponseFuture
+        self, batches: list[MessageBatch], pending: PendingResponse[wire.ProduceResponse], future: ResponseFuture
     ) -> None:
         try:
             if self.producer._options.required_acks == 0:
@@ -515,7 +524,7 @@ class OwnedBroker:
         except KafkaException as error:
             self._settle([(batch, error) for batch in batches])
 
-    def _read_answer(self, batches: list[MessageBatch], response: ProduceResponse) -> None:
+    def _read_answer(self, batches: list[MessageBatch], response: wire.ProduceResponse) -> None:
         waiting = {(batch.topic, batch.partition_id): batch for batch in batches}
         asked = set(waiting)
         for topic in response.responses:
@@ -531,7 +540,10 @@ class OwnedBroker:
         for topic in response.responses:
             for part in topic.partition_responses:
                 batch = waiting.pop((topic.name, part.index))
-                if part.error_code in (0, DuplicateSequenceNumber.ERROR_CODE):  # some brokers tell of a duplicate where it is
+                if part.error_code in (
+                    0,
+                    DuplicateSequenceNumber.ERROR_CODE,
+                ):  # some brokers tell of a duplicate where it is
                     batch.base_offset = part.base_offset
                     batch.log_append_time = part.log_append_time_ms
                 if part.error_code == 0:
@@ -697,12 +709,12 @@ def _cut(batches: list[MessageBatch], limit: int) -> list[list[MessageBatch]]:
     return requests
 
 
-def _produce_request(batches: list[MessageBatch], acks: int, timeout_ms: int) -> ProduceRequest:
-    topics: dict[str, list[ProduceRequest.Topic.Partition]] = defaultdict(list)
+def _produce_request(batches: list[MessageBatch], acks: int, timeout_ms: int) -> wire.ProduceRequest:
+    topics: dict[str, list[wire.ProduceRequest.Topic.Partition]] = defaultdict(list)
     for batch in batches:
-        topics[batch.topic].append(ProduceRequest.Topic.Partition(index=batch.partition_id, records=batch.wire))
-    return ProduceRequest(
+        topics[batch.topic].append(wire.ProduceRequest.Topic.Partition(index=batch.partition_id, records=batch.wire))
+    return wire.ProduceRequest(
         acks=acks,
         timeout_ms=timeout_ms,
-        topic_data=[ProduceRequest.Topic(name=name, partition_data=parts) for name, parts in topics.items()],
+        topic_data=[wire.ProduceRequest.Topic(name=name, partition_data=parts) for name, parts in topics.items()],
     )

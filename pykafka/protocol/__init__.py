@@ -1,4 +1,8 @@
-"""Bytes to messages and back: the documented names. The wire messages are in `pykafka.protocol.messages`."""
+"""Bytes to messages and back.
+
+The names of the reference stand here, and live in `pykafka.protocol.documented`; what the client itself sends and receives is
+in `pykafka.protocol.wire`.
+"""
 
 from __future__ import annotations
 
@@ -6,293 +10,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pykafka.protocol.admin import (
-        API_VERSIONS_080,
-        API_VERSIONS_090,
-        ApiVersionsRequest,
-        ApiVersionsResponse,
-        ApiVersionsSpec,
-        CreateTopicRequest,
-        CreateTopicsRequest,
-        CreateTopicsResponse,
-        DeleteTopicsRequest,
-        DeleteTopicsResponse,
-        DescribeGroupResponse,
-        DescribeGroupsRequest,
-        DescribeGroupsResponse,
-        GroupListing,
-        GroupMember,
-        ListGroupsRequest,
-        ListGroupsResponse,
-    )
-    from pykafka.protocol.base import (
-        Request,
-        Response,
-    )
-    from pykafka.protocol.fetch import (
-        FetchPartitionResponse,
-        FetchRequest,
-        FetchResponse,
-        FetchResponseV1,
-        FetchResponseV2,
-    )
-    from pykafka.protocol.groups import (
-        ConsumerGroupProtocolMetadata,
-        HeartbeatRequest,
-        HeartbeatResponse,
-        JoinGroupRequest,
-        JoinGroupResponse,
-        LeaveGroupRequest,
-        LeaveGroupResponse,
-        MemberAssignment,
-        SyncGroupRequest,
-        SyncGroupResponse,
-    )
-    from pykafka.protocol.message import Message
-    from pykafka.protocol.messagesets import MessageSet
-    from pykafka.protocol.metadata import (
-        MetadataRequest,
-        MetadataRequestV1,
-        MetadataRequestV2,
-        MetadataRequestV3,
-        MetadataRequestV4,
-        MetadataRequestV5,
-        MetadataResponse,
-        MetadataResponseV1,
-        MetadataResponseV2,
-        MetadataResponseV3,
-        MetadataResponseV4,
-        MetadataResponseV5,
-    )
-    from pykafka.protocol.offset import (
-        ListOffsetRequest,
-        ListOffsetRequestV1,
-        ListOffsetResponse,
-        ListOffsetResponseV1,
-        OffsetRequest,
-        OffsetResponse,
-    )
-    from pykafka.protocol.offset_commit import (
-        ConsumerMetadataRequest,
-        ConsumerMetadataResponse,
-        GroupCoordinatorRequest,
-        GroupCoordinatorResponse,
-        OffsetCommitRequest,
-        OffsetCommitResponse,
-        OffsetFetchRequest,
-        OffsetFetchRequestV1,
-        OffsetFetchRequestV2,
-        OffsetFetchResponse,
-        OffsetFetchResponseV1,
-        OffsetFetchResponseV2,
-    )
-    from pykafka.protocol.produce import (
-        ProducePartitionResponse,
-        ProduceRequest,
-        ProduceResponse,
-    )
-    from pykafka.protocol.shapes import (
-        BrokerMetadata,
-        BrokerMetadataV1,
-        OffsetCommitPartitionResponse,
-        OffsetFetchPartitionResponse,
-        OffsetPartitionResponse,
-        OffsetPartitionResponseV1,
-        PartitionFetchRequest,
-        PartitionMetadata,
-        PartitionMetadataV5,
-        PartitionOffsetCommitRequest,
-        PartitionOffsetFetchRequest,
-        PartitionOffsetRequest,
-        TopicMetadata,
-        TopicMetadataV1,
-    )
+    from pykafka.protocol.documented import *  # noqa: F403
+    from pykafka.protocol.message import Message as Message
+    from pykafka.protocol.messagesets import MessageSet as MessageSet
 
-__all__ = [
-    "API_VERSIONS_080",
-    "API_VERSIONS_090",
-    "ApiVersionsRequest",
-    "ApiVersionsResponse",
-    "ApiVersionsSpec",
-    "BrokerMetadata",
-    "BrokerMetadataV1",
-    "ConsumerGroupProtocolMetadata",
-    "ConsumerMetadataRequest",
-    "ConsumerMetadataResponse",
-    "CreateTopicRequest",
-    "CreateTopicsRequest",
-    "CreateTopicsResponse",
-    "DeleteTopicsRequest",
-    "DeleteTopicsResponse",
-    "DescribeGroupResponse",
-    "DescribeGroupsRequest",
-    "DescribeGroupsResponse",
-    "FetchPartitionResponse",
-    "FetchRequest",
-    "FetchResponse",
-    "FetchResponseV1",
-    "FetchResponseV2",
-    "GroupCoordinatorRequest",
-    "GroupCoordinatorResponse",
-    "GroupListing",
-    "GroupMember",
-    "HeartbeatRequest",
-    "HeartbeatResponse",
-    "JoinGroupRequest",
-    "JoinGroupResponse",
-    "LeaveGroupRequest",
-    "LeaveGroupResponse",
-    "ListGroupsRequest",
-    "ListGroupsResponse",
-    "ListOffsetRequest",
-    "ListOffsetRequestV1",
-    "ListOffsetResponse",
-    "ListOffsetResponseV1",
-    "MemberAssignment",
-    "Message",
-    "MessageSet",
-    "MetadataRequest",
-    "MetadataRequestV1",
-    "MetadataRequestV2",
-    "MetadataRequestV3",
-    "MetadataRequestV4",
-    "MetadataRequestV5",
-    "MetadataResponse",
-    "MetadataResponseV1",
-    "MetadataResponseV2",
-    "MetadataResponseV3",
-    "MetadataResponseV4",
-    "MetadataResponseV5",
-    "OffsetCommitPartitionResponse",
-    "OffsetCommitRequest",
-    "OffsetCommitResponse",
-    "OffsetFetchPartitionResponse",
-    "OffsetFetchRequest",
-    "OffsetFetchRequestV1",
-    "OffsetFetchRequestV2",
-    "OffsetFetchResponse",
-    "OffsetFetchResponseV1",
-    "OffsetFetchResponseV2",
-    "OffsetPartitionResponse",
-    "OffsetPartitionResponseV1",
-    "OffsetRequest",
-    "OffsetResponse",
-    "PartitionFetchRequest",
-    "PartitionMetadata",
-    "PartitionMetadataV5",
-    "PartitionOffsetCommitRequest",
-    "PartitionOffsetFetchRequest",
-    "PartitionOffsetRequest",
-    "ProducePartitionResponse",
-    "ProduceRequest",
-    "ProduceResponse",
-    "Request",
-    "Response",
-    "SyncGroupRequest",
-    "SyncGroupResponse",
-    "TopicMetadata",
-    "TopicMetadataV1",
-]
-
-# Imported when first asked for: modules below this one import `pykafka.protocol.<module>`, and so pass here.
-_HOMES = {
-    "admin": (
-        "API_VERSIONS_080",
-        "API_VERSIONS_090",
-        "ApiVersionsRequest",
-        "ApiVersionsResponse",
-        "ApiVersionsSpec",
-        "CreateTopicRequest",
-        "CreateTopicsRequest",
-        "CreateTopicsResponse",
-        "DeleteTopicsRequest",
-        "DeleteTopicsResponse",
-        "DescribeGroupResponse",
-        "DescribeGroupsRequest",
-        "DescribeGroupsResponse",
-        "GroupListing",
-        "GroupMember",
-        "ListGroupsRequest",
-        "ListGroupsResponse",
-    ),
-    "base": ("Request", "Response"),
-    "fetch": ("FetchPartitionResponse", "FetchRequest", "FetchResponse", "FetchResponseV1", "FetchResponseV2"),
-    "groups": (
-        "ConsumerGroupProtocolMetadata",
-        "HeartbeatRequest",
-        "HeartbeatResponse",
-        "JoinGroupRequest",
-        "JoinGroupResponse",
-        "LeaveGroupRequest",
-        "LeaveGroupResponse",
-        "MemberAssignment",
-        "SyncGroupRequest",
-        "SyncGroupResponse",
-    ),
-    "message": ("Message",),
-    "messagesets": ("MessageSet",),
-    "metadata": (
-        "MetadataRequest",
-        "MetadataRequestV1",
-        "MetadataRequestV2",
-        "MetadataRequestV3",
-        "MetadataRequestV4",
-        "MetadataRequestV5",
-        "MetadataResponse",
-        "MetadataResponseV1",
-        "MetadataResponseV2",
-        "MetadataResponseV3",
-        "MetadataResponseV4",
-        "MetadataResponseV5",
-    ),
-    "offset": (
-        "ListOffsetRequest",
-        "ListOffsetRequestV1",
-        "ListOffsetResponse",
-        "ListOffsetResponseV1",
-        "OffsetRequest",
-        "OffsetResponse",
-    ),
-    "offset_commit": (
-        "ConsumerMetadataRequest",
-        "ConsumerMetadataResponse",
-        "GroupCoordinatorRequest",
-        "GroupCoordinatorResponse",
-        "OffsetCommitRequest",
-        "OffsetCommitResponse",
-        "OffsetFetchRequest",
-        "OffsetFetchRequestV1",
-        "OffsetFetchRequestV2",
-        "OffsetFetchResponse",
-        "OffsetFetchResponseV1",
-        "OffsetFetchResponseV2",
-    ),
-    "produce": ("ProducePartitionResponse", "ProduceRequest", "ProduceResponse"),
-    "shapes": (
-        "BrokerMetadata",
-        "BrokerMetadataV1",
-        "OffsetCommitPartitionResponse",
-        "OffsetFetchPartitionResponse",
-        "OffsetPartitionResponse",
-        "OffsetPartitionResponseV1",
-        "PartitionFetchRequest",
-        "PartitionMetadata",
-        "PartitionMetadataV5",
-        "PartitionOffsetCommitRequest",
-        "PartitionOffsetFetchRequest",
-        "PartitionOffsetRequest",
-        "TopicMetadata",
-        "TopicMetadataV1",
-    ),
-}
-_MODULES = {name: module for module, names in _HOMES.items() for name in names}
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+_OWN = {"Message": "pykafka.protocol.message", "MessageSet": "pykafka.protocol.messagesets"}
+_DOCUMENTED = "pykafka.protocol.documented"
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(f"pykafka.protocol.{_MODULES[name]}"), name)
+    """Import a class when it is first asked for: modules below this one pass here when they are imported."""
+    if name in _OWN:
+        return getattr(import_module(_OWN[name]), name)
+    if not name.startswith("_"):
+        found = getattr(import_module(_DOCUMENTED), name, None)
+        if found is not None:
+            return found
+    if name == "__all__":
+        return sorted([*import_module(_DOCUMENTED).__all__, *_OWN])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List what can be had."""
+    return sorted({*globals(), *_OWN, *import_module(_DOCUMENTED).__all__})

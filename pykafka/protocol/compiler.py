@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from pykafka.protocol import wire
-from pykafka.protocol.wire import Append, Cursor, Malformed, Reader, Unfit, Writer
+from pykafka.protocol import primitives
+from pykafka.protocol.primitives import Append, Cursor, Malformed, Reader, Unfit, Writer
 
 if TYPE_CHECKING:
     from pykafka.protocol.schema import Field, Struct
@@ -90,7 +90,7 @@ def _groups(cls: type[Struct], version: _Version) -> list[list[Field]]:
     for field in cls.fields:
         if version.number not in field.versions or field.is_tagged_in(version.number):
             continue
-        fixed = field.kind in wire.FIXED and not field.is_array
+        fixed = field.kind in primitives.FIXED and not field.is_array
         if fixed and last_fixed:
             groups[-1].append(field)
         else:
@@ -103,14 +103,14 @@ def _encode_group(group: list[Field], version: _Version) -> tuple[EncodeStep, Ca
     names = [field.name for field in group]
     get = attrgetter(*names)
     first = group[0]
-    if first.kind not in wire.FIXED or first.is_array:
+    if first.kind not in primitives.FIXED or first.is_array:
         write = field_writer(first, version)
 
         def step(value: Any, append: Append) -> None:
             write(get(value), append)
 
         return step, lambda _: first.name
-    pack = struct.Struct(">" + "".join(wire.FIXED[field.kind] for field in group)).pack
+    pack = struct.Struct(">" + "".join(primitives.FIXED[field.kind] for field in group)).pack
     if len(group) == 1:
 
         def step_one(value: Any, append: Append) -> None:
@@ -124,7 +124,7 @@ def _encode_group(group: list[Field], version: _Version) -> tuple[EncodeStep, Ca
     def blame(value: Any) -> str:
         for field in group:
             try:
-                struct.pack(">" + wire.FIXED[field.kind], getattr(value, field.name))
+                struct.pack(">" + primitives.FIXED[field.kind], getattr(value, field.name))
             except struct.error:
                 return field.name
         return ", ".join(names)
@@ -154,9 +154,9 @@ def _tags_encoder(tagged: list[Field], version: _Version) -> Encoder:
             except _MISFITS as error:
                 raise Unfit(str(error), path=[field.name]) from error
             found[field.tag or 0] = b"".join(pieces)
-        append(wire.uvarint(len(found)))
+        append(primitives.uvarint(len(found)))
         for tag in sorted(found):
-            append(wire.uvarint(tag) + wire.uvarint(len(found[tag])) + found[tag])
+            append(primitives.uvarint(tag) + primitives.uvarint(len(found[tag])) + found[tag])
 
     return write
 
@@ -167,20 +167,20 @@ def field_writer(field: Field, version: _Version) -> Writer:
     nullable = version.number in field.nullable
     if not field.is_array:
         return _element_writer(field, version, compact, nullable)
-    return wire.array_writer(_element_writer(field, version, compact, False), compact, nullable)
+    return primitives.array_writer(_element_writer(field, version, compact, False), compact, nullable)
 
 
 def _element_writer(field: Field, version: _Version, compact: bool, nullable: bool) -> Writer:
-    if field.kind in wire.FIXED:
-        return wire.fixed_writer(field.kind)
+    if field.kind in primitives.FIXED:
+        return primitives.fixed_writer(field.kind)
     if field.kind == "uuid":
-        return wire.uuid_writer
+        return primitives.uuid_writer
     if field.kind == "string":
-        return wire.string_writer(compact, nullable)
+        return primitives.string_writer(compact, nullable)
     if field.kind == "bytes":
-        return wire.bytes_writer(compact, nullable)
+        return primitives.bytes_writer(compact, nullable)
     if field.kind == "records":
-        return wire.records_writer(compact)
+        return primitives.records_writer(compact)
     write = field.struct.encoder(version.number, version.flexible)
     if not nullable:
         return write
@@ -230,14 +230,14 @@ def decoder(cls: type[Struct], number: int, flexible: bool) -> Decoder:
 def _decode_group(group: list[Field], version: _Version) -> tuple[DecodeStep, Callable[[int], str]]:
     names = [field.name for field in group]
     name = names[0]
-    if group[0].kind not in wire.FIXED or group[0].is_array:
+    if group[0].kind not in primitives.FIXED or group[0].is_array:
         read = field_reader(group[0], version)
 
         def step(cursor: Cursor, found: dict[str, Any]) -> None:
             found[name] = read(cursor)
 
         return step, lambda _: name
-    packed = struct.Struct(">" + "".join(wire.FIXED[field.kind] for field in group))
+    packed = struct.Struct(">" + "".join(primitives.FIXED[field.kind] for field in group))
     unpack, size = packed.unpack_from, packed.size
     if len(group) == 1:
 
@@ -255,7 +255,7 @@ def _decode_group(group: list[Field], version: _Version) -> tuple[DecodeStep, Ca
 
     def blame(remaining: int) -> str:
         for field in group:
-            remaining -= struct.calcsize(">" + wire.FIXED[field.kind])
+            remaining -= struct.calcsize(">" + primitives.FIXED[field.kind])
             if remaining < 0:
                 return field.name
         return names[-1]
@@ -298,23 +298,23 @@ def field_reader(field: Field, version: _Version) -> Reader:
     nullable = version.number in field.nullable
     if not field.is_array:
         return _element_reader(field, version, compact, nullable)
-    if field.kind in wire.FIXED:
-        return wire.fixed_array_reader(field.kind, compact, nullable)
+    if field.kind in primitives.FIXED:
+        return primitives.fixed_array_reader(field.kind, compact, nullable)
     element = _element_reader(field, version, compact, False)
-    return wire.array_reader(element, compact, nullable, _least_size(field, version))
+    return primitives.array_reader(element, compact, nullable, _least_size(field, version))
 
 
 def _element_reader(field: Field, version: _Version, compact: bool, nullable: bool) -> Reader:
-    if field.kind in wire.FIXED:
-        return wire.fixed_reader(field.kind)
+    if field.kind in primitives.FIXED:
+        return primitives.fixed_reader(field.kind)
     if field.kind == "uuid":
-        return wire.uuid_reader
+        return primitives.uuid_reader
     if field.kind == "string":
-        return wire.string_reader(compact, nullable)
+        return primitives.string_reader(compact, nullable)
     if field.kind == "bytes":
-        return wire.bytes_reader(compact, nullable)
+        return primitives.bytes_reader(compact, nullable)
     if field.kind == "records":
-        return wire.records_reader(compact)
+        return primitives.records_reader(compact)
     read = field.struct.decoder(version.number, version.flexible)
     if not nullable:
         return read
@@ -327,8 +327,8 @@ def _element_reader(field: Field, version: _Version, compact: bool, nullable: bo
 
 def _least_size(field: Field, version: _Version) -> int:
     """Return the fewest bytes that one value (of an array: one element) takes, at least 1."""
-    if field.kind in wire.FIXED:
-        return struct.calcsize(wire.FIXED[field.kind])
+    if field.kind in primitives.FIXED:
+        return struct.calcsize(primitives.FIXED[field.kind])
     if field.kind != "struct":
         compact = version.flexible and not field.rigid and field.kind != "uuid"
         return 1 if compact else _MIN_SIZES[field.kind]

@@ -10,7 +10,7 @@ from pykafka.utils import milliseconds
 try:
     import cython
 except ImportError:
-    import pykafka._cython as cython
+    from pykafka.compiled import cython
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException

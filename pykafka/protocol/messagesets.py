@@ -21,10 +21,10 @@ from pykafka.utils.compression import MAX_UNPACKED, compress, decompress
 try:
     import cython
 except ImportError:
-    import pykafka._cython as cython
+    from pykafka.compiled import cython
 
 if not cython.compiled:
-    from pykafka._cython import PyBytes_AS_STRING, PyBytes_FromStringAndSize, memcpy
+    from pykafka.compiled.cython import PyBytes_AS_STRING, PyBytes_FromStringAndSize, memcpy
     from pykafka.protocol.records_read import parse_entry, parse_record
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from pykafka.protocol.message import Headers, Message
 try:
     import cython
 except ImportError:
-    import pykafka._cython as cython
+    from pykafka.compiled import cython
 
 if not cython.compiled:
-    from pykafka._cython import PyBytes_FromStringAndSize, PyObject_GC_UnTrack
+    from pykafka.compiled.cython import PyBytes_FromStringAndSize, PyObject_GC_UnTrack
 
 # bytes in the pure source, a pointer in compiled code
 Data = Any

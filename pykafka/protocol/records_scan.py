@@ -19,7 +19,7 @@ from pykafka.utils.compression import decompress
 try:
     import cython
 except ImportError:
-    import pykafka._cython as cython
+    from pykafka.compiled import cython
 
 if not cython.compiled:
     from pykafka.protocol.records_read import get_i32, get_i64, get_u32

@@ -23,10 +23,10 @@ from pykafka.utils.compression import compress
 try:
     import cython
 except ImportError:
-    import pykafka._cython as cython
+    from pykafka.compiled import cython
 
 if not cython.compiled:
-    from pykafka._cython import PyBytes_AS_STRING, PyBytes_FromStringAndSize, memcpy, system_time
+    from pykafka.compiled.cython import PyBytes_AS_STRING, PyBytes_FromStringAndSize, memcpy, system_time
 
 # Bytes before the first record of a batch.
 _HEADER = 61

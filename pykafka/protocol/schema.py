@@ -40,7 +40,7 @@ from pykafka.protocol.fields import (
     uint32,
     uuid,
 )
-from pykafka.protocol.wire import Cursor, Malformed, Unfit
+from pykafka.protocol.primitives import Cursor, Malformed, Unfit
 
 __all__ = [
     "Field",
@@ -279,9 +279,7 @@ class Response(Message):
 
     @classmethod
     def _find_throttle(cls, version: int) -> int | None:
-        names = [
-            field.name for field in cls.fields if version in field.versions and not field.is_tagged_in(version)
-        ]
+        names = [field.name for field in cls.fields if version in field.versions and not field.is_tagged_in(version)]
         if "throttle_time_ms" not in names:
             return NO_THROTTLE
         return 0 if names[0] == "throttle_time_ms" else None

@@ -22,17 +22,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
-from pykafka.protocol.messages import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    FetchRequest,
-    HeartbeatRequest,
-    InitProducerIdRequest,
-    MetadataRequest,
-    OffsetCommitRequest,
-    OffsetFetchRequest,
-    ProduceRequest,
-)
+from pykafka.protocol import wire
 from pykafka.protocol.schema import Request, decode_response, encode_request
 
 #: {api key: (lowest version, highest version)}
@@ -48,12 +38,12 @@ RANGES_0_9_0: ApiRanges = {
 
 #: Highest versions that this client speaks of its own accord: the next ones name topics by id, or are not stable yet.
 CEILINGS: Mapping[int, int] = {
-    ProduceRequest.api_key: 12,
-    FetchRequest.api_key: 12,
-    MetadataRequest.api_key: 12,
-    OffsetCommitRequest.api_key: 9,
-    OffsetFetchRequest.api_key: 9,
-    InitProducerIdRequest.api_key: 5,
+    wire.ProduceRequest.api_key: 12,
+    wire.FetchRequest.api_key: 12,
+    wire.MetadataRequest.api_key: 12,
+    wire.OffsetCommitRequest.api_key: 9,
+    wire.OffsetFetchRequest.api_key: 9,
+    wire.InitProducerIdRequest.api_key: 5,
 }
 
 _UNSUPPORTED_VERSION = UnsupportedVersion.ERROR_CODE
@@ -68,8 +58,8 @@ def common_range(request_cls: type[Request[Any]], ranges: ApiRanges) -> tuple[in
     if theirs is None:
         return None
     low, high = max(theirs[0], request_cls.min_version), min(theirs[1], request_cls.max_version)
-    if request_cls.api_key == ProduceRequest.api_key:
-        fetch = ranges.get(FetchRequest.api_key)
+    if request_cls.api_key == wire.ProduceRequest.api_key:
+        fetch = ranges.get(wire.FetchRequest.api_key)
         if fetch is not None and fetch[0] >= _FETCH_FLOOR_OF_KAFKA_4:
             low = max(low, _PRODUCE_FLOOR_OF_KAFKA_4)
     return (low, high) if low <= high else None
@@ -162,7 +152,7 @@ class Probe:
         self._software_version = software_version
         self._broker = broker
         self._only = api_versions_only
-        self._version = ApiVersionsRequest.max_version
+        self._version = wire.ApiVersionsRequest.max_version
         self._outbox = self._both()
         self.state = ProbeState.BOTH
         #: Whether what `next_requests` returns must go over a new connection.
@@ -210,7 +200,7 @@ class Probe:
         elif self._hang_ups is not None and self.evidence >= self._hang_ups:
             self._found(RANGES_0_8_2)
         elif self._hang_ups is not None and self.state in {ProbeState.BOTH_AGAIN, ProbeState.BOTH_ALIVE}:
-            request = MetadataRequest(topics=[])
+            request = wire.MetadataRequest(topics=[])
             self._send(ProbeState.ALIVE, [self._encoded(request, 0, _ASKS_METADATA)])
         else:
             raise SocketDisconnectedError(
@@ -241,12 +231,14 @@ class Probe:
         return b"".join(encode_request(request, version, correlation_id, self._client_id))
 
     def _ask_api_versions(self) -> bytes:
-        request = ApiVersionsRequest(client_software_name="pykafka", client_software_version=self._software_version)
+        request = wire.ApiVersionsRequest(
+            client_software_name="pykafka", client_software_version=self._software_version
+        )
         return self._encoded(request, self._version, _ASKS_API_VERSIONS)
 
     def _both(self) -> list[bytes]:
         # The heartbeat of no group: no broker since 0.9 is long about it, and it changes nothing anywhere.
-        heartbeat = [] if self._only else [self._encoded(HeartbeatRequest(), 0, _ASKS_HEARTBEAT)]
+        heartbeat = [] if self._only else [self._encoded(wire.HeartbeatRequest(), 0, _ASKS_HEARTBEAT)]
         return [self._ask_api_versions(), *heartbeat]
 
     def _found(self, ranges: ApiRanges) -> None:
@@ -262,7 +254,7 @@ class Probe:
             else:
                 self.state = ProbeState.REST_THEN_LOWER
             return
-        response = decode_response(ApiVersionsRequest, self._version, frame)[1]
+        response = decode_response(wire.ApiVersionsRequest, self._version, frame)[1]
         if response.error_code:
             raise error_for(response.error_code)
         self._ranges = _checked(response, self._version)
@@ -286,11 +278,11 @@ class Probe:
         self._found(RANGES_0_9_0)
 
     def _on_alive(self, frame: bytes | bytearray | memoryview) -> None:
-        decode_response(MetadataRequest, 0, frame)
+        decode_response(wire.MetadataRequest, 0, frame)
         self._send(ProbeState.BOTH_ALIVE, self._both())
 
 
-def _checked(response: ApiVersionsResponse, version: int) -> ApiRanges:
+def _checked(response: wire.ApiVersionsResponse, version: int) -> ApiRanges:
     """Return what a broker says that it has, where that can be: all later requests depend on it.
 
     :param version: the answer's
@@ -303,7 +295,7 @@ def _checked(response: ApiVersionsResponse, version: int) -> ApiRanges:
             again = " for the second time" if key in found else ""
             raise CorruptResponseError(f"the broker says{again} that it has versions {low} to {high} of API {key}")
         found[key] = low, high
-    low, high = found.get(ApiVersionsRequest.api_key, (0, -1))
+    low, high = found.get(wire.ApiVersionsRequest.api_key, (0, -1))
     if not low <= version <= high:
         raise CorruptResponseError(
             f"the broker answers version {version} of ApiVersions, and says that it has versions {low} to {high}"
@@ -320,10 +312,10 @@ def _highest_api_versions(frame: bytes | bytearray | memoryview) -> int:
     writes it in a form of its own.
     """
     try:
-        refusal = decode_response(ApiVersionsRequest, 0, frame)[1]
+        refusal = decode_response(wire.ApiVersionsRequest, 0, frame)[1]
     except CorruptResponseError:
         return 0
-    return next((key.max_version for key in refusal.api_keys if key.api_key == ApiVersionsRequest.api_key), 0)
+    return next((key.max_version for key in refusal.api_keys if key.api_key == wire.ApiVersionsRequest.api_key), 0)
 
 
 _Action = Callable[[Probe, bytes | bytearray | memoryview], None]

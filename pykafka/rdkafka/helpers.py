@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, RdKafkaException, error_for
-from pykafka.protocol.messages import ApiVersionsRequest, ListGroupsRequest
+from pykafka.protocol import wire
 from pykafka.security import SslConfig
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def common_settings(cluster: Cluster) -> dict[str, Any]:
     # Of any of them: one that is down at present keeps nobody from the others.
     addresses = [(broker.host, broker.port) for broker in brokers]
     ranges = cluster._request_random_broker(addresses, lambda broker: broker.api_ranges())
-    if ApiVersionsRequest.api_key not in ranges:
+    if wire.ApiVersionsRequest.api_key not in ranges:
         # Of brokers that do not say their version it thinks 0.10, and gets no answers.
-        is_0_9 = ListGroupsRequest.api_key in ranges
+        is_0_9 = wire.ListGroupsRequest.api_key in ranges
         settings |= {"api.version.request": False, "broker.version.fallback": "0.9.0.1" if is_0_9 else "0.8.2.2"}
     return settings | _tls_settings(cluster._ssl_config)
 

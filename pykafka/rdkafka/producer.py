@@ -316,8 +316,7 @@ class RdKafkaProducer(Producer):
                     else f"{self._outstanding} messages are queued"
                 )
                 raise ProducerQueueFullError(
-                    f"{held}; produce more slowly, raise max_queued_messages, "
-                    "or let block_on_queue_full wait",
+                    f"{held}; produce more slowly, raise max_queued_messages, or let block_on_queue_full wait",
                     topic=self._topic.name,
                 )
             self._progress.wait(0.1)

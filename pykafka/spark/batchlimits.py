@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, error_for
-from pykafka.protocol.messages import DescribeConfigsRequest
+from pykafka.protocol import wire
 from pykafka.spark.loss import log
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def learn(cluster: Cluster, options: ClientOptions, topic: str, size: int, sent:
 
 
 def _setting(cluster: Cluster, options: ClientOptions, topic: str) -> int | None:
-    resource = DescribeConfigsRequest.Resource(resource_type=_TOPIC_RESOURCE, resource_name=topic)
+    resource = wire.DescribeConfigsRequest.Resource(resource_type=_TOPIC_RESOURCE, resource_name=topic)
     resource.configuration_keys = [_SETTING]
-    request = DescribeConfigsRequest(resources=[resource])
+    request = wire.DescribeConfigsRequest(resources=[resource])
     try:
         response = cluster.call(request, timeout_ms=min(_PATIENCE_MS, options.timeout_ms))
         for result in response.results:

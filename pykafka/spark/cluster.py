@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pykafka.cluster import Cluster
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, error_for
-from pykafka.listoffsets import FoundOffset
+from pykafka.metadata.listoffsets import FoundOffset
 from pykafka.spark import session
 from pykafka.spark.errors import OptionError
 from pykafka.spark.loss import warn

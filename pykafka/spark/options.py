@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pykafka.addresses import parse_hosts
+from pykafka.network.addresses import parse_hosts
 from pykafka.spark.errors import OptionError
 from pykafka.spark.javaoptions import WITHOUT_EFFECT, why_harmless, why_refused
 from pykafka.spark.loss import warn
@@ -352,7 +352,9 @@ def parse(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | No
             if option.name == "kafka.acks" and values[option.name] in _FEWER_ACKS:
                 harmless = "is taken as all: records are written to every replica that is in sync"
         elif mode & option.refused:
-            raise OptionError(f"option {option.name!r} is not valid in {mode.describe()}, only in {_where(option)}; remove it")
+            raise OptionError(
+                f"option {option.name!r} is not valid in {mode.describe()}, only in {_where(option)}; remove it"
+            )
         elif not mode & option.ignored:
             harmless = f"has no effect in {mode.describe()}, only in {_where(option)}"
         if harmless is not None and tell is not None:

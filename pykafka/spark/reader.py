@@ -18,7 +18,7 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
     error_for,
 )
-from pykafka.protocol.messages import FetchRequest
+from pykafka.protocol import wire
 from pykafka.protocol.records import RawBatch, scan
 from pykafka.spark import session
 from pykafka.spark.cluster import UNKNOWN_FOR_S
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pykafka.broker import Broker
-    from pykafka.channel import PendingResponse
     from pykafka.cluster import Cluster
-    from pykafka.protocol.messages import FetchResponse
+    from pykafka.network.channel import PendingResponse
+    from pykafka.protocol import wire
 
 CHANNEL = "spark-fetch"
 RETRY_BACKOFF_S = 0.1
@@ -84,7 +84,7 @@ class RangeReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the records; errors as in `read_range`."""
         self._got_on()
-        pending: PendingResponse[FetchResponse] | None = None
+        pending: PendingResponse[wire.FetchResponse] | None = None
         while self._position < self._end:
             found: list[RawBatch] = []
             start = self._position
@@ -106,18 +106,18 @@ class RangeReader:
         self._deadline = self._handler.now() + self._options.poll_timeout_ms / 1000
         self._unknown_since = None
 
-    def _send(self) -> PendingResponse[FetchResponse]:
+    def _send(self) -> PendingResponse[wire.FetchResponse]:
         broker: Broker = self._cluster.leader(*self._tp)
         size = self._bytes_to_fetch()
-        partition = FetchRequest.Topic.Partition(
+        partition = wire.FetchRequest.Topic.Partition(
             partition=self._tp.partition, fetch_offset=self._position, partition_max_bytes=size
         )
-        request = FetchRequest(
+        request = wire.FetchRequest(
             max_wait_ms=self._options.fetch_wait_ms,
             min_bytes=1,
             max_bytes=size,
             isolation_level=int(self._options.read_committed),
-            topics=[FetchRequest.Topic(topic=self._tp.topic, partitions=[partition])],
+            topics=[wire.FetchRequest.Topic(topic=self._tp.topic, partitions=[partition])],
         )
         self._broker = broker
         return broker.send(request, CHANNEL, timeout_ms=self._options.fetch_wait_ms + self._options.client.timeout_ms)
@@ -128,7 +128,7 @@ class RangeReader:
         expected = int(per_offset * (self._end - self._position)) + 2 * batch
         return min(self._fetch_bytes, max(self._least_bytes, expected))
 
-    def _take(self, pending: PendingResponse[FetchResponse]) -> list[RawBatch]:
+    def _take(self, pending: PendingResponse[wire.FetchResponse]) -> list[RawBatch]:
         response = pending.get()
         part: Any = next(iter(part for topic in response.responses for part in topic.partitions), None)
         code = response.error_code or (part.error_code if part is not None else -1)

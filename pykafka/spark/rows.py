@@ -15,10 +15,10 @@ from pykafka.spark.errors import SinkError
 try:
     import cython
 except ImportError:
-    import pykafka._cython as cython
+    from pykafka.compiled import cython
 
 if not cython.compiled:
-    from pykafka._cython import PyBytes_FromStringAndSize
+    from pykafka.compiled.cython import PyBytes_FromStringAndSize
 
 Headers = list[tuple[str, bytes | None]]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.cluster import Cluster
 from pykafka.exceptions import KafkaException, error_for
 from pykafka.producer.idempotence import Flight, Lane, Verdict
-from pykafka.protocol.messages import ProduceRequest
+from pykafka.protocol import wire
 from pykafka.protocol.messagesets import encode_message_set
 from pykafka.protocol.records import RecordBatchBuilder
 from pykafka.protocol.records_write import record_size
@@ -24,8 +24,8 @@ from pykafka.utils.compression import compress
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.channel import PendingResponse
-    from pykafka.protocol.messages import ProduceResponse
+    from pykafka.network.channel import PendingResponse
+    from pykafka.protocol import wire
 
 #: Requests that a broker may have unanswered, as in Kafka's Java client.
 IN_FLIGHT = 5
@@ -73,7 +73,7 @@ class _Outbox:
 class _Request:
     broker: Broker
     flights: list[Flight[Batch]]
-    answer: PendingResponse[ProduceResponse]
+    answer: PendingResponse[wire.ProduceResponse]
 
 
 class BatchSender:
@@ -204,7 +204,7 @@ class BatchSender:
         try:
             for flight in flights:
                 self._sequences.number(self._outboxes[flight.item.tp].lane, flight, broker, flight.item.deadline)
-            version = broker.api_version(ProduceRequest)
+            version = broker.api_version(wire.ProduceRequest)
             answer = broker.send(self._request(flights, version), channel="produce", version=version)
         except KafkaException as error:
             for flight in flights:
@@ -214,8 +214,8 @@ class BatchSender:
             return
         self._requests.append(_Request(broker, flights, answer))
 
-    def _request(self, flights: list[Flight[Batch]], version: int) -> ProduceRequest:
-        topics: dict[str, list[ProduceRequest.Topic.Partition]] = {}
+    def _request(self, flights: list[Flight[Batch]], version: int) -> wire.ProduceRequest:
+        topics: dict[str, list[wire.ProduceRequest.Topic.Partition]] = {}
         for flight in flights:
             batch = flight.item
             if version >= 3:
@@ -228,12 +228,12 @@ class BatchSender:
                 )
             else:
                 records = encode_message_set(batch.builder, 1 if version == 2 else 0, self._codec)
-            partition = ProduceRequest.Topic.Partition(index=batch.tp.partition, records=records)
+            partition = wire.ProduceRequest.Topic.Partition(index=batch.tp.partition, records=records)
             topics.setdefault(batch.tp.topic, []).append(partition)
-        return ProduceRequest(
+        return wire.ProduceRequest(
             acks=-1,
             timeout_ms=self._options.client.timeout_ms,
-            topic_data=[ProduceRequest.Topic(name=name, partition_data=parts) for name, parts in topics.items()],
+            topic_data=[wire.ProduceRequest.Topic(name=name, partition_data=parts) for name, parts in topics.items()],
         )
 
     def _take_answer(self, request: _Request) -> None:
@@ -250,7 +250,7 @@ class BatchSender:
 
     def _answered(self, request: _Request) -> list[tuple[Flight[Batch], Verdict, KafkaException | None]]:
         # Book what a request's answer tells of each batch; return what is to be done, and why.
-        parts: dict[TopicPartition, ProduceResponse.Topic.Partition] = {}
+        parts: dict[TopicPartition, wire.ProduceResponse.Topic.Partition] = {}
         problem: KafkaException | None = None
         try:
             for topic in request.answer.get().responses:
@@ -316,7 +316,9 @@ class BatchSender:
         self._outboxes[batch.tp].lane.split(flight, parts)
 
 
-def _refusal(part: ProduceResponse.Topic.Partition | None, tp: TopicPartition, broker: Broker) -> KafkaException | None:
+def _refusal(
+    part: wire.ProduceResponse.Topic.Partition | None, tp: TopicPartition, broker: Broker
+) -> KafkaException | None:
     # What a broker says of a batch that it did not take; of a record in it, where it says that.
     if part is None:
         return error_for(-1, broker=broker.address, topic=tp.topic, partition=tp.partition)

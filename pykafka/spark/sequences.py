@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pykafka.exceptions import IdempotenceLostError, ProtocolClientError, UnsupportedVersion
 from pykafka.producer.idempotence import Flight, Lane
 from pykafka.producer.identity import Identity
-from pykafka.protocol.messages import InitProducerIdRequest
+from pykafka.protocol import wire
 from pykafka.spark.loss import warn
 from pykafka.spark.offsets import TopicPartition
 from pykafka.spark.options import ClientOptions
@@ -68,7 +68,7 @@ class Sequences:
         :param broker: where it goes
         :raises IdempotenceLostError: that one takes no numbers, and batches of the partition have had some
         """
-        if not broker.has(InitProducerIdRequest):
+        if not broker.has(wire.InitProducerIdRequest):
             if lane.numbers:
                 raise IdempotenceLostError(
                     "the broker takes no sequence numbers, and rows of this partition have some already: without, some might "

@@ -100,7 +100,9 @@ def test_resolve_has_a_deadline(handler: Handler, monkeypatch: pytest.MonkeyPatc
     released.set()
 
 
-def test_a_lookup_that_nobody_wants_any_more_is_not_waited_for(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lookup_that_nobody_wants_any_more_is_not_waited_for(
+    handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Closing waited for the name server, for as long as a connect may take."""
     released = silence(handler, monkeypatch)
     wanted: list[None] = [None]

@@ -89,7 +89,9 @@ def test_exceptions_are_kept_and_logged(handler: Handler, caplog: pytest.LogCapt
     assert "Traceback" in caplog.text
 
 
-@pytest.mark.parametrize("ends", [lambda: signal.raise_signal(signal.SIGINT), lambda: sys.exit(7)], ids=["sigint", "exit"])
+@pytest.mark.parametrize(
+    "ends", [lambda: signal.raise_signal(signal.SIGINT), lambda: sys.exit(7)], ids=["sigint", "exit"]
+)
 def test_a_signal_in_a_greenlet_is_raised_in_the_main_one(
     handler: Handler, ends: Callable[[], object], capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from pykafka import KafkaClient, ManagedBalancedConsumer
 from pykafka.common import OffsetType
-from pykafka.protocol.messages import CreatePartitionsRequest
+from pykafka.protocol import wire
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.integration.groups import Group
@@ -37,16 +37,20 @@ def add(client: KafkaClient, kafka: KafkaCluster) -> Iterator[Callable[[Topic, i
 
         def add_and_fill(topic: Topic, first: int, count: int) -> Counter[bytes]:
             if first:
-                wanted = CreatePartitionsRequest.Topic(name=topic.name, count=first + count, assignments=None)
+                wanted = wire.CreatePartitionsRequest.Topic(name=topic.name, count=first + count, assignments=None)
                 controller = other.cluster.controller_broker
                 assert controller is not None
-                answer = controller.call(CreatePartitionsRequest(topics=[wanted], timeout_ms=10_000))
+                answer = controller.call(wire.CreatePartitionsRequest(topics=[wanted], timeout_ms=10_000))
                 assert [result.error_code for result in answer.results] == [0]
             until(other.cluster.handler, lambda: led(other, topic.name) == first + count)
             with other.topics[topic.name].get_producer(
                 partitioner=lambda partitions, key: next(one for one in partitions if one.id == int(key))
             ) as producer:
-                values = [(b"%d" % id_, b"%d.%d" % (id_, number)) for id_ in range(first, first + count) for number in range(5)]
+                values = [
+                    (b"%d" % id_, b"%d.%d" % (id_, number))
+                    for id_ in range(first, first + count)
+                    for number in range(5)
+                ]
                 for key, value in values:
                     producer.produce(value, partition_key=key)
             return Counter(value for _, value in values)
@@ -88,7 +92,9 @@ def test_a_simple_consumer_reads_them_from_their_beginning(
 
 @pytest.mark.parametrize("use_rdkafka", [False, True], ids=["own", "rdkafka"])
 @pytest.mark.parametrize("keyed", [False, True], ids=["in turn", "by key"])
-def test_a_producer_has_them_as_soon_as_its_client_knows(client: KafkaClient, add: Any, use_rdkafka: bool, keyed: bool) -> None:
+def test_a_producer_has_them_as_soon_as_its_client_knows(
+    client: KafkaClient, add: Any, use_rdkafka: bool, keyed: bool
+) -> None:
     """What another's question had brought to light was taken over when all topics in use were asked about, or never."""
     topic = create_topic(client, 1)
     partitioner = (lambda partitions, key: partitions[int(key) % len(partitions)]) if keyed else None

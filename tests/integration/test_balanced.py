@@ -20,7 +20,6 @@ from kazoo.client import KazooClient
 from pykafka import BalancedConsumer, KafkaClient
 from pykafka.common import OffsetType
 from pykafka.consumer.offsets import GroupOffsets
-from pykafka.consumer.zookeepergroup import ZooKeeperGroup
 from pykafka.exceptions import (
     ConsumerStoppedException,
     DeserializationError,
@@ -28,7 +27,8 @@ from pykafka.exceptions import (
     PartitionOwnedError,
     ZooKeeperError,
 )
-from pykafka.protocol.messages import CreatePartitionsRequest
+from pykafka.groups.zookeepergroup import ZooKeeperGroup
+from pykafka.protocol import wire
 from tests.brokers import KafkaCluster
 from tests.integration.groups import Group
 from tests.waiting import CutOff, cut_off, until
@@ -535,9 +535,9 @@ def test_connecting_that_is_cut_off_leaves_no_connection(group: Balanced) -> Non
 def add_partitions(group: Balanced, zookeeper: Any) -> None:
     """Give the topic three partitions more: as Kafka's own scripts did it before brokers could be asked."""
     broker = group.client.cluster.controller_broker
-    if broker is not None and CreatePartitionsRequest.api_key in broker.api_ranges():
-        wanted = CreatePartitionsRequest.Topic(name=group.topic.name, count=6, assignments=None)
-        (answer,) = broker.call(CreatePartitionsRequest(topics=[wanted], timeout_ms=10_000)).results
+    if broker is not None and wire.CreatePartitionsRequest.api_key in broker.api_ranges():
+        wanted = wire.CreatePartitionsRequest.Topic(name=group.topic.name, count=6, assignments=None)
+        (answer,) = broker.call(wire.CreatePartitionsRequest(topics=[wanted], timeout_ms=10_000)).results
         assert not answer.error_code, answer
     else:
         assignment = {str(id_): [1] for id_ in range(6)}

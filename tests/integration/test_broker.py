@@ -10,7 +10,7 @@ from pykafka import KafkaClient
 from pykafka.cluster import METADATA_MAX_AGE_S
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import ClientClosedError, UnknownTopicOrPartition
-from pykafka.protocol.messages import CreatePartitionsRequest, MetadataRequest
+from pykafka.protocol import wire
 from tests.brokers import KafkaCluster
 from tests.topics import create_topic
 
@@ -27,7 +27,7 @@ def test_versions_that_were_forgotten_are_asked_for_again(embedded: EmbeddedClus
         known = broker.api_ranges()
         broker.forget_versions()
         assert broker.connected
-        assert broker.call(MetadataRequest(topics=None)).brokers
+        assert broker.call(wire.MetadataRequest(topics=None)).brokers
         assert broker.api_ranges() == known
 
 
@@ -52,7 +52,7 @@ def test_a_closed_client_says_so(embedded: EmbeddedCluster, greenlets: bool) -> 
     with pytest.raises(ClientClosedError, match="make a new KafkaClient"):
         client.update_cluster()
     with pytest.raises(ClientClosedError, match="make a new KafkaClient"):
-        broker.call(MetadataRequest(topics=None))
+        broker.call(wire.MetadataRequest(topics=None))
 
 
 def test_topics_are_held_weakly_and_found_by_str_and_bytes(embedded: EmbeddedCluster, greenlets: bool) -> None:
@@ -83,10 +83,10 @@ def test_a_producer_notices_new_partitions_when_its_metadata_is_old(kafka: Kafka
         with topic.get_producer(linger_ms=0, delivery_reports=True) as producer:
             producer.produce(b"x")
             assert producer.get_delivery_report(timeout=60)[1] is None
-            wanted = CreatePartitionsRequest.Topic(name=topic.name, count=3, assignments=None)
+            wanted = wire.CreatePartitionsRequest.Topic(name=topic.name, count=3, assignments=None)
             controller = client.cluster.controller_broker
             assert controller is not None
-            answer = controller.call(CreatePartitionsRequest(topics=[wanted], timeout_ms=10_000))
+            answer = controller.call(wire.CreatePartitionsRequest(topics=[wanted], timeout_ms=10_000))
             assert [result.error_code for result in answer.results] == [0]
             client.cluster._updated_at -= METADATA_MAX_AGE_S
             deadline = time.monotonic() + 20

@@ -15,8 +15,8 @@ from kazoo.client import KazooClient
 from pykafka import KafkaClient
 from pykafka.cli.app import tools
 from pykafka.cli.statuses import Status
-from pykafka.protocol.groups import ConsumerGroupProtocolMetadata, MemberAssignment
-from pykafka.protocol.messages import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from pykafka.protocol import wire
+from pykafka.protocol.documented.groups import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.features import kafka_since
@@ -35,23 +35,23 @@ def member(
     """Be a member of a group, with these partitions; or with what no consumer assigns."""
     broker = client.cluster.get_group_coordinator(group)
     metadata = bytes(ConsumerGroupProtocolMetadata(topic_names=[topic]).get_bytes())
-    join = JoinGroupRequest(
+    join = wire.JoinGroupRequest(
         group_id=group,
         session_timeout_ms=20_000,
         rebalance_timeout_ms=20_000,
         protocol_type="consumer",
-        protocols=[JoinGroupRequest.Protocol(name="range", metadata=metadata)],
+        protocols=[wire.JoinGroupRequest.Protocol(name="range", metadata=metadata)],
     )
     joined = broker.call(join, f"group:{group}", ceiling=2)  # later versions want two rounds
     assert joined.error_code == 0
     assignment = assigned or bytes(MemberAssignment([(topic, partitions)]).get_bytes())
-    assignments = [SyncGroupRequest.Assignment(member_id=joined.member_id, assignment=assignment)]
-    sync = SyncGroupRequest(
+    assignments = [wire.SyncGroupRequest.Assignment(member_id=joined.member_id, assignment=assignment)]
+    sync = wire.SyncGroupRequest(
         group_id=group, generation_id=joined.generation_id, member_id=joined.member_id, assignments=assignments
     )
     assert broker.call(sync, f"group:{group}", ceiling=1).error_code == 0
     yield joined.member_id
-    leave = LeaveGroupRequest(group_id=group, member_id=joined.member_id)
+    leave = wire.LeaveGroupRequest(group_id=group, member_id=joined.member_id)
     assert broker.call(leave, f"group:{group}", ceiling=1).error_code == 0
 
 
@@ -128,7 +128,9 @@ def test_an_offset_that_is_not_there_is_refused(run: Run, topic: Topic) -> None:
 
 
 @pytest.mark.parametrize("assigned", [None, b"no consumer's"], ids=["consumer", "foreign"])
-def test_a_group_with_members_is_left_alone(run: Run, client: KafkaClient, topic: Topic, assigned: bytes | None) -> None:
+def test_a_group_with_members_is_left_alone(
+    run: Run, client: KafkaClient, topic: Topic, assigned: bytes | None
+) -> None:
     group = a_group()
     with member(client, group, topic.name, [0, 1], assigned):
         result = run("reset_offsets", topic.name, group, "EARLIEST", status=Status.FAILED)

@@ -195,7 +195,9 @@ class Row:
     def of(self, kind: str) -> dict[str, Any]:
         """Return how a worker ended."""
         ended = [one for one in self.told if one.get("kind") == kind and "seconds" in one]
-        assert ended, f"the process did not come so far, and ended with {self.process.returncode}\n{self.told}\n{self.log}"
+        assert ended, (
+            f"the process did not come so far, and ended with {self.process.returncode}\n{self.told}\n{self.log}"
+        )
         return ended[0]
 
 
@@ -242,10 +244,14 @@ def rows(state: str) -> Iterator[Rows]:
 def _look_at(row: Row, client: KafkaClient) -> None:
     """Have a row tell what is in the cluster after its end."""
     producers = (0,) if row.way == "exit" else (0, 4)
-    row.told.append({"delivered": [client.topics[row.topics[i]].latest_available_offsets()[0].offset[0] for i in producers]})
+    row.told.append(
+        {"delivered": [client.topics[row.topics[i]].latest_available_offsets()[0].offset[0] for i in producers]}
+    )
     committed = {}
     for kind, name in zip(CONSUMERS, row.topics[1:], strict=False):
-        consumer = client.topics[name].get_simple_consumer(f"{row.group}-{kind}", auto_start=False, consumer_timeout_ms=100)
+        consumer = client.topics[name].get_simple_consumer(
+            f"{row.group}-{kind}", auto_start=False, consumer_timeout_ms=100
+        )
         committed[kind] = {id_: one.offset for id_, one in consumer.fetch_offsets()}
         consumer.stop()
     row.told.append({"committed": committed})

@@ -19,7 +19,7 @@ from pykafka.exceptions import (
     NoBrokersAvailableError,
     SocketDisconnectedError,
 )
-from pykafka.protocol.messages import FetchRequest, MetadataRequest, ProduceRequest, ProduceResponse
+from pykafka.protocol import wire
 from pykafka.utils import compression
 from tests.scripted import TOPIC, ScriptedBroker, batch
 
@@ -68,7 +68,7 @@ def test_a_wrong_checksum_is_raised_once_and_can_be_passed_by(greenlets: bool) -
 
 @pytest.mark.parametrize("cut", [4, 9, 40])
 def test_an_answer_that_is_cut_short_is_named(greenlets: bool, cut: int) -> None:
-    with ScriptedBroker(GOOD, lambda cls, frame: frame[:cut] if cls is FetchRequest else frame) as broker:
+    with ScriptedBroker(GOOD, lambda cls, frame: frame[:cut] if cls is wire.FetchRequest else frame) as broker:
         with pytest.raises(CorruptResponseError, match="cut off|corrupt"):
             next(values(broker, greenlets))
 
@@ -99,14 +99,14 @@ def test_an_oversized_frame_is_named(greenlets: bool) -> None:
         def __len__(self) -> int:
             return 2**31 - 1
 
-    with ScriptedBroker(GOOD, lambda cls, frame: Huge(frame) if cls is MetadataRequest else frame) as broker:
+    with ScriptedBroker(GOOD, lambda cls, frame: Huge(frame) if cls is wire.MetadataRequest else frame) as broker:
         with pytest.raises(NoBrokersAvailableError) as caught:
             KafkaClient(broker.hosts, use_greenlets=greenlets, socket_timeout_ms=1000)
         assert isinstance(caught.value.ledger[0][1], FrameTooLargeError)
 
 
 def test_a_broker_that_hangs_up_all_the_time_is_named(greenlets: bool) -> None:
-    with ScriptedBroker(GOOD, lambda cls, frame: None if cls is FetchRequest else frame) as broker:
+    with ScriptedBroker(GOOD, lambda cls, frame: None if cls is wire.FetchRequest else frame) as broker:
         with pytest.raises(SocketDisconnectedError, match=r"127\.0\.0\.1"):
             next(values(broker, greenlets, socket_timeout_ms=500))
 
@@ -130,7 +130,7 @@ def test_what_produce_is_answered_is_in_the_report(
     greenlets: bool, error_code: int, damaged: bool, reason: str
 ) -> None:
     def damage(cls: type[object], frame: bytes) -> bytes:
-        return frame[:12] if damaged and cls is ProduceRequest else frame
+        return frame[:12] if damaged and cls is wire.ProduceRequest else frame
 
     with ScriptedBroker(damage=damage, produce_error=error_code) as broker:
         with KafkaClient(broker.hosts, use_greenlets=greenlets, socket_timeout_ms=1000) as client:
@@ -157,11 +157,11 @@ def test_an_answer_to_another_request_acknowledges_nothing(greenlets: bool, told
 
     class Mixing(ScriptedBroker):
         def _respond(self, request: Any) -> Any:
-            if not isinstance(request, ProduceRequest):
+            if not isinstance(request, wire.ProduceRequest):
                 return super()._respond(request)
-            parts = [(name, ProduceResponse.Topic.Partition(index=index)) for name, index in told_of]
-            return ProduceResponse(
-                responses=[ProduceResponse.Topic(name=name, partition_responses=[part]) for name, part in parts]
+            parts = [(name, wire.ProduceResponse.Topic.Partition(index=index)) for name, index in told_of]
+            return wire.ProduceResponse(
+                responses=[wire.ProduceResponse.Topic(name=name, partition_responses=[part]) for name, part in parts]
             )
 
     with Mixing() as broker, KafkaClient(broker.hosts, use_greenlets=greenlets) as client:

@@ -13,8 +13,8 @@ from typing import Any
 import confluent_kafka
 import pytest
 
-from pykafka import _librdkafka, embedded
-from pykafka.embedded import EmbeddedCluster, EmbeddedClusterError
+from pykafka.embedded import EmbeddedCluster, EmbeddedClusterError, librdkafka
+from pykafka.embedded import __main__ as program
 from pykafka.handlers import ThreadingHandler
 from tests.waiting import until
 
@@ -197,7 +197,7 @@ def test_wrong_arguments_are_refused(cluster: EmbeddedCluster, call: Any, said: 
         call(cluster)
 
 
-def test_what_librdkafka_refuses_is_explained(cluster: EmbeddedCluster) -> None:
+def test_whatlibrdkafka_refuses_is_explained(cluster: EmbeddedCluster) -> None:
     cluster.create_topic("t")
     with pytest.raises(EmbeddedClusterError, match="cannot create topic 't'"):
         cluster.create_topic("t")
@@ -223,7 +223,9 @@ def test_a_dropped_cluster_is_closed() -> None:
     cluster = EmbeddedCluster(brokers=1)
     assert _threads() - before
     del cluster
-    until(ThreadingHandler(), lambda: not _threads() - before)  # the system lists one for a moment after it has been joined
+    until(
+        ThreadingHandler(), lambda: not _threads() - before
+    )  # the system lists one for a moment after it has been joined
 
 
 def _threads() -> set[str]:
@@ -263,12 +265,12 @@ def test_by_hand(how: signal.Signals) -> None:
 
 
 def test_without_confluent_kafka_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_librdkafka, "find_spec", lambda name: None)
-    _librdkafka.load.cache_clear()
+    monkeypatch.setattr(librdkafka, "find_spec", lambda name: None)
+    librdkafka.load.cache_clear()
     try:
         with pytest.raises(ImportError, match=r"pykafka\[rdkafka\]"):
             EmbeddedCluster()
         with pytest.raises(SystemExit):
-            embedded.main([])
+            program.main([])
     finally:
-        _librdkafka.load.cache_clear()
+        librdkafka.load.cache_clear()

@@ -23,7 +23,7 @@ from pykafka.exceptions import (
 )
 from pykafka.partition import Partition
 from pykafka.producer import Producer
-from pykafka.protocol.messages import FetchRequest, InitProducerIdRequest, InitProducerIdResponse
+from pykafka.protocol import wire
 from pykafka.protocol.records import scan
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
@@ -197,9 +197,9 @@ def producer_ids(client: KafkaClient, topic: Topic) -> list[int]:
     """Return the producer id of each batch in the topic's only partition."""
     leader = topic.partitions[0].leader
     assert leader is not None
-    wanted = FetchRequest.Topic.Partition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-    part = FetchRequest.Topic(topic=topic.name, partitions=[wanted])
-    request = FetchRequest(max_wait_ms=100, max_bytes=1 << 20, topics=[part])
+    wanted = wire.FetchRequest.Topic.Partition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    part = wire.FetchRequest.Topic(topic=topic.name, partitions=[wanted])
+    request = wire.FetchRequest(max_wait_ms=100, max_bytes=1 << 20, topics=[part])
     found = leader.call(request, ceiling=11).responses[0].partitions[0]
     return [batch.producer_id for batch in scan(found.records)[0]]
 
@@ -263,8 +263,8 @@ def test_a_cluster_that_gives_no_id(
         call = Broker.call
 
         def refuse(broker: Broker, request: Any, **options: Any) -> Any:
-            if isinstance(request, InitProducerIdRequest):
-                return InitProducerIdResponse(error_code=ClusterAuthorizationFailed.ERROR_CODE)
+            if isinstance(request, wire.InitProducerIdRequest):
+                return wire.InitProducerIdResponse(error_code=ClusterAuthorizationFailed.ERROR_CODE)
             return call(broker, request, **options)
 
         monkeypatch.setattr(Broker, "call", refuse)

@@ -15,7 +15,7 @@ from pykafka import Broker, KafkaClient, ManagedBalancedConsumer
 from pykafka.coordinator.link import GroupLink
 from pykafka.exceptions import ConsumerStoppedException, RebalanceInProgress
 from pykafka.membershipprotocol import RangeProtocol
-from pykafka.protocol import MemberAssignment, messages
+from pykafka.protocol import MemberAssignment, wire
 from tests.brokers import KafkaCluster
 from tests.integration.groups import Group
 from tests.waiting import CutOff, cut_off
@@ -131,7 +131,7 @@ def test_a_member_that_is_told_its_id_late_leaves_with_it(
 
     def old_version(self: Broker, request_cls: type[Any], ceiling: int | None = None) -> int:
         found = api_version(self, request_cls, ceiling)
-        return min(found, 3) if request_cls is messages.JoinGroupRequest else found
+        return min(found, 3) if request_cls is wire.JoinGroupRequest else found
 
     monkeypatch.setattr(Broker, "api_version", old_version)
     handler = group.client.cluster.handler

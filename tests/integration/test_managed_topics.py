@@ -13,7 +13,7 @@ from pykafka.common import OffsetType
 from pykafka.consumer.offsets import GroupOffsets
 from pykafka.coordinator import topics
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, RebalanceInProgress, UnknownTopicOrPartition
-from pykafka.protocol.messages import DeleteTopicsRequest
+from pykafka.protocol import wire
 from tests.brokers import KafkaCluster
 from tests.integration.groups import Group
 from tests.topics import create_topic
@@ -36,7 +36,7 @@ def group(client: KafkaClient) -> Managed:
 
 def delete_topic(client: KafkaClient, name: str) -> None:
     broker = client.cluster.controller_broker or next(iter(client.brokers.values()))
-    response = broker.call(DeleteTopicsRequest(topic_names=[name], timeout_ms=10_000), ceiling=5)
+    response = broker.call(wire.DeleteTopicsRequest(topic_names=[name], timeout_ms=10_000), ceiling=5)
     assert response.responses[0].error_code == 0
 
 

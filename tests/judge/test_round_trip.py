@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka.protocol import messages
+from pykafka.protocol import wire
 from pykafka.protocol.schema import Message, Request, Response
 from tests.instances import Instances
 from tests.judge.kafka_java import run_source
@@ -14,7 +14,7 @@ PER_VERSION = 12
 
 
 def kinds() -> list[type[Request[object]] | type[Response]]:
-    return [getattr(messages, name) for name in messages.__all__]
+    return [getattr(wire, name) for name in wire.__all__]
 
 
 @pytest.mark.kafka

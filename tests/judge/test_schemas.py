@@ -9,12 +9,12 @@ from uuid import UUID
 
 import pytest
 
-from pykafka.protocol import messages
+from pykafka.protocol import wire
 from pykafka.protocol.fields import Field
 from pykafka.protocol.schema import Message, Request, RequestHeader, Response, ResponseHeader, Struct
 from tests.judge.schemas import RELEASES, comments, schema, snake_case, version_range
 
-MESSAGES: list[type[Message]] = [getattr(messages, name) for name in messages.__all__]
+MESSAGES: list[type[Message]] = [getattr(wire, name) for name in wire.__all__]
 HEADERS: list[type[Message]] = [RequestHeader, ResponseHeader]
 
 _NO_DEFAULT: Mapping[str, Any] = {"string": "", "bytes": b"", "records": None, "uuid": UUID(int=0), "bool": False}
@@ -146,7 +146,9 @@ def test_a_request_knows_its_response(message: type[Message]) -> None:
 UNTOLD = {"ProduceResponse": 6, "ListGroupsResponse": 2}
 
 
-@pytest.mark.parametrize("message", [one for one in MESSAGES if issubclass(one, Response)], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "message", [one for one in MESSAGES if issubclass(one, Response)], ids=lambda one: one.__name__
+)
 def test_versions_that_are_answered_before_throttling(message: type[Response]) -> None:
     """A version taken for one that is answered late would not be waited for; the other way round, it would be twice."""
     told = re.search(r"Starting in version (\d+), on quota violation", comments(RELEASES[0], message.__name__))

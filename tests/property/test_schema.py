@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pykafka.exceptions import CorruptResponseError
-from pykafka.protocol import messages
+from pykafka.protocol import wire
+from pykafka.protocol.primitives import Cursor, uvarint
 from pykafka.protocol.schema import Message, Request, Response, decode_response, encode_request
-from pykafka.protocol.wire import Cursor, uvarint
 from tests.instances import Instances
 
-MESSAGES: list[type[Request[object]] | type[Response]] = [getattr(messages, name) for name in messages.__all__]
+MESSAGES: list[type[Request[object]] | type[Response]] = [getattr(wire, name) for name in wire.__all__]
 KINDS = [(cls, version) for cls in MESSAGES for version in cls.versions]
 
 some_kind = st.sampled_from(KINDS)
@@ -76,9 +76,9 @@ def test_a_request_is_its_header_and_its_body_and_as_long_as_it_says(
 ) -> None:
     cls, version = kind
     request = Instances(seed).make(cls, version)
-    wire = b"".join(encode_request(request, version, seed & 0x7FFFFFFF, "me"))
-    assert int.from_bytes(wire[:4], "big") == len(wire) - 4
-    assert wire.endswith(request.encode(version))
+    sent = b"".join(encode_request(request, version, seed & 0x7FFFFFFF, "me"))
+    assert int.from_bytes(sent[:4], "big") == len(sent) - 4
+    assert sent.endswith(request.encode(version))
 
 
 @given(kind=st.sampled_from([kind for kind in KINDS if issubclass(kind[0], Request)]), seed=seeds)

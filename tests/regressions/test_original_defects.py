@@ -33,7 +33,7 @@ from pykafka.exceptions import (
 )
 from pykafka.handlers import GEventHandler, Handler, ResponseFuture, ThreadingHandler
 from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
-from pykafka.protocol import BrokerMetadata, MetadataRequest, messages, versions
+from pykafka.protocol import BrokerMetadata, MetadataRequest, versions, wire
 from pykafka.security import SslConfig
 from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic
@@ -327,7 +327,7 @@ def test_u17_versions_are_each_clusters_own() -> None:
         old.set_api_versions("Fetch", 0, 4)
         for hosts, expected in ((new.hosts, False), (old.hosts, True), (new.hosts, False)):
             with KafkaClient(hosts=hosts) as client:
-                version = next(iter(client.brokers.values())).api_version(messages.FetchRequest)
+                version = next(iter(client.brokers.values())).api_version(wire.FetchRequest)
                 assert (version == 4) is expected
 
 
@@ -339,7 +339,7 @@ def test_u18_names_of_hosts_are_checked(tmp_path: Path) -> None:
 
 def test_u18_answers_to_other_requests_are_refused() -> None:
     def renumber(request_cls: type[Any], frame: bytes) -> bytes:
-        return (99).to_bytes(4, "big") + frame[4:] if request_cls is messages.MetadataRequest else frame
+        return (99).to_bytes(4, "big") + frame[4:] if request_cls is wire.MetadataRequest else frame
 
     with ScriptedBroker(damage=renumber) as server:
         with pytest.raises(NoBrokersAvailableError) as caught:
@@ -353,7 +353,7 @@ def test_u19_requests_do_not_wait_for_answers(cluster: EmbeddedCluster, client: 
     one.connect()
     cluster.set_latency(1, 600)
     started = handler.now()
-    version = one.api_version(messages.MetadataRequest)
+    version = one.api_version(wire.MetadataRequest)
     pending = [one.send(MetadataRequest(["t"]).wire(version)) for _ in range(5)]
     assert handler.now() - started < 0.5
     assert all(answer.get(10).topics for answer in pending)
@@ -409,12 +409,12 @@ KAFKA_4 = {0: (0, 12), 1: (4, 17), 2: (1, 10), 3: (0, 13), 8: (2, 9), 9: (1, 9),
 @pytest.mark.parametrize(
     ("request_cls", "lowest"),
     [
-        (messages.ProduceRequest, 3),
-        (messages.FetchRequest, 4),
-        (messages.ListOffsetsRequest, 1),
-        (messages.OffsetCommitRequest, 2),
-        (messages.JoinGroupRequest, 2),
-        (messages.CreateTopicsRequest, 2),
+        (wire.ProduceRequest, 3),
+        (wire.FetchRequest, 4),
+        (wire.ListOffsetsRequest, 1),
+        (wire.OffsetCommitRequest, 2),
+        (wire.JoinGroupRequest, 2),
+        (wire.CreateTopicsRequest, 2),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -12,7 +12,7 @@ import pytest
 from pykafka.cluster import Cluster
 from pykafka.exceptions import TopicAuthorizationFailed, error_for
 from pykafka.producer.idempotence import Flight
-from pykafka.protocol.messages import DescribeConfigsRequest
+from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
 from pykafka.spark import batchlimits, session
 from pykafka.spark.errors import SinkError
@@ -94,7 +94,7 @@ def test_a_broker_that_does_not_tell(topics: Topics, task: Task, monkeypatch: py
     ask = Cluster.call
 
     def denied(cluster: Cluster, request: Request[Any], **options: Any) -> Any:
-        if isinstance(request, DescribeConfigsRequest):
+        if isinstance(request, wire.DescribeConfigsRequest):
             raise error_for(TopicAuthorizationFailed.ERROR_CODE, api="DescribeConfigs")
         return ask(cluster, request, **options)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from pykafka.protocol.messages import FetchRequest
+from pykafka.protocol import wire
 from pykafka.protocol.records import scan
 from pykafka.spark import session
 from pykafka.spark.options import Mode, write_options
@@ -59,9 +59,11 @@ def test_a_leader_is_killed_while_rows_are_written(kafka3: KafkaCluster) -> None
         numbers = [int(record.value or b"-1") for record in found if record.partition == partition]
         assert numbers == list(range(partition, count, PARTITIONS))
     # The second task has gone on under the first one's producer id.
-    part = FetchRequest.Topic.Partition(partition=0, fetch_offset=0, partition_max_bytes=2**20)
+    part = wire.FetchRequest.Topic.Partition(partition=0, fetch_offset=0, partition_max_bytes=2**20)
     cluster.update([topic])
-    request = FetchRequest(max_wait_ms=500, min_bytes=1, topics=[FetchRequest.Topic(topic=topic, partitions=[part])])
+    request = wire.FetchRequest(
+        max_wait_ms=500, min_bytes=1, topics=[wire.FetchRequest.Topic(topic=topic, partitions=[part])]
+    )
     answer = cluster.leader(topic, 0).call(request)
     stored, _ = scan(answer.responses[0].partitions[0].records)
     assert len({batch.producer_id for batch in stored}) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka.addresses import parse_hosts, parse_source
+from pykafka.network.addresses import parse_hosts, parse_source
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,9 @@ def test_numbers_that_no_field_holds(topic: Topic) -> None:
     consumer = topic.get_simple_consumer("numbers")
     for move in (consumer.reset_offsets, consumer.commit_offsets):
         for offset in (2**63 - 1, 2**70, -3):
-            with pytest.raises(ValueError, match=rf"an offset of <.*> must be from (-2|0) to 2\*\*63 - 2, not {offset}"):
+            with pytest.raises(
+                ValueError, match=rf"an offset of <.*> must be from (-2|0) to 2\*\*63 - 2, not {offset}"
+            ):
                 move([(partition, offset)])
     with pytest.raises(ValueError, match="offset must be 0 or more, not -1"):
         consumer.seek(partition, -1)

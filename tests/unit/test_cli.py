@@ -32,7 +32,7 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
-from pykafka.protocol.messages import DescribeGroupsResponse
+from pykafka.protocol import wire
 from pykafka.protocol.versions import RANGES_0_8_2, RANGES_0_9_0
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -263,7 +263,7 @@ def test_times_of_messages(timestamp: int | None, text: str | None) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\0", b"\0\0\0\0\0\1\xff\xff", b"\0\0\0\0\0\1\0\1\xff\0\0\0\0"])
 def test_members_that_are_no_consumers_do_no_harm(content: bytes) -> None:
-    member = DescribeGroupsResponse.Group.Member(
+    member = wire.DescribeGroupsResponse.Group.Member(
         member_id="m", client_id="c", client_host="h", member_metadata=content, member_assignment=content
     )
     assert _classic(member) == ("m", "c", "h", [], {})

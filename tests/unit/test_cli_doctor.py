@@ -15,7 +15,7 @@ from pykafka.cli.diagnosis import judge_advertised
 from pykafka.cli.statuses import Status
 from pykafka.exceptions import ConnectionRefused
 from pykafka.handlers import Address, ThreadingHandler
-from pykafka.protocol.messages import MetadataResponse
+from pykafka.protocol import wire
 from tests.certs import Pems
 from tests.scripted import ScriptedBroker
 
@@ -38,10 +38,10 @@ class Advertising(ScriptedBroker):
         self.advertised = advertised
         self.cluster_id = cluster_id
 
-    def _metadata(self) -> MetadataResponse:
+    def _metadata(self) -> wire.MetadataResponse:
         host, port = self.advertised
-        brokers = [MetadataResponse.Broker(node_id=7, host=host, port=port)]
-        return MetadataResponse(brokers=brokers, cluster_id=self.cluster_id)
+        brokers = [wire.MetadataResponse.Broker(node_id=7, host=host, port=port)]
+        return wire.MetadataResponse(brokers=brokers, cluster_id=self.cluster_id)
 
 
 def test_all_is_well() -> None:
@@ -152,7 +152,7 @@ def test_another_cluster_at_the_advertised_address() -> None:
     ],
 )
 def test_an_advertised_address_that_is_everybodys_own(seed: str, advertised: str, harmless: bool) -> None:
-    found = judge_advertised(seed, MetadataResponse.Broker(node_id=1, host=advertised, port=9092))
+    found = judge_advertised(seed, wire.MetadataResponse.Broker(node_id=1, host=advertised, port=9092))
     assert (found.result == "ok") == harmless
     assert ("its own machine" in found.detail) != harmless
 

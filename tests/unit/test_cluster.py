@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient, cluster, listoffsets
+from pykafka import KafkaClient, cluster
 from pykafka.exceptions import ClientClosedError, LeaderNotFoundError, UnknownTopicOrPartition
 from pykafka.handlers import Handler
-from pykafka.protocol.messages import ListOffsetsRequest, ListOffsetsResponse, MetadataRequest, MetadataResponse
+from pykafka.metadata import listoffsets
+from pykafka.protocol import wire
 from tests.scripted import TOPIC, ScriptedBroker
 from tests.waiting import until
 
@@ -47,20 +48,20 @@ class Asked(ScriptedBroker):
         self.questions: list[list[str] | None] = []
 
     def _respond(self, request: Any) -> Any:
-        if isinstance(request, ListOffsetsRequest):
-            return ListOffsetsResponse(
+        if isinstance(request, wire.ListOffsetsRequest):
+            return wire.ListOffsetsResponse(
                 topics=[
-                    ListOffsetsResponse.Topic(
+                    wire.ListOffsetsResponse.Topic(
                         name=topic.name,
                         partitions=[
-                            ListOffsetsResponse.Topic.Partition(partition_index=one.partition_index, offset=0)
+                            wire.ListOffsetsResponse.Topic.Partition(partition_index=one.partition_index, offset=0)
                             for one in topic.partitions
                         ],
                     )
                     for topic in request.topics
                 ]
             )
-        if not isinstance(request, MetadataRequest):
+        if not isinstance(request, wire.MetadataRequest):
             return super()._respond(request)
         names = None if request.topics is None else [str(topic.name) for topic in request.topics]
         self.questions.append(names)
@@ -68,13 +69,15 @@ class Asked(ScriptedBroker):
         answer.topics = [self._topic(name) for name in (self.topics if names is None else names)]
         return answer
 
-    def _topic(self, name: str) -> MetadataResponse.Topic:
+    def _topic(self, name: str) -> wire.MetadataResponse.Topic:
         if name not in self.topics:
-            return MetadataResponse.Topic(name=name, error_code=3)
-        return MetadataResponse.Topic(
+            return wire.MetadataResponse.Topic(name=name, error_code=3)
+        return wire.MetadataResponse.Topic(
             name=name,
             partitions=[
-                MetadataResponse.Topic.Partition(partition_index=number, leader_id=leader, error_code=0 if leader > 0 else 5)
+                wire.MetadataResponse.Topic.Partition(
+                    partition_index=number, leader_id=leader, error_code=0 if leader > 0 else 5
+                )
                 for number, leader in enumerate(self.topics[name])
             ],
         )
@@ -199,7 +202,9 @@ def test_showing_topics_asks_nobody(large: Asked, handler: Handler) -> None:
     assert "'topic-7'" in repr(client.topics)
 
 
-@pytest.mark.parametrize("listed", [len, list, bool, dict, lambda topics: topics.keys(), lambda topics: topics.values()])
+@pytest.mark.parametrize(
+    "listed", [len, list, bool, dict, lambda topics: topics.keys(), lambda topics: topics.values()]
+)
 @pytest.mark.parametrize("known", [False, True])
 def test_topics_of_a_closed_client_cannot_be_listed(large: Asked, handler: Handler, listed: Any, known: bool) -> None:
     """Whether that raised depended on when they were asked for last."""

@@ -114,7 +114,8 @@ ways = pytest.mark.parametrize(
         (kind, take)
         for kind in ("simple", "rdkafka", "managed")
         for take in (one_by_one, iterated, in_batches, in_columns)
-        if (kind, take) != ("rdkafka", in_columns) and (kind != "managed" or take is in_batches)  # which join for long here
+        if (kind, take) != ("rdkafka", in_columns)
+        and (kind != "managed" or take is in_batches)  # which join for long here
     ],
 )
 deserialized = pytest.mark.parametrize("deserializer", [None, lambda value, key: (value, key)], ids=["plain", "made"])
@@ -188,7 +189,9 @@ def test_stop_commits_nothing_twice(client: KafkaClient, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("kind", ["simple", "managed"])
-def test_what_does_not_change_is_committed_again(client: KafkaClient, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_what_does_not_change_is_committed_again(
+    client: KafkaClient, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     """It was committed once, and the broker forgot it after its retention, though the consumer was alive all the time."""
     topic = client.topics["t"]
     fill(topic, 3)

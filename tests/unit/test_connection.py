@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from pykafka.channel import Channel
-from pykafka.connection import Attempt, BrokerConnection, _join_small
 from pykafka.exceptions import (
     ConnectionRefused,
     ConnectTimeoutError,
@@ -27,6 +25,9 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
 )
 from pykafka.handlers import Address, Handler
+from pykafka.network.channel import Channel
+from pykafka.network.connection import BrokerConnection, _join_small
+from pykafka.network.dialing import Attempt
 from tests.peers import HOST, Ask
 
 Connect = Callable[..., BrokerConnection]
@@ -354,7 +355,7 @@ def test_dropping_it_closes_it(connect: Connect, handler: Handler, peers: dict[s
 
 def test_the_interpreters_end_is_silent(peers: dict[str, int]) -> None:
     code = f"""
-from pykafka.channel import Channel
+from pykafka.network.channel import Channel
 from pykafka.connection import BrokerConnection
 from pykafka.handlers import GEventHandler, RequestHandler, ThreadingHandler
 kept = []

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
-from pykafka.frames import FRAME_MAX, READ_AHEAD_MAX, FrameReader
 from pykafka.handlers import ThreadingHandler
+from pykafka.network.frames import FRAME_MAX, READ_AHEAD_MAX, FrameReader
 
 HANDLER = ThreadingHandler()
 

@@ -28,7 +28,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
 )
 from pykafka.handlers import Handler
-from pykafka.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from pykafka.protocol import wire
 from pykafka.topic import Topic
 from tests.scripted import TOPIC, ScriptedBroker, batch
 from tests.waiting import until
@@ -421,7 +421,11 @@ def test_a_closed_client_is_not_asked_again(client: KafkaClient) -> None:
 def test_an_answer_that_leaves_a_partition_out_is_not_asked_for_for_ever(greenlets: bool) -> None:
     class Forgetful(ScriptedBroker):
         def _respond(self, request: Any) -> Any:
-            return ListOffsetsResponse() if isinstance(request, ListOffsetsRequest) else super()._respond(request)
+            return (
+                wire.ListOffsetsResponse()
+                if isinstance(request, wire.ListOffsetsRequest)
+                else super()._respond(request)
+            )
 
     with Forgetful() as broker, KafkaClient(broker.hosts, socket_timeout_ms=500, use_greenlets=greenlets) as client:
         with pytest.raises(ResponseTimeoutError, match="left this partition out"):
@@ -430,15 +434,15 @@ def test_an_answer_that_leaves_a_partition_out_is_not_asked_for_for_ever(greenle
 
 @both
 def test_a_leader_at_odds_with_itself_is_asked_at_leisure_and_told_of(greenlets: bool) -> None:
-    fetches: list[FetchRequest] = []
+    fetches: list[wire.FetchRequest] = []
 
     class Contrary(ScriptedBroker):
         def _respond(self, request: Any) -> Any:
-            if not isinstance(request, FetchRequest):
+            if not isinstance(request, wire.FetchRequest):
                 return super()._respond(request)
             fetches.append(request)
-            partition = FetchResponse.Topic.Partition(partition_index=0, error_code=1)
-            return FetchResponse(responses=[FetchResponse.Topic(topic=TOPIC, partitions=[partition])])
+            partition = wire.FetchResponse.Topic.Partition(partition_index=0, error_code=1)
+            return wire.FetchResponse(responses=[wire.FetchResponse.Topic(topic=TOPIC, partitions=[partition])])
 
     with Contrary() as broker, KafkaClient(broker.hosts, socket_timeout_ms=500, use_greenlets=greenlets) as client:
         with client.topics[TOPIC].get_simple_consumer(fetch_error_backoff_ms=100) as consumer:

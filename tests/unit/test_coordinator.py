@@ -39,7 +39,7 @@ from pykafka.protocol import (
     MemberAssignment,
     SyncGroupRequest,
     SyncGroupResponse,
-    messages,
+    wire,
 )
 from tests.waiting import until
 
@@ -261,19 +261,19 @@ def test_assignors_divide_as_kafka_s_own_documents_say(
 
 def test_metadata_and_assignments_are_written_as_documented() -> None:
     metadata = ConsumerGroupProtocolMetadata(topic_names=[b"topic", "other"], user_data=b"xy")
-    wire = b"\0\0" + b"\0\0\0\2" + b"\0\5topic" + b"\0\5other" + b"\0\0\0\2xy"
-    assert bytes(metadata.get_bytes()) == wire
-    assert len(metadata) == len(wire)
-    read = ConsumerGroupProtocolMetadata.from_bytestring(wire + b"what later versions add")
+    sent = b"\0\0" + b"\0\0\0\2" + b"\0\5topic" + b"\0\5other" + b"\0\0\0\2xy"
+    assert bytes(metadata.get_bytes()) == sent
+    assert len(metadata) == len(sent)
+    read = ConsumerGroupProtocolMetadata.from_bytestring(sent + b"what later versions add")
     assert (read.version, read.topic_names, read.user_data) == (0, ["topic", "other"], b"xy")
     assert ConsumerGroupProtocolMetadata().user_data == b"testuserdata"
     assignment = MemberAssignment([(b"topic", [2, 0])])
-    wire = b"\0\1" + b"\0\0\0\1" + b"\0\5topic" + b"\0\0\0\2" + b"\0\0\0\2" + b"\0\0\0\0" + b"\0\0\0\0"
-    assert bytes(assignment.get_bytes()) == wire
-    assert MemberAssignment.from_bytestring(wire).partition_assignment == [("topic", [2, 0])]
+    sent = b"\0\1" + b"\0\0\0\1" + b"\0\5topic" + b"\0\0\0\2" + b"\0\0\0\2" + b"\0\0\0\0" + b"\0\0\0\0"
+    assert bytes(assignment.get_bytes()) == sent
+    assert MemberAssignment.from_bytestring(sent).partition_assignment == [("topic", [2, 0])]
     assert MemberAssignment.from_bytestring(b"").partition_assignment == []
     with pytest.raises(CorruptResponseError, match="assignment"):
-        MemberAssignment.from_bytestring(wire[:12])
+        MemberAssignment.from_bytestring(sent[:12])
 
 
 @pytest.mark.parametrize("name", [b"\xff\xff", b"\0\1\xff", b"\0\5a"], ids=["null", "no UTF-8", "cut short"])
@@ -327,7 +327,7 @@ def test_responses_are_read_as_documented() -> None:
     assert synced.member_assignment.partition_assignment == [("t", [1])]
     assert HeartbeatResponse(b"\0\x1b").error_code == 27
     assert LeaveGroupResponse(b"\0\x19").error_code == 25
-    left = messages.LeaveGroupResponse(members=[messages.LeaveGroupResponse.Member(member_id="me", error_code=25)])
+    left = wire.LeaveGroupResponse(members=[wire.LeaveGroupResponse.Member(member_id="me", error_code=25)])
     assert LeaveGroupResponse.of(left).error_code == 25
 
 

@@ -34,7 +34,7 @@ from pykafka.protocol import (
     Message,
     OffsetPartitionResponse,
     Request,
-    messages,
+    wire,
 )
 from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic
@@ -169,9 +169,9 @@ def test_topics_to_make_in_every_version(version: int) -> None:
         CreateTopicRequest(b"t", 3, 1, [], [("a", "b")]),
         CreateTopicRequest("u", -1, -1, {0: (1, 2)}, {b"c": b"d"}),
     ]
-    wire = messages.CreateTopicsRequest.decode(CreateTopicsRequest(asked, 7).wire(version).encode(version), version)
-    one, other = wire.topics
-    assert (one.name, one.num_partitions, one.replication_factor, wire.timeout_ms) == ("t", 3, 1, 7)
+    sent = wire.CreateTopicsRequest.decode(CreateTopicsRequest(asked, 7).wire(version).encode(version), version)
+    one, other = sent.topics
+    assert (one.name, one.num_partitions, one.replication_factor, sent.timeout_ms) == ("t", 3, 1, 7)
     assert [(config.name, config.value) for config in one.configs + other.configs] == [("a", "b"), ("c", "d")]
     assert [(part.partition_index, part.broker_ids) for part in other.assignments] == [(0, [1, 2])]
 
@@ -179,8 +179,8 @@ def test_topics_to_make_in_every_version(version: int) -> None:
 @pytest.mark.parametrize("version", range(7))
 def test_topics_to_delete_in_every_version(version: int) -> None:
     request = DeleteTopicsRequest(["t", b"u"], 7)
-    wire = messages.DeleteTopicsRequest.decode(request.wire(version).encode(version), version)
-    assert [topic.name for topic in wire.topics] + wire.topic_names == ["t", "u"]
+    sent = wire.DeleteTopicsRequest.decode(request.wire(version).encode(version), version)
+    assert [topic.name for topic in sent.topics] + sent.topic_names == ["t", "u"]
 
 
 @pytest.mark.parametrize(
@@ -189,17 +189,17 @@ def test_topics_to_delete_in_every_version(version: int) -> None:
     ids=["empty", "garbage", "no consumers"],
 )
 def test_groups_whose_members_say_something_else(protocol_type: str, metadata: bytes) -> None:
-    group = messages.DescribeGroupsResponse.Group(
+    group = wire.DescribeGroupsResponse.Group(
         group_id="g",
         group_state="PreparingRebalance",
         protocol_type=protocol_type,
         members=[
-            messages.DescribeGroupsResponse.Group.Member(
+            wire.DescribeGroupsResponse.Group.Member(
                 member_id="m", member_metadata=metadata, member_assignment=metadata
             )
         ],
     )
-    answer = messages.DescribeGroupsResponse(groups=[group]).encode(0)
+    answer = wire.DescribeGroupsResponse(groups=[group]).encode(0)
     member = DescribeGroupsResponse(answer).groups["g"].members["m"]
     assert (member.member_metadata, member.member_assignment) == (metadata, metadata)
 
@@ -258,7 +258,7 @@ def test_a_broker_from_metadata(topic: Topic) -> None:
     assert broker._get_unique_req_handler("one") is not broker._get_unique_req_handler("other")
     broker.close()
     told = Broker(id_, metadata.host, metadata.port, cluster.handler, 5000, 5000, api_versions=API_VERSIONS_090)
-    assert told.api_version(messages.FetchRequest) == 1
+    assert told.api_version(wire.FetchRequest) == 1
     assert topic.name in told.request_metadata([topic.name]).topics
     told.close()
     assert cluster.get_offset_manager("g") is cluster.get_group_coordinator(b"g")

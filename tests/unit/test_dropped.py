@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient, groupconsumer, simpleconsumer
+from pykafka import KafkaClient, simpleconsumer
 from pykafka.consumer import recovery
 from pykafka.embedded import EmbeddedCluster
+from pykafka.groups import groupconsumer
 from pykafka.handlers import Handler
 from pykafka.producer import deliveries, sender
 from tests.leftovers import Belongings, left_since
@@ -116,7 +117,9 @@ def test_a_managed_consumer_leaves_its_group(handler: Handler) -> None:
         gone = use()
         until(handler, lambda: gc.collect() is not None and gone() is None)
         until(handler, lambda: cluster.requests("LeaveGroup"))
-        until(handler, lambda: not any("Membership" in one or "Heartbeat" in one for one in Belongings().without(before)))
+        until(
+            handler, lambda: not any("Membership" in one or "Heartbeat" in one for one in Belongings().without(before))
+        )
 
 
 def test_a_client_with_a_managed_consumer_leaves_nothing(handler: Handler) -> None:

@@ -100,7 +100,10 @@ def test_every_code_says_what_it_means(code: int) -> None:
     error = error_for(code, broker="b:1", topic="t", partition=0, api="Fetch")
     assert type(error) is ERROR_CODES[code]
     assert (error.broker, error.topic, error.partition, error.api) == ("b:1", "t", 0, "Fetch")
-    assert str(error) == f"{error.description} [Kafka error {code} {error.NAME}] (broker=b:1, topic=t, partition=0, api=Fetch)"
+    assert (
+        str(error)
+        == f"{error.description} [Kafka error {code} {error.NAME}] (broker=b:1, topic=t, partition=0, api=Fetch)"
+    )
     assert error.description.endswith(".") or ":" in error.description
     assert error.transient is error.retriable
     assert error.retriable or not error.invalid_metadata

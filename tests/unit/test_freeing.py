@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from pykafka.channel import Channel
 from pykafka.connection import BrokerConnection
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler, RequestHandler
+from pykafka.network.channel import Channel
 from tests.peers import HOST, Ask
 
 Make = Callable[[Handler, dict[str, int]], Any]

@@ -8,20 +8,12 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient, broker, negotiation
+from pykafka import KafkaClient, broker
 from pykafka.exceptions import IdempotenceLostError, MessagesNotDelivered, SocketDisconnectedError, UnsupportedVersion
 from pykafka.handlers import Handler
-from pykafka.negotiation import HANG_UPS_BESIDE_NEWER, KnownVersions
-from pykafka.protocol.messages import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    FetchRequest,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    MetadataRequest,
-    MetadataResponse,
-    ProduceRequest,
-)
+from pykafka.network import negotiation
+from pykafka.network.negotiation import HANG_UPS_BESIDE_NEWER, KnownVersions
+from pykafka.protocol import wire
 from pykafka.protocol.records import scan
 from pykafka.protocol.versions import HANG_UPS, RANGES_0_8_2
 from tests import scripted
@@ -53,7 +45,7 @@ class Changeling(ScriptedBroker):
 
     def hangs_up(self, cls: type[Any]) -> bool:
         """Return whether to hang up instead of answering a request of this class."""
-        if cls is not ApiVersionsRequest:
+        if cls is not wire.ApiVersionsRequest:
             return False
         self.asked += 1
         self.hang_ups -= 1
@@ -67,31 +59,31 @@ class Changeling(ScriptedBroker):
             except OSError:  # the client was first
                 continue
 
-    def _metadata(self) -> MetadataResponse:
+    def _metadata(self) -> wire.MetadataResponse:
         answer = super()._metadata()
         for id_, hosts in self.others.items():
             host, port = hosts.split(":")
-            answer.brokers.append(MetadataResponse.Broker(node_id=id_, host=host, port=int(port)))
+            answer.brokers.append(wire.MetadataResponse.Broker(node_id=id_, host=host, port=int(port)))
         return answer
 
     def _respond(self, request: Any) -> Any:
-        if isinstance(request, ApiVersionsRequest) and self.lies > 0:
+        if isinstance(request, wire.ApiVersionsRequest) and self.lies > 0:
             return self._lying(super()._respond(request))
-        if isinstance(request, InitProducerIdRequest):
+        if isinstance(request, wire.InitProducerIdRequest):
             id_, epoch = self.give_id()
-            return InitProducerIdResponse(producer_id=id_, producer_epoch=epoch)
-        if isinstance(request, ProduceRequest):
+            return wire.InitProducerIdResponse(producer_id=id_, producer_epoch=epoch)
+        if isinstance(request, wire.ProduceRequest):
             records = request.topic_data[0].partition_data[0].records
             for raw in scan(records)[0]:
                 sequence = int.from_bytes(bytes(records[raw.start + 53 : raw.start + 57]), "big", signed=True)
                 self.produced.append((raw.producer_id, sequence) if raw.magic == 2 else (-1, -1))
         return super()._respond(request)
 
-    def _lying(self, answer: ApiVersionsResponse) -> ApiVersionsResponse:
+    def _lying(self, answer: wire.ApiVersionsResponse) -> wire.ApiVersionsResponse:
         self.lies -= 1
         keys = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys} | self.lie
         answer.api_keys = [
-            ApiVersionsResponse.ApiVersion(api_key=key, min_version=known[0], max_version=known[1])
+            wire.ApiVersionsResponse.ApiVersion(api_key=key, min_version=known[0], max_version=known[1])
             for key, known in keys.items()
             if known is not None
         ]
@@ -101,7 +93,7 @@ class Changeling(ScriptedBroker):
 @pytest.fixture(autouse=True)
 def versions(monkeypatch: pytest.MonkeyPatch) -> dict[Any, int]:
     """Give what scripted brokers speak; producer ids, too."""
-    monkeypatch.setitem(scripted.VERSIONS, InitProducerIdRequest, 0)
+    monkeypatch.setitem(scripted.VERSIONS, wire.InitProducerIdRequest, 0)
     monkeypatch.setattr(negotiation, "EVIDENCE_PAUSE_S", 0.05)
     monkeypatch.setattr(negotiation, "_hints", set())
     return scripted.VERSIONS
@@ -137,7 +129,7 @@ def test_a_broker_that_hangs_up_twice_after_the_bootstrap_is_no_0_8(peer: Change
             for _ in range(3):
                 producer.produce(b"x", timestamp=1_600_000_000_000, headers={"a": b"b"})
                 producer.flush()
-        assert client.brokers[1].api_ranges()[ProduceRequest.api_key] == (0, 7)
+        assert client.brokers[1].api_ranges()[wire.ProduceRequest.api_key] == (0, 7)
     assert peer.produced == [(7, 0), (7, 1), (7, 2)]
 
 
@@ -151,7 +143,7 @@ def test_what_was_known_outlives_all_connections(peer: Changeling, handler: Hand
             peer.cut()
             until(handler, lambda: not node.connected)
             with pytest.raises(SocketDisconnectedError):
-                node.call(MetadataRequest(topics=[]))
+                node.call(wire.MetadataRequest(topics=[]))
         assert node.api_ranges() == known
         peer.looks_old = False
         until(handler, lambda: _answers(node))
@@ -160,7 +152,7 @@ def test_what_was_known_outlives_all_connections(peer: Changeling, handler: Hand
 
 def _answers(node: broker.Broker) -> bool:
     try:
-        return bool(node.call(MetadataRequest(topics=[])).brokers)
+        return bool(node.call(wire.MetadataRequest(topics=[])).brokers)
     except SocketDisconnectedError:
         return False
 
@@ -172,11 +164,11 @@ def test_another_version_at_the_same_address_is_noticed(
         node = client.brokers[1]
         node.connect()
         for highest in (3, 5):
-            monkeypatch.setitem(versions, ProduceRequest, highest)
+            monkeypatch.setitem(versions, wire.ProduceRequest, highest)
             peer.cut()
             until(handler, lambda: not node.connected)
-            assert node.call(MetadataRequest(topics=[])).brokers
-            assert node.api_version(ProduceRequest) == highest
+            assert node.call(wire.MetadataRequest(topics=[])).brokers
+            assert node.api_version(wire.ProduceRequest) == highest
 
 
 def test_a_version_chosen_before_the_broker_was_replaced_is_not_sent(
@@ -185,12 +177,12 @@ def test_a_version_chosen_before_the_broker_was_replaced_is_not_sent(
     with client_of(peer, handler) as client:
         node = client.brokers[1]
         node.connect()
-        version = node.api_version(FetchRequest)
-        monkeypatch.setitem(versions, FetchRequest, 4)
+        version = node.api_version(wire.FetchRequest)
+        monkeypatch.setitem(versions, wire.FetchRequest, 4)
         peer.cut()
         until(handler, lambda: not node.connected)
         with pytest.raises(SocketDisconnectedError, match="does not speak version 10"):
-            node.send(FetchRequest(topics=[]), version=version)
+            node.send(wire.FetchRequest(topics=[]), version=version)
 
 
 def test_0_8_is_told_once_and_asked_again(
@@ -216,7 +208,9 @@ def test_a_hint_saves_the_search(old: Changeling, handler: Handler, caplog: pyte
     assert not warnings(caplog, "taken for Kafka 0.8.2")
 
 
-def test_beside_newer_brokers_only_what_repeats_itself_counts(peer: Changeling, old: Changeling, handler: Handler) -> None:
+def test_beside_newer_brokers_only_what_repeats_itself_counts(
+    peer: Changeling, old: Changeling, handler: Handler
+) -> None:
     peer.others = {2: old.hosts}
     with client_of(peer, handler) as client:
         assert client.brokers[2].api_ranges() is RANGES_0_8_2
@@ -240,7 +234,10 @@ def test_a_producer_numbers_once_its_broker_turns_out_to_be_newer(
     old: Changeling, handler: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broker, "ASK_AGAIN_S", 0.2)
-    with client_of(old, handler) as client, client.topics[TOPIC].get_producer(linger_ms=0, required_acks=-1) as producer:
+    with (
+        client_of(old, handler) as client,
+        client.topics[TOPIC].get_producer(linger_ms=0, required_acks=-1) as producer,
+    ):
         producer.produce(b"x")
         producer.flush()
         assert old.produced == [(-1, -1)]
@@ -262,8 +259,8 @@ def test_what_follows_on_numbers_never_goes_without(
         )
         producer.produce(b"x")
         producer.flush()
-        monkeypatch.delitem(versions, InitProducerIdRequest)
-        monkeypatch.setitem(versions, ProduceRequest, 2)
+        monkeypatch.delitem(versions, wire.InitProducerIdRequest)
+        monkeypatch.setitem(versions, wire.ProduceRequest, 2)
         peer.cut()
         until(handler, lambda: not _is_up(client))
         producer.produce(b"y")
@@ -281,11 +278,11 @@ def _is_up(client: KafkaClient) -> bool:
 @pytest.mark.parametrize(
     "lie",
     [
-        {ProduceRequest.api_key: (200, 210)},
-        {ProduceRequest.api_key: None},
-        {ProduceRequest.api_key: (7, 2)},
-        {InitProducerIdRequest.api_key: None},
-        {ApiVersionsRequest.api_key: None},
+        {wire.ProduceRequest.api_key: (200, 210)},
+        {wire.ProduceRequest.api_key: None},
+        {wire.ProduceRequest.api_key: (7, 2)},
+        {wire.InitProducerIdRequest.api_key: None},
+        {wire.ApiVersionsRequest.api_key: None},
     ],
     ids=["above ours", "left out", "upside down", "no producer ids", "itself left out"],
 )
@@ -308,13 +305,13 @@ def test_what_a_broker_says_twice_is_believed(peer: Changeling, handler: Handler
     with client_of(peer, handler) as client:
         node = client.brokers[1]
         asked = peer.asked
-        peer.lie, peer.lies = {FetchRequest.api_key: None, InitProducerIdRequest.api_key: None}, 1000
+        peer.lie, peer.lies = {wire.FetchRequest.api_key: None, wire.InitProducerIdRequest.api_key: None}, 1000
         node.forget_versions()
         for _ in range(5):
             with pytest.raises(UnsupportedVersion, match="does not have it"):
-                node.api_version(FetchRequest)
-            assert not node.has(InitProducerIdRequest)
-            assert node.has(ProduceRequest)
+                node.api_version(wire.FetchRequest)
+            assert not node.has(wire.InitProducerIdRequest)
+            assert node.has(wire.ProduceRequest)
         assert peer.asked <= asked + 4  # two questions, of which the first is refused for its version
 
 

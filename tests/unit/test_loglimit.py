@@ -11,7 +11,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import Handler, ThreadingHandler
-from pykafka.loglimit import REMEMBERED, LogLimiter
+from pykafka.utils.loglimit import REMEMBERED, LogLimiter
 
 log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from pykafka.protocol import (
     ProduceRequest,
     ProduceResponse,
     Request,
-    messages,
+    wire,
 )
 from pykafka.utils import deserialize_utf8, get_string, serialize_utf8
 from pykafka.utils.error_handlers import handle_partition_responses, raise_error
@@ -103,10 +103,10 @@ def test_what_is_produced_is_what_is_fetched(version: int, codec: CompressionTyp
     request = ProduceRequest(compression_type=codec)
     for value in (b"v", b"", None):
         request.add_message(Message(value, b"k", timestamp=5), "t", 4)
-    wire = messages.ProduceRequest.decode(request.wire(version).encode(version), version)
-    records = wire.topic_data[0].partition_data[0].records
-    part = messages.FetchResponse.Topic.Partition(partition_index=4, high_watermark=9, records=records)
-    answer = messages.FetchResponse(responses=[messages.FetchResponse.Topic(topic="t", partitions=[part])])
+    sent = wire.ProduceRequest.decode(request.wire(version).encode(version), version)
+    records = sent.topic_data[0].partition_data[0].records
+    part = wire.FetchResponse.Topic.Partition(partition_index=4, high_watermark=9, records=records)
+    answer = wire.FetchResponse(responses=[wire.FetchResponse.Topic(topic="t", partitions=[part])])
     for response in (FetchResponse(answer.encode(0)), FetchResponse.of(answer)):
         found = response.topics["t"][4]
         assert (found.max_offset, found.err) == (9, 0)
@@ -120,8 +120,8 @@ def test_what_is_produced_is_what_is_fetched(version: int, codec: CompressionTyp
 
 def test_messages_that_do_not_fit_into_an_answer_are_cut_off() -> None:
     whole = MessageSet(messages=[Message(b"one"), Message(b"two")]).get_bytes()
-    part = messages.FetchResponse.Topic.Partition(records=whole[:-1])
-    answer = messages.FetchResponse(responses=[messages.FetchResponse.Topic(topic="t", partitions=[part])])
+    part = wire.FetchResponse.Topic.Partition(records=whole[:-1])
+    answer = wire.FetchResponse(responses=[wire.FetchResponse.Topic(topic="t", partitions=[part])])
     assert [message.value for message in FetchResponse(answer.encode(0)).topics["t"][0].messages] == [b"one"]
 
 
@@ -156,11 +156,11 @@ def test_an_error_that_is_answered_is_raised() -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 7])
 def test_offsets_of_newer_versions_have_the_same_shape(version: int) -> None:
-    part = messages.ListOffsetsResponse.Topic.Partition(partition_index=3, offset=7)
-    none = messages.ListOffsetsResponse.Topic.Partition(partition_index=4, offset=-1)
-    topic = messages.ListOffsetsResponse.Topic(name="t", partitions=[part, none])
-    wire = messages.ListOffsetsResponse(topics=[topic])
-    found = OffsetResponse.of(messages.ListOffsetsResponse.decode(wire.encode(version), version))
+    part = wire.ListOffsetsResponse.Topic.Partition(partition_index=3, offset=7)
+    none = wire.ListOffsetsResponse.Topic.Partition(partition_index=4, offset=-1)
+    topic = wire.ListOffsetsResponse.Topic(name="t", partitions=[part, none])
+    sent = wire.ListOffsetsResponse(topics=[topic])
+    found = OffsetResponse.of(wire.ListOffsetsResponse.decode(sent.encode(version), version))
     assert found.topics["t"] == {3: ([7], 0), 4: ([], 0)}
     OffsetRequest([PartitionOffsetRequest("t", 1, -2, 5)]).wire(version).encode(version)
 
@@ -169,15 +169,13 @@ def test_offsets_of_newer_versions_have_the_same_shape(version: int) -> None:
 def test_committed_offsets_of_newer_versions_have_the_same_shape(version: int) -> None:
     OffsetFetchRequest("g", [PartitionOffsetFetchRequest("t", 1)]).wire(version).encode(version)
     if version >= 8:
-        group = messages.OffsetFetchResponse.Group
+        group = wire.OffsetFetchResponse.Group
         kept = group.Topic.Partition(partition_index=1, committed_offset=5)
-        wire = messages.OffsetFetchResponse(
-            groups=[group(group_id="g", topics=[group.Topic(name="t", partitions=[kept])])]
-        )
+        sent = wire.OffsetFetchResponse(groups=[group(group_id="g", topics=[group.Topic(name="t", partitions=[kept])])])
     else:
-        part = messages.OffsetFetchResponse.Topic.Partition(partition_index=1, committed_offset=5)
-        wire = messages.OffsetFetchResponse(topics=[messages.OffsetFetchResponse.Topic(name="t", partitions=[part])])
-    read = messages.OffsetFetchResponse.decode(wire.encode(version), version)
+        part = wire.OffsetFetchResponse.Topic.Partition(partition_index=1, committed_offset=5)
+        sent = wire.OffsetFetchResponse(topics=[wire.OffsetFetchResponse.Topic(name="t", partitions=[part])])
+    read = wire.OffsetFetchResponse.decode(sent.encode(version), version)
     assert OffsetFetchResponse.of(read).topics["t"][1] == (5, "", 0)
 
 

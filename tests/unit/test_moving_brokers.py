@@ -12,13 +12,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.exceptions import ClientClosedError, KafkaException, MessagesNotDelivered, SocketDisconnectedError
 from pykafka.handlers import Handler
-from pykafka.protocol.messages import (
-    FetchRequest,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    MetadataRequest,
-    MetadataResponse,
-)
+from pykafka.protocol import wire
 from tests.scripted import ScriptedBroker, batch
 from tests.waiting import until
 
@@ -35,27 +29,27 @@ class Layout:
         self.topics: dict[str, int] = {}
         self.asked: list[list[str] | None] = []
 
-    def answer(self, request: MetadataRequest) -> MetadataResponse:
+    def answer(self, request: wire.MetadataRequest) -> wire.MetadataResponse:
         """Return the metadata that a request asks for."""
         names = None if request.topics is None else [str(topic.name) for topic in request.topics]
         self.asked.append(names)
-        return MetadataResponse(
+        return wire.MetadataResponse(
             brokers=[
-                MetadataResponse.Broker(node_id=id_, host=where.split(":")[0], port=int(where.split(":")[1]))
+                wire.MetadataResponse.Broker(node_id=id_, host=where.split(":")[0], port=int(where.split(":")[1]))
                 for id_, where in self.brokers.items()
             ],
             controller_id=1,
             topics=[self._topic(name) for name in (self.topics if names is None else names)],
         )
 
-    def _topic(self, name: str) -> MetadataResponse.Topic:
+    def _topic(self, name: str) -> wire.MetadataResponse.Topic:
         if name not in self.topics:
-            return MetadataResponse.Topic(name=name, error_code=3)
+            return wire.MetadataResponse.Topic(name=name, error_code=3)
         leader = self.topics[name]
-        partition = MetadataResponse.Topic.Partition(
+        partition = wire.MetadataResponse.Topic.Partition(
             partition_index=0, leader_id=leader, replica_nodes=[leader], isr_nodes=[leader]
         )
-        return MetadataResponse.Topic(name=name, partitions=[partition])
+        return wire.MetadataResponse.Topic(name=name, partitions=[partition])
 
 
 class Member(ScriptedBroker):
@@ -66,15 +60,17 @@ class Member(ScriptedBroker):
         self.layout = layout
 
     def _respond(self, request: Any) -> Any:
-        if isinstance(request, MetadataRequest):
+        if isinstance(request, wire.MetadataRequest):
             return self.layout.answer(request)
-        if isinstance(request, ListOffsetsRequest):
-            partition = ListOffsetsResponse.Topic.Partition(partition_index=0, offset=0)
-            return ListOffsetsResponse(
-                topics=[ListOffsetsResponse.Topic(name=topic.name, partitions=[partition]) for topic in request.topics]
+        if isinstance(request, wire.ListOffsetsRequest):
+            partition = wire.ListOffsetsResponse.Topic.Partition(partition_index=0, offset=0)
+            return wire.ListOffsetsResponse(
+                topics=[
+                    wire.ListOffsetsResponse.Topic(name=topic.name, partitions=[partition]) for topic in request.topics
+                ]
             )
         answer = super()._respond(request)
-        if isinstance(request, FetchRequest):
+        if isinstance(request, wire.FetchRequest):
             answer.responses[0].topic = request.topics[0].topic
         return answer
 
@@ -179,7 +175,10 @@ def test_a_consumer_follows_a_broker_that_another_topics_refresh_has_replaced(
     client: KafkaClient, layout: Layout, members: list[Member]
 ) -> None:
     consumer = client.topics["there"].get_simple_consumer(consumer_timeout_ms=20_000, fetch_error_backoff_ms=50)
-    assert [message.value for message in (consumer.consume(), consumer.consume()) if message is not None] == [b"one", b"two"]
+    assert [message.value for message in (consumer.consume(), consumer.consume()) if message is not None] == [
+        b"one",
+        b"two",
+    ]
     members[2].records = batch([b"one", b"two"]) + batch([b"three"], 2)
     layout.brokers[2] = members[2].hosts
     client.cluster.update(["here"])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import pykafka
-from pykafka import _pure
+from pykafka import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted({*(ROOT / "pykafka").rglob("*.py"), *(ROOT / "pyspark_pykafka").glob("*.py")})
@@ -41,7 +41,7 @@ def settings() -> configparser.ConfigParser:
 
 def run(script: str, **environment: str) -> str:
     """Run a script in a Python of its own; give what it printed."""
-    kept = {key: value for key, value in os.environ.items() if key != _pure.ENVIRONMENT_VARIABLE}
+    kept = {key: value for key, value in os.environ.items() if key != compiled.ENVIRONMENT_VARIABLE}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
         cwd=ROOT,

@@ -47,7 +47,10 @@ def test_messages_are_looked_up_while_their_batch_is_split(monkeypatch: pytest.M
     [
         ([None, None, None, None], [0, 1, 2, 3]),
         ([None, (7, -1), (7, -1), None], [0, 1, 2, 3]),  # the last one proves those before it
-        ([None, (7, -1), (7, -1), (0, 7)], [0, -1, -1, 7]),  # somebody else's messages are between, it is not known where
+        (
+            [None, (7, -1), (7, -1), (0, 7)],
+            [0, -1, -1, 7],
+        ),  # somebody else's messages are between, it is not known where
         ([None, (7, -1), (46, 2), None], [0, 1, 2, 3]),  # a duplicate, with its offset
         ([None, (7, -1), (46, -1), None], [0, -1, -1, 3]),  # and without
     ],

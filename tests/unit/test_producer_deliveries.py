@@ -126,7 +126,9 @@ def test_flush_raises_what_has_failed_once(cluster: EmbeddedCluster, make: Make)
     producer.stop()
 
 
-def test_what_failed_before_a_restart_is_not_forgotten(cluster: EmbeddedCluster, client: KafkaClient, make: Make) -> None:
+def test_what_failed_before_a_restart_is_not_forgotten(
+    cluster: EmbeddedCluster, client: KafkaClient, make: Make
+) -> None:
     producer = make()
     cluster.inject_errors("Produce", REFUSED)
     producer.produce(b"refused")
@@ -167,7 +169,9 @@ def test_other_threads_go_on_when_one_was_told(cluster: EmbeddedCluster, client:
 @rdkafka_too
 def test_each_message_is_told_in_order(cluster: EmbeddedCluster, make: Make, use_rdkafka: bool) -> None:
     told: Told = []
-    producer = make(use_rdkafka=use_rdkafka, linger_ms=5, on_delivery=lambda error, message: told.append((error, message)))
+    producer = make(
+        use_rdkafka=use_rdkafka, linger_ms=5, on_delivery=lambda error, message: told.append((error, message))
+    )
     sent = [producer.produce(b"%d" % number) for number in range(2000)]
     producer.flush()
     assert [message.offset for _, message in told] == list(range(2000))
@@ -199,7 +203,9 @@ def test_beside_messages_without_one(cluster: EmbeddedCluster, make: Make) -> No
     producer = make(linger_ms=60_000, min_queued_messages=100_000)
     cluster.inject_errors("Produce", REFUSED)
     for number in range(10):
-        mine: dict[str, Any] = {"on_delivery": lambda error, message: told.append((error, message))} if number % 3 == 0 else {}
+        mine: dict[str, Any] = (
+            {"on_delivery": lambda error, message: told.append((error, message))} if number % 3 == 0 else {}
+        )
         producer.produce(b"%d" % number, **mine)
     with pytest.raises(MessagesNotDelivered) as caught:
         producer.stop()
@@ -219,7 +225,9 @@ def test_beside_reports(make: Make) -> None:
 
 
 @rdkafka_too
-def test_who_does_not_read_reports_is_told_once(make: Make, use_rdkafka: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_who_does_not_read_reports_is_told_once(
+    make: Make, use_rdkafka: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     """They were kept for ever, and nothing said so."""
     producer = make(delivery_reports=True, max_queued_messages=20, use_rdkafka=use_rdkafka)
     for number in range(60):
@@ -267,7 +275,9 @@ def test_of_a_batch_that_is_split(cluster: EmbeddedCluster, make: Make) -> None:
     producer = make(linger_ms=60_000, min_queued_messages=100_000)
     cluster.inject_errors("Produce", "MESSAGE_TOO_LARGE", "NO_ERROR", REFUSED)
     for number in range(10):
-        mine: dict[str, Any] = {"on_delivery": lambda error, message: told.append((error, message))} if number % 2 == 0 else {}
+        mine: dict[str, Any] = (
+            {"on_delivery": lambda error, message: told.append((error, message))} if number % 2 == 0 else {}
+        )
         producer.produce(b"%d" % number, **mine)
     with pytest.raises(MessagesNotDelivered) as caught:
         producer.stop()

@@ -158,7 +158,10 @@ def test_the_deadline_names_the_last_error(
 @pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
 def test_a_leader_that_is_away_is_not_looked_up_with_each_message(greenlets: bool) -> None:
     """Each message woke the sender, which asked for metadata at once."""
-    with EmbeddedCluster(brokers=2, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts, use_greenlets=greenlets) as client:
+    with (
+        EmbeddedCluster(brokers=2, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, use_greenlets=greenlets) as client,
+    ):
         cluster.set_leader("t", 0, 2)
         options = QUICK | {"retry_backoff_ms": 50, "retry_backoff_max_ms": 500}
         producer = client.topics["t"].get_producer(linger_ms=0, pending_timeout_ms=30_000, **options)

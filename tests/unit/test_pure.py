@@ -7,7 +7,7 @@ import json
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-from pykafka import _pure
+from pykafka import compiled as _pure
 from tests.unit.test_packaging import COMPILED, ROOT, run
 
 MODULES = """

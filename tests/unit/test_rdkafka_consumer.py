@@ -152,7 +152,11 @@ def test_where_nobody_says_where_to_begin_it_asks(cluster: EmbeddedCluster, gree
     with KafkaClient(cluster.hosts, use_greenlets=greenlets) as client:
         topic = client.topics["t"]
         fill(topic, 30)
-        options: dict[str, Any] = {"partitions": [topic.partitions[0]], "auto_offset_reset": "none", "use_rdkafka": True}
+        options: dict[str, Any] = {
+            "partitions": [topic.partitions[0]],
+            "auto_offset_reset": "none",
+            "use_rdkafka": True,
+        }
         with topic.get_simple_consumer("none", consumer_timeout_ms=10_000, **options) as consumer:
             for _ in range(2):
                 with pytest.raises(OffsetResetNeededError) as caught:

@@ -26,21 +26,7 @@ from pykafka.exceptions import (
     UnstableOffsetCommit,
 )
 from pykafka.handlers import Handler
-from pykafka.protocol import PartitionOffsetCommitRequest, PartitionOffsetFetchRequest
-from pykafka.protocol.messages import (
-    FetchRequest,
-    FetchResponse,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    MetadataRequest,
-    MetadataResponse,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-)
+from pykafka.protocol import PartitionOffsetCommitRequest, PartitionOffsetFetchRequest, wire
 from tests import scripted
 from tests.scripted import TOPIC, ScriptedBroker, batch
 from tests.waiting import until
@@ -66,24 +52,24 @@ class Several(ScriptedBroker):
         self.metadata_at: list[float] = []
 
     def _respond(self, request: Any) -> Any:
-        if isinstance(request, MetadataRequest):
+        if isinstance(request, wire.MetadataRequest):
             self.metadata_at.append(time.monotonic())
             found = super()._respond(request)
-            part = MetadataResponse.Topic.Partition
+            part = wire.MetadataResponse.Topic.Partition
             found.topics[0].partitions = [
                 part(partition_index=id_, leader_id=1, replica_nodes=[1], isr_nodes=[1])
                 for id_ in range(self.partitions)
             ]
             return found
-        if isinstance(request, ListOffsetsRequest):
-            kind = ListOffsetsResponse.Topic.Partition
+        if isinstance(request, wire.ListOffsetsRequest):
+            kind = wire.ListOffsetsResponse.Topic.Partition
             parts = [kind(partition_index=one.partition_index, offset=0) for one in request.topics[0].partitions]
-            return ListOffsetsResponse(topics=[ListOffsetsResponse.Topic(name=TOPIC, partitions=parts)])
-        if isinstance(request, FetchRequest):
+            return wire.ListOffsetsResponse(topics=[wire.ListOffsetsResponse.Topic(name=TOPIC, partitions=parts)])
+        if isinstance(request, wire.FetchRequest):
             return self._fetch_several(request)
         return super()._respond(request)
 
-    def _fetch_several(self, request: FetchRequest) -> FetchResponse:
+    def _fetch_several(self, request: wire.FetchRequest) -> wire.FetchResponse:
         answers = []
         for asked in request.topics[0].partitions:
             times = self.fetches[asked.partition]
@@ -91,11 +77,11 @@ class Several(ScriptedBroker):
             code = self.fail(asked.partition, len(times) - 1)
             records = self.records if not code and not asked.fetch_offset else b""
             answers.append(
-                FetchResponse.Topic.Partition(partition_index=asked.partition, error_code=code, records=records)
+                wire.FetchResponse.Topic.Partition(partition_index=asked.partition, error_code=code, records=records)
             )
         if not any(one.error_code or one.records for one in answers):
             time.sleep(request.max_wait_ms / 1000)
-        return FetchResponse(responses=[FetchResponse.Topic(topic=TOPIC, partitions=answers)])
+        return wire.FetchResponse(responses=[wire.FetchResponse.Topic(topic=TOPIC, partitions=answers)])
 
 
 @both
@@ -310,32 +296,37 @@ class Forgetful(ScriptedBroker):
         self.asked: list[Any] = []
 
     def _respond(self, request: Any) -> Any:
-        if isinstance(request, FindCoordinatorRequest):
+        if isinstance(request, wire.FindCoordinatorRequest):
             host, port = self.hosts.split(":")
-            return FindCoordinatorResponse(node_id=1, host=host, port=int(port))
-        if isinstance(request, OffsetCommitRequest):
+            return wire.FindCoordinatorResponse(node_id=1, host=host, port=int(port))
+        if isinstance(request, wire.OffsetCommitRequest):
             self.asked.append(request)
             self.commits -= 1
-            part = OffsetCommitResponse.Topic.Partition(partition_index=0)
+            part = wire.OffsetCommitResponse.Topic.Partition(partition_index=0)
             parts = [] if self.commits >= 0 else [part]
-            return OffsetCommitResponse(topics=[OffsetCommitResponse.Topic(name=TOPIC, partitions=parts)])
-        if isinstance(request, OffsetFetchRequest):
+            return wire.OffsetCommitResponse(topics=[wire.OffsetCommitResponse.Topic(name=TOPIC, partitions=parts)])
+        if isinstance(request, wire.OffsetFetchRequest):
             self.asked.append(request)
             if self.unstable > 0:
                 self.unstable -= 1
-                found = OffsetFetchResponse.Topic.Partition(partition_index=0, committed_offset=-1, error_code=88)
-                return OffsetFetchResponse(topics=[OffsetFetchResponse.Topic(name=TOPIC, partitions=[found])])
+                found = wire.OffsetFetchResponse.Topic.Partition(partition_index=0, committed_offset=-1, error_code=88)
+                return wire.OffsetFetchResponse(topics=[wire.OffsetFetchResponse.Topic(name=TOPIC, partitions=[found])])
             self.fetches -= 1
-            found = OffsetFetchResponse.Topic.Partition(partition_index=0, committed_offset=1)
+            found = wire.OffsetFetchResponse.Topic.Partition(partition_index=0, committed_offset=1)
             parts_found = [] if self.fetches >= 0 else [found]
-            return OffsetFetchResponse(topics=[OffsetFetchResponse.Topic(name=TOPIC, partitions=parts_found)])
+            return wire.OffsetFetchResponse(topics=[wire.OffsetFetchResponse.Topic(name=TOPIC, partitions=parts_found)])
         return super()._respond(request)
 
 
 @pytest.fixture
 def coordinators(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have scripted brokers speak what coordinators do, in versions before tagged fields."""
-    spoken = {**scripted.VERSIONS, FindCoordinatorRequest: 2, OffsetCommitRequest: 7, OffsetFetchRequest: 7}
+    spoken = {
+        **scripted.VERSIONS,
+        wire.FindCoordinatorRequest: 2,
+        wire.OffsetCommitRequest: 7,
+        wire.OffsetFetchRequest: 7,
+    }
     monkeypatch.setattr(scripted, "VERSIONS", spoken)
 
 
@@ -350,7 +341,7 @@ def test_a_commit_that_the_answer_leaves_out_is_tried_again(greenlets: bool) -> 
         with client.topics[TOPIC].get_simple_consumer("g", **QUICK) as consumer:
             assert consumer.consume() is not None
             consumer.commit_offsets()
-            assert sum(isinstance(one, OffsetCommitRequest) for one in broker.asked) == 3
+            assert sum(isinstance(one, wire.OffsetCommitRequest) for one in broker.asked) == 3
             broker.commits = 100
             with pytest.raises(OffsetsNotCommitted, match=f"{TOPIC}/0 at 2") as caught:
                 consumer.commit_offsets()
@@ -422,15 +413,15 @@ def test_the_documented_requests_name_what_is_left_out(greenlets: bool) -> None:
 @pytest.mark.usefixtures("coordinators")
 def test_the_coordinator_of_a_member_does_likewise(greenlets: bool) -> None:
     asked = [TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)]
-    topic = OffsetCommitResponse.Topic
-    some = OffsetCommitResponse(topics=[topic(name="t", partitions=[topic.Partition(partition_index=1)])])
+    topic = wire.OffsetCommitResponse.Topic
+    some = wire.OffsetCommitResponse(topics=[topic(name="t", partitions=[topic.Partition(partition_index=1)])])
     failures = commit_failures(some, "b:1", asked)
     assert {key: type(error) for key, error in failures.items()} == dict.fromkeys(
         [TopicPartition("t", 0), TopicPartition("u", 0)], IncompleteResponseError
     )
     with pytest.raises(IncompleteResponseError):
-        committed_offsets(OffsetFetchResponse(), "b:1", asked)
-    assert committed_offsets(OffsetFetchResponse(), "b:1", []) == {}
+        committed_offsets(wire.OffsetFetchResponse(), "b:1", asked)
+    assert committed_offsets(wire.OffsetFetchResponse(), "b:1", []) == {}
 
     with Forgetful(fetches=2, unstable=2) as broker, KafkaClient(broker.hosts, use_greenlets=greenlets) as client:
 

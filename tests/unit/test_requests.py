@@ -295,7 +295,12 @@ def test_a_turn_to_write_that_nobody_gives_back_ends_the_connection(start: Start
     assert _size(requests.request(Ask(size=1))) == 1
     requests._writing.acquire()
     started = handler.now()
-    _fails(requests.request(Ask(), timeout=60), SocketDisconnectedError, "was interrupted before it was written", "127.0.0.1")
+    _fails(
+        requests.request(Ask(), timeout=60),
+        SocketDisconnectedError,
+        "was interrupted before it was written",
+        "127.0.0.1",
+    )
     assert handler.now() - started < 20
     assert not requests.alive
 
@@ -317,7 +322,9 @@ def test_a_turn_to_write_that_got_lost_ends_the_connection(start: Start, handler
     """Ctrl-C between the lock's being taken and the `try` behind it: nobody could ever send anything there again."""
     requests = start()
     assert requests._writing.acquire()
-    _fails(requests.request(Ask()), SocketDisconnectedError, "before it was written", requests.shared.connection.address)
+    _fails(
+        requests.request(Ask()), SocketDisconnectedError, "before it was written", requests.shared.connection.address
+    )
     assert not requests.shared.connection.connected
 
 
@@ -390,7 +397,7 @@ def test_stop_when_the_reader_has_died(start: Start, handler: Handler, monkeypat
     def dies(*_: Any) -> None:
         raise LookupError("a bug in the reader")
 
-    monkeypatch.setattr("pykafka.handlers.requests._hand_out", dies)
+    monkeypatch.setattr("pykafka.network.requests._hand_out", dies)
     _fails(future, SocketDisconnectedError, "reader has ended", requests.shared.connection.address)
     _wait(handler, lambda: requests._worker is not None and not requests._worker.is_alive())
     assert isinstance(requests._worker and requests._worker.error, LookupError)

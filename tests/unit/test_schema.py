@@ -12,14 +12,9 @@ from pykafka.exceptions import (
     FieldValueError,
     UnsupportedVersion,
 )
+from pykafka.protocol import wire
 from pykafka.protocol.fields import parse_versions
-from pykafka.protocol.messages import (
-    ApiVersionsRequest,
-    HeartbeatRequest,
-    MetadataRequest,
-    MetadataResponse,
-    ProduceRequest,
-)
+from pykafka.protocol.primitives import Cursor, Malformed, uvarint
 from pykafka.protocol.schema import (
     Message,
     RequestHeader,
@@ -41,7 +36,6 @@ from pykafka.protocol.schema import (
     uint32,
     uuid,
 )
-from pykafka.protocol.wire import Cursor, Malformed, uvarint
 
 
 class Zoo(Message, versions="0-3", flexible="2+"):
@@ -133,7 +127,7 @@ def test_a_message_shows_all_its_fields() -> None:
 
 
 def test_bytes_of_fixed_types_are_big_endian_and_side_by_side() -> None:
-    assert Plain(first=1, second=-1, third=2).encode(0) == b"\0\0\0\1" b"\xff\xff" b"\0\0\0\0\0\0\0\2"
+    assert Plain(first=1, second=-1, third=2).encode(0) == b"\0\0\0\1\xff\xff\0\0\0\0\0\0\0\2"
 
 
 @pytest.mark.parametrize(
@@ -151,9 +145,7 @@ def test_varints_that_do_not_end_or_are_too_long(written: bytes) -> None:
         Cursor(memoryview(written)).uvarint()
 
 
-@pytest.mark.parametrize(
-    ("text", "first", "last"), [("0+", 0, 0x7FFF), ("3-8", 3, 8), ("2", 2, 2), ("0", 0, 0)]
-)
+@pytest.mark.parametrize(("text", "first", "last"), [("0+", 0, 0x7FFF), ("3-8", 3, 8), ("2", 2, 2), ("0", 0, 0)])
 def test_version_ranges(text: str, first: int, last: int) -> None:
     found = parse_versions(text)
     assert (found[0], found[-1]) == (first, last)
@@ -234,7 +226,7 @@ def test_a_version_that_is_not_declared_is_refused() -> None:
 def test_unknown_tagged_fields_are_kept() -> None:
     encoded = bytearray(Zoo(counted=5).encode(2))
     assert encoded.endswith(b"\x01\x01\x04\0\0\0\5")
-    encoded[-7:] = b"\x02\x01\x04\0\0\0\5" b"\x7f\x03abc"
+    encoded[-7:] = b"\x02\x01\x04\0\0\0\5\x7f\x03abc"
     zoo = Zoo.decode(encoded, 2)
     assert (zoo.counted, zoo.unknown_tags) == (5, {0x7F: b"abc"})
     assert zoo.encode(2) == encoded
@@ -272,17 +264,19 @@ def test_bytes_after_the_end_are_said() -> None:
 )
 def test_lengths_that_lie_are_found_out_before_memory_is_asked_for(buffer: bytes, text: str) -> None:
     with pytest.raises(CorruptResponseError, match=text):
-        MetadataRequest.decode(buffer, 0)
+        wire.MetadataRequest.decode(buffer, 0)
 
 
 def test_records_are_neither_copied_in_nor_out() -> None:
     payload = bytearray(b"p" * 1000)
-    topic = ProduceRequest.Topic(name="t", partition_data=[ProduceRequest.Topic.Partition(records=[b"head", payload])])
-    pieces = encode_request(ProduceRequest(topic_data=[topic]), 3, 1, "me")
+    topic = wire.ProduceRequest.Topic(
+        name="t", partition_data=[wire.ProduceRequest.Topic.Partition(records=[b"head", payload])]
+    )
+    pieces = encode_request(wire.ProduceRequest(topic_data=[topic]), 3, 1, "me")
     views = [piece for piece in pieces if isinstance(piece, memoryview)]
     assert views[1].obj is payload
     frame = b"".join(pieces)
-    read = ProduceRequest.decode(memoryview(frame)[4 + 12 :], 3)
+    read = wire.ProduceRequest.decode(memoryview(frame)[4 + 12 :], 3)
     found = read.topic_data[0].partition_data[0].records
     assert isinstance(found, memoryview)
     assert found.obj is frame
@@ -291,28 +285,30 @@ def test_records_are_neither_copied_in_nor_out() -> None:
 
 def test_records_of_other_shapes() -> None:
     wide = memoryview(bytearray(16)).cast("Q")
-    partition = ProduceRequest.Topic.Partition(records=wide)
-    topic = ProduceRequest.Topic(name="t", partition_data=[partition])
-    assert ProduceRequest(topic_data=[topic]).encode(3).endswith(b"\0\0\0\x10" + bytes(16))
+    partition = wire.ProduceRequest.Topic.Partition(records=wide)
+    topic = wire.ProduceRequest.Topic(name="t", partition_data=[partition])
+    assert wire.ProduceRequest(topic_data=[topic]).encode(3).endswith(b"\0\0\0\x10" + bytes(16))
 
 
 @pytest.mark.parametrize(
     ("request_", "version", "header"),
     [
-        (HeartbeatRequest(), 0, b"\0\x0c\0\0\0\0\0\x09\0\2me"),
-        (HeartbeatRequest(), 4, b"\0\x0c\0\4\0\0\0\x09\0\2me\0"),
-        (ApiVersionsRequest(), 3, b"\0\x12\0\3\0\0\0\x09\0\2me\0"),
+        (wire.HeartbeatRequest(), 0, b"\0\x0c\0\0\0\0\0\x09\0\2me"),
+        (wire.HeartbeatRequest(), 4, b"\0\x0c\0\4\0\0\0\x09\0\2me\0"),
+        (wire.ApiVersionsRequest(), 3, b"\0\x12\0\3\0\0\0\x09\0\2me\0"),
     ],
 )
-def test_request_headers(request_: HeartbeatRequest | ApiVersionsRequest, version: int, header: bytes) -> None:
-    wire = b"".join(encode_request(request_, version, 9, "me"))
-    assert int.from_bytes(wire[:4], "big") == len(wire) - 4
-    assert wire[4:].startswith(header)
-    assert wire[4 + len(header) :] == request_.encode(version)
+def test_request_headers(
+    request_: wire.HeartbeatRequest | wire.ApiVersionsRequest, version: int, header: bytes
+) -> None:
+    sent = b"".join(encode_request(request_, version, 9, "me"))
+    assert int.from_bytes(sent[:4], "big") == len(sent) - 4
+    assert sent[4:].startswith(header)
+    assert sent[4 + len(header) :] == request_.encode(version)
 
 
 def test_a_client_without_a_name() -> None:
-    assert b"".join(encode_request(HeartbeatRequest(), 0, 9, None))[12:14] == b"\xff\xff"
+    assert b"".join(encode_request(wire.HeartbeatRequest(), 0, 9, None))[12:14] == b"\xff\xff"
 
 
 def test_the_oldest_header_has_no_name() -> None:
@@ -321,29 +317,29 @@ def test_the_oldest_header_has_no_name() -> None:
 
 @pytest.mark.parametrize(("version", "header"), [(0, b"\0\0\0\7"), (4, b"\0\0\0\7\0")])
 def test_response_headers(version: int, header: bytes) -> None:
-    body = HeartbeatRequest.response(error_code=27).encode(version)
-    correlation_id, response = decode_response(HeartbeatRequest, version, header + body)
+    body = wire.HeartbeatRequest.response(error_code=27).encode(version)
+    correlation_id, response = decode_response(wire.HeartbeatRequest, version, header + body)
     assert (correlation_id, response.error_code) == (7, 27)
 
 
 def test_the_response_to_api_versions_has_the_oldest_header() -> None:
-    body = ApiVersionsRequest.response().encode(3)
-    assert decode_response(ApiVersionsRequest, 3, b"\0\0\0\7" + body)[0] == 7
+    body = wire.ApiVersionsRequest.response().encode(3)
+    assert decode_response(wire.ApiVersionsRequest, 3, b"\0\0\0\7" + body)[0] == 7
 
 
 def test_bytes_after_a_response_are_let_be() -> None:
-    body = HeartbeatRequest.response().encode(0)
-    assert decode_response(HeartbeatRequest, 0, b"\0\0\0\7" + body + b"more")[1].error_code == 0
+    body = wire.HeartbeatRequest.response().encode(0)
+    assert decode_response(wire.HeartbeatRequest, 0, b"\0\0\0\7" + body + b"more")[1].error_code == 0
 
 
 def test_a_response_that_is_no_frame_at_all() -> None:
     with pytest.raises(CorruptResponseError, match="ResponseHeader"):
-        decode_response(HeartbeatRequest, 0, b"\0")
+        decode_response(wire.HeartbeatRequest, 0, b"\0")
 
 
 def test_reading_much_lets_others_run_in_between() -> None:
-    broker = MetadataResponse.Broker
-    body = MetadataResponse(brokers=[broker(node_id=id_) for id_ in range(5)]).encode(1)
+    broker = wire.MetadataResponse.Broker
+    body = wire.MetadataResponse(brokers=[broker(node_id=id_) for id_ in range(5)]).encode(1)
     breaths: list[int] = []
-    decode_response(MetadataRequest, 1, b"\0\0\0\7" + body, breathe=lambda: breaths.append(1))
+    decode_response(wire.MetadataRequest, 1, b"\0\0\0\7" + body, breathe=lambda: breaths.append(1))
     assert len(breaths) == 5

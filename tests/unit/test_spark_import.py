@@ -29,7 +29,7 @@ def test_finding_the_format_loads_no_client() -> None:
     result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
     loaded = set(result.stdout.split())
     assert "pykafka.spark.source" in loaded
-    heavy = {"pykafka.client", "pykafka.protocol.messages", "pyarrow", "gevent", "kazoo", "cramjam", "socket", "ssl"}
+    heavy = {"pykafka.client", "pykafka.protocol.wire", "pyarrow", "gevent", "kazoo", "cramjam", "socket", "ssl"}
     assert not loaded & heavy
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.handlers import Handler
-from pykafka.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
+from pykafka.protocol import wire
 from pykafka.spark.sequences import Sequences
 from tests import scripted
 from tests.scripted import ScriptedBroker
@@ -27,8 +27,10 @@ def test_brokers_that_may_store_rows_twice_are_a_warning(
 def test_brokers_that_number_are_none(
     handler: Handler, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(scripted.VERSIONS, InitProducerIdRequest, 0)
-    monkeypatch.setattr(ScriptedBroker, "_fetch", lambda *_: InitProducerIdResponse(producer_id=7, producer_epoch=0))
+    monkeypatch.setitem(scripted.VERSIONS, wire.InitProducerIdRequest, 0)
+    monkeypatch.setattr(
+        ScriptedBroker, "_fetch", lambda *_: wire.InitProducerIdResponse(producer_id=7, producer_epoch=0)
+    )
     with ScriptedBroker() as broker, KafkaClient(broker.hosts, handler=handler) as client:
         sequences = Sequences(client.cluster)
         sequences.begin(handler.now() + 10)

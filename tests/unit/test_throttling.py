@@ -11,16 +11,16 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.exceptions import MessagesNotDelivered, ResponseTimeoutError, ThrottledError
 from pykafka.handlers import Handler
-from pykafka.protocol.messages import FetchRequest, FetchResponse, MetadataRequest, ProduceRequest
+from pykafka.protocol import wire
 from pykafka.simpleconsumer import SimpleConsumer
 from tests.scripted import TOPIC, ScriptedBroker, batch
 from tests.waiting import until
 
 #: Where `throttle_time_ms` is in the answers of the scripted broker, from the correlation id on.
 PLACES: dict[type[Any], slice] = {
-    ProduceRequest: slice(-4, None),
-    FetchRequest: slice(4, 8),
-    MetadataRequest: slice(4, 8),
+    wire.ProduceRequest: slice(-4, None),
+    wire.FetchRequest: slice(4, 8),
+    wire.MetadataRequest: slice(4, 8),
 }
 
 
@@ -66,13 +66,13 @@ def _next(consumer: SimpleConsumer) -> bytes | None:
     return message.value
 
 
-def _fetch() -> FetchRequest:
-    partition = FetchRequest.Topic.Partition(partition=0, fetch_offset=0, partition_max_bytes=1000)
-    return FetchRequest(max_wait_ms=0, topics=[FetchRequest.Topic(topic=TOPIC, partitions=[partition])])
+def _fetch() -> wire.FetchRequest:
+    partition = wire.FetchRequest.Topic.Partition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    return wire.FetchRequest(max_wait_ms=0, topics=[wire.FetchRequest.Topic(topic=TOPIC, partitions=[partition])])
 
 
 def test_nothing_is_sent_before_it_is_over(handler: Handler) -> None:
-    throttling = Throttling(ProduceRequest, 700, 300, 500)
+    throttling = Throttling(wire.ProduceRequest, 700, 300, 500)
     with ScriptedBroker(damage=throttling) as peer, KafkaClient(peer.hosts, handler=handler) as client:
         with client.topics[TOPIC].get_sync_producer() as producer:
             for _ in range(4):
@@ -84,7 +84,7 @@ def test_nothing_is_sent_before_it_is_over(handler: Handler) -> None:
 def test_what_is_on_its_way_does_not_time_out(handler: Handler) -> None:
     """The second request was sent before the answer to the first one said that the broker reads nothing more for a while."""
     with (
-        ScriptedBroker(batch([b"x"]), damage=Throttling(FetchRequest, 2000, 1000)) as peer,
+        ScriptedBroker(batch([b"x"]), damage=Throttling(wire.FetchRequest, 2000, 1000)) as peer,
         KafkaClient(peer.hosts, handler=handler, socket_timeout_ms=1000) as client,
     ):
         broker = client.brokers[1]
@@ -94,7 +94,7 @@ def test_what_is_on_its_way_does_not_time_out(handler: Handler) -> None:
 
 
 def test_what_waits_to_be_sent_does_not_time_out(handler: Handler) -> None:
-    throttling = Throttling(FetchRequest, 1500, 0)
+    throttling = Throttling(wire.FetchRequest, 1500, 0)
     with (
         ScriptedBroker(batch([b"x"]), damage=throttling) as peer,
         KafkaClient(peer.hosts, handler=handler, socket_timeout_ms=1000) as client,
@@ -108,7 +108,7 @@ def test_what_waits_to_be_sent_does_not_time_out(handler: Handler) -> None:
 def test_a_time_that_no_quota_asks_for_is_not_believed(handler: Handler) -> None:
     """A damaged answer said 24 days, for which nothing was fetched, and nobody told."""
     with (
-        ScriptedBroker(batch([b"x"]), damage=Throttling(FetchRequest, 2**31 - 1)) as peer,
+        ScriptedBroker(batch([b"x"]), damage=Throttling(wire.FetchRequest, 2**31 - 1)) as peer,
         KafkaClient(peer.hosts, handler=handler) as client,
     ):
         broker = client.brokers[1]
@@ -119,7 +119,7 @@ def test_a_time_that_no_quota_asks_for_is_not_believed(handler: Handler) -> None
 def test_a_throttle_of_hours_is_the_brokers_to_ask_for(handler: Handler) -> None:
     """More than an hour was ignored, and what was sent meanwhile timed out: the broker did not read it."""
     with (
-        ScriptedBroker(batch([b"x"]), damage=Throttling(FetchRequest, 3 * 3_600_000)) as peer,
+        ScriptedBroker(batch([b"x"]), damage=Throttling(wire.FetchRequest, 3 * 3_600_000)) as peer,
         KafkaClient(peer.hosts, handler=handler) as client,
     ):
         broker = client.brokers[1]
@@ -130,14 +130,14 @@ def test_a_throttle_of_hours_is_the_brokers_to_ask_for(handler: Handler) -> None
 def test_brokers_before_2_0_answer_late_and_are_given_the_time(handler: Handler) -> None:
     """Metadata 5 is of those versions in which the answer comes when the throttling is over."""
     with (
-        ScriptedBroker(damage=Throttling(MetadataRequest, 0, 1500, 1500, late=True)) as peer,
+        ScriptedBroker(damage=Throttling(wire.MetadataRequest, 0, 1500, 1500, late=True)) as peer,
         KafkaClient(peer.hosts, handler=handler) as client,
     ):
         broker = client.brokers[1]
-        assert broker.call(MetadataRequest()).throttle_time_ms == 1500
+        assert broker.call(wire.MetadataRequest()).throttle_time_ms == 1500
         assert broker.muted_for() == 0
-        assert broker.call(MetadataRequest(), timeout_ms=700).throttle_time_ms == 1500
-        assert broker.call(MetadataRequest(), timeout_ms=700).throttle_time_ms == 0
+        assert broker.call(wire.MetadataRequest(), timeout_ms=700).throttle_time_ms == 1500
+        assert broker.call(wire.MetadataRequest(), timeout_ms=700).throttle_time_ms == 0
 
 
 def test_an_empty_answer_leaves_no_partition_out(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,11 +147,14 @@ def test_an_empty_answer_leaves_no_partition_out(handler: Handler, monkeypatch: 
     monkeypatch.setattr(SimpleConsumer, "fetch_failed", lambda _, owned, error: failed.append(error))
 
     def damage(request_cls: type[Any], frame: bytes) -> bytes:
-        if request_cls is FetchRequest and empty:
-            return frame[:4] + FetchResponse(throttle_time_ms=empty.pop()).encode(10)
+        if request_cls is wire.FetchRequest and empty:
+            return frame[:4] + wire.FetchResponse(throttle_time_ms=empty.pop()).encode(10)
         return frame
 
-    with ScriptedBroker(batch([b"one", b"two"]), damage=damage) as peer, KafkaClient(peer.hosts, handler=handler) as client:
+    with (
+        ScriptedBroker(batch([b"one", b"two"]), damage=damage) as peer,
+        KafkaClient(peer.hosts, handler=handler) as client,
+    ):
         consumer = client.topics[TOPIC].get_simple_consumer(consumer_timeout_ms=20_000)
         assert [_next(consumer) for _ in range(2)] == [b"one", b"two"]
         assert not failed
@@ -162,7 +165,7 @@ def test_an_empty_answer_leaves_no_partition_out(handler: Handler, monkeypatch: 
 @pytest.mark.parametrize("idempotent", [False, True])
 def test_a_message_too_old_says_that_the_broker_throttles(handler: Handler, idempotent: bool) -> None:
     with (
-        ScriptedBroker(damage=Throttling(ProduceRequest, 60_000)) as peer,
+        ScriptedBroker(damage=Throttling(wire.ProduceRequest, 60_000)) as peer,
         KafkaClient(peer.hosts, handler=handler) as client,
     ):
         options: dict[str, Any] = {"required_acks": -1} if idempotent else {}
@@ -183,7 +186,7 @@ def test_a_message_too_old_says_that_the_broker_throttles(handler: Handler, idem
 
 def test_a_stopped_producer_says_that_the_broker_throttles(handler: Handler) -> None:
     with (
-        ScriptedBroker(damage=Throttling(ProduceRequest, 60_000)) as peer,
+        ScriptedBroker(damage=Throttling(wire.ProduceRequest, 60_000)) as peer,
         KafkaClient(peer.hosts, handler=handler) as client,
     ):
         producer = client.topics[TOPIC].get_producer(linger_ms=0, pending_timeout_ms=500)
@@ -200,7 +203,7 @@ def test_a_stopped_producer_says_that_the_broker_throttles(handler: Handler) -> 
 
 def test_a_deadline_of_the_callers_own_holds(handler: Handler) -> None:
     with (
-        ScriptedBroker(batch([b"x"]), damage=Throttling(FetchRequest, 60_000)) as peer,
+        ScriptedBroker(batch([b"x"]), damage=Throttling(wire.FetchRequest, 60_000)) as peer,
         KafkaClient(peer.hosts, handler=handler) as client,
     ):
         broker = client.brokers[1]
@@ -215,7 +218,7 @@ def test_a_deadline_of_the_callers_own_holds(handler: Handler) -> None:
 
 def test_closing_ends_the_wait(handler: Handler) -> None:
     with (
-        ScriptedBroker(batch([b"x"]), damage=Throttling(FetchRequest, 60_000)) as peer,
+        ScriptedBroker(batch([b"x"]), damage=Throttling(wire.FetchRequest, 60_000)) as peer,
         KafkaClient(peer.hosts, handler=handler) as client,
     ):
         broker = client.brokers[1]
@@ -229,7 +232,7 @@ def test_closing_ends_the_wait(handler: Handler) -> None:
 
 def test_a_consumer_waits_no_longer_than_it_was_told(handler: Handler) -> None:
     with (
-        ScriptedBroker(batch([b"one"]), damage=Throttling(FetchRequest, 60_000)) as peer,
+        ScriptedBroker(batch([b"one"]), damage=Throttling(wire.FetchRequest, 60_000)) as peer,
         KafkaClient(peer.hosts, handler=handler) as client,
     ):
         consumer = client.topics[TOPIC].get_simple_consumer(consumer_timeout_ms=500)
@@ -242,7 +245,7 @@ def test_a_consumer_waits_no_longer_than_it_was_told(handler: Handler) -> None:
 
 def test_it_is_logged_once(handler: Handler, caplog: pytest.LogCaptureFixture) -> None:
     with (
-        ScriptedBroker(damage=Throttling(ProduceRequest, *[20] * 10)) as peer,
+        ScriptedBroker(damage=Throttling(wire.ProduceRequest, *[20] * 10)) as peer,
         KafkaClient(peer.hosts, handler=handler) as client,
         client.topics[TOPIC].get_sync_producer() as producer,
     ):

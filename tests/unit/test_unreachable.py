@@ -26,7 +26,7 @@ from pykafka.exceptions import (
     TlsError,
 )
 from pykafka.handlers import Address, GEventHandler, Handler, ThreadingHandler
-from pykafka.protocol.messages import MetadataResponse
+from pykafka.protocol import wire
 from tests.certs import Pems
 from tests.scripted import ScriptedBroker
 
@@ -53,7 +53,9 @@ class Trouble(NamedTuple):
 #: An authority that has signed nothing here.
 STRANGER = "stranger.pem"
 TROUBLES = {
-    "DNS": Trouble("nonexistent.invalid:9092", NameResolutionError, "DNS", "cannot be resolved", ("check the name",) * 2),
+    "DNS": Trouble(
+        "nonexistent.invalid:9092", NameResolutionError, "DNS", "cannot be resolved", ("check the name",) * 2
+    ),
     "refused": Trouble("refused", ConnectionRefused, "TCP", "refused", ("is that its port?",) * 2),
     "unanswered": Trouble("swallows", ConnectTimeoutError, "TCP", "did not answer within", ("a firewall",) * 2),
     "untrusted": Trouble("tls_broker", TlsError, "TLS", "is not trusted", ("cafile", "--cafile"), STRANGER),
@@ -63,9 +65,7 @@ TROUBLES = {
     "no client certificate": Trouble(
         "tls_broker_asking", TlsError, "ApiVersions", "refused the handshake", ("certfile", "--certfile"), "ca.pem"
     ),
-    "plaintext to TLS": Trouble(
-        "tls_broker", KafkaException, "ApiVersions", "TLS", ("ssl_config=", "use --tls")
-    ),
+    "plaintext to TLS": Trouble("tls_broker", KafkaException, "ApiVersions", "TLS", ("ssl_config=", "use --tls")),
     "TLS to plaintext": Trouble("hang_up", TlsError, "TLS", "TLS port", ("leave ssl_config out", "--tls"), "ca.pem"),
     "TLS unanswered": Trouble("silent", TlsError, "TLS", "in time", ("leave ssl_config out", "--tls"), "ca.pem"),
     "no Kafka": Trouble("http", NotKafkaError, "ApiVersions", "no Kafka broker", ("its listeners",) * 2),
@@ -141,8 +141,8 @@ def test_each_address_of_a_host_is_named(peers: dict[str, int], monkeypatch: pyt
 class NoBrokers(ScriptedBroker):
     """A broker that knows of none, itself not excepted."""
 
-    def _metadata(self) -> MetadataResponse:
-        return MetadataResponse(cluster_id="one")
+    def _metadata(self) -> wire.MetadataResponse:
+        return wire.MetadataResponse(cluster_id="one")
 
 
 @pytest.fixture

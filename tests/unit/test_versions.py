@@ -14,18 +14,7 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     UnsupportedVersion,
 )
-from pykafka.protocol.messages import (
-    ApiVersionsResponse,
-    CreateTopicsRequest,
-    FetchRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    ListOffsetsRequest,
-    MetadataRequest,
-    MetadataResponse,
-    OffsetCommitRequest,
-    ProduceRequest,
-)
+from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
 from pykafka.protocol.versions import RANGES_0_8_2, RANGES_0_9_0, Probe, ProbeState, choose, common_range
 
@@ -37,18 +26,18 @@ KAFKA_0_10 = {0: (0, 2), 1: (0, 3), 2: (0, 1), 3: (0, 2), 8: (0, 2), 18: (0, 0),
 @pytest.mark.parametrize(
     ("request_cls", "ranges", "version"),
     [
-        (ProduceRequest, KAFKA_4, 12),
-        (FetchRequest, KAFKA_4, 12),
-        (MetadataRequest, KAFKA_4, 12),
-        (ListOffsetsRequest, KAFKA_4, 11),
-        (OffsetCommitRequest, KAFKA_4, 9),
-        (ProduceRequest, KAFKA_0_10, 2),
-        (FetchRequest, KAFKA_0_10, 3),
-        (ProduceRequest, RANGES_0_9_0, 1),
-        (OffsetCommitRequest, RANGES_0_9_0, 2),
-        (JoinGroupRequest, RANGES_0_9_0, 0),
-        (ProduceRequest, RANGES_0_8_2, 0),
-        (OffsetCommitRequest, RANGES_0_8_2, 1),
+        (wire.ProduceRequest, KAFKA_4, 12),
+        (wire.FetchRequest, KAFKA_4, 12),
+        (wire.MetadataRequest, KAFKA_4, 12),
+        (wire.ListOffsetsRequest, KAFKA_4, 11),
+        (wire.OffsetCommitRequest, KAFKA_4, 9),
+        (wire.ProduceRequest, KAFKA_0_10, 2),
+        (wire.FetchRequest, KAFKA_0_10, 3),
+        (wire.ProduceRequest, RANGES_0_9_0, 1),
+        (wire.OffsetCommitRequest, RANGES_0_9_0, 2),
+        (wire.JoinGroupRequest, RANGES_0_9_0, 0),
+        (wire.ProduceRequest, RANGES_0_8_2, 0),
+        (wire.OffsetCommitRequest, RANGES_0_8_2, 1),
     ],
 )
 def test_the_highest_version_of_both_is_spoken(
@@ -58,18 +47,23 @@ def test_the_highest_version_of_both_is_spoken(
 
 
 def test_a_ceiling_can_be_lower_or_higher_than_that_of_ours() -> None:
-    assert choose(FetchRequest, KAFKA_4, ceiling=6) == 6
-    assert choose(MetadataRequest, KAFKA_4, ceiling=13) == 13
-    assert choose(FetchRequest, RANGES_0_9_0, ceiling=6) == 1
+    assert choose(wire.FetchRequest, KAFKA_4, ceiling=6) == 6
+    assert choose(wire.MetadataRequest, KAFKA_4, ceiling=13) == 13
+    assert choose(wire.FetchRequest, RANGES_0_9_0, ceiling=6) == 1
 
 
 @pytest.mark.parametrize(
     ("request_cls", "ranges", "ceiling", "text"),
     [
-        (CreateTopicsRequest, RANGES_0_9_0, None, "CreateTopics is needed in one of the versions 0 to 7, .* not have it"),
-        (FetchRequest, KAFKA_4, 3, "Fetch .* 0 to 3, and the broker has versions 4 to 18"),
-        (FetchRequest, {1: (30, 31)}, None, "Fetch .* 0 to 12, and the broker has versions 30 to 31"),
-        (ProduceRequest, KAFKA_4, 2, "Produce .* versions 0 to 13, of which 3 is the lowest that it takes"),
+        (
+            wire.CreateTopicsRequest,
+            RANGES_0_9_0,
+            None,
+            "CreateTopics is needed in one of the versions 0 to 7, .* not have it",
+        ),
+        (wire.FetchRequest, KAFKA_4, 3, "Fetch .* 0 to 3, and the broker has versions 4 to 18"),
+        (wire.FetchRequest, {1: (30, 31)}, None, "Fetch .* 0 to 12, and the broker has versions 30 to 31"),
+        (wire.ProduceRequest, KAFKA_4, 2, "Produce .* versions 0 to 13, of which 3 is the lowest that it takes"),
     ],
 )
 def test_where_there_is_no_common_version_both_sides_are_named(
@@ -81,9 +75,9 @@ def test_where_there_is_no_common_version_both_sides_are_named(
 
 
 def test_kafka_4_takes_produce_from_3_on_whatever_it_says() -> None:
-    assert common_range(ProduceRequest, KAFKA_4) == (3, 13)
-    assert common_range(ProduceRequest, KAFKA_0_10) == (0, 2)
-    assert common_range(JoinGroupRequest, KAFKA_0_10) is None
+    assert common_range(wire.ProduceRequest, KAFKA_4) == (3, 13)
+    assert common_range(wire.ProduceRequest, KAFKA_0_10) == (0, 2)
+    assert common_range(wire.JoinGroupRequest, KAFKA_0_10) is None
 
 
 # -- the probe, against brokers made of functions -----------------------------------------------------------------------
@@ -96,12 +90,14 @@ class HungUp(Exception):
     """The broker has closed the connection."""
 
 
-def api_versions(version: int, highest: int, error_code: int = 0, ranges: dict[int, tuple[int, int]] = KAFKA_4) -> bytes:
+def api_versions(
+    version: int, highest: int, error_code: int = 0, ranges: dict[int, tuple[int, int]] = KAFKA_4
+) -> bytes:
     keys = [
-        ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
+        wire.ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
         for key, (low, high) in (ranges if not error_code else {18: (0, highest)}).items()
     ]
-    return ApiVersionsResponse(error_code=error_code, api_keys=keys).encode(version)
+    return wire.ApiVersionsResponse(error_code=error_code, api_keys=keys).encode(version)
 
 
 def modern(highest: int, names_itself: bool = True) -> Broker:
@@ -109,10 +105,10 @@ def modern(highest: int, names_itself: bool = True) -> Broker:
 
     def answer(api_key: int, version: int, _: int) -> bytes | None:
         if api_key == HEARTBEAT:
-            return HeartbeatResponse(error_code=24).encode(0)
+            return wire.HeartbeatResponse(error_code=24).encode(0)
         if version <= highest:
             return api_versions(version, highest)
-        return api_versions(0, highest, 35) if names_itself else ApiVersionsResponse(error_code=35).encode(0)
+        return api_versions(0, highest, 35) if names_itself else wire.ApiVersionsResponse(error_code=35).encode(0)
 
     return answer
 
@@ -120,18 +116,18 @@ def modern(highest: int, names_itself: bool = True) -> Broker:
 def mock(api_key: int, version: int, _: int) -> bytes | None:
     """Be librdkafka's mock broker."""
     if api_key == HEARTBEAT:
-        return HeartbeatResponse(error_code=69).encode(0)
+        return wire.HeartbeatResponse(error_code=69).encode(0)
     return api_versions(version, 2) if version <= 2 else bytes.fromhex("00230100120000000200000000")
 
 
 def kafka_0_9(api_key: int, _version: int, _: int) -> bytes | None:
-    return None if api_key == API_VERSIONS else HeartbeatResponse(error_code=16).encode(0)
+    return None if api_key == API_VERSIONS else wire.HeartbeatResponse(error_code=16).encode(0)
 
 
 def kafka_0_8(api_key: int, version: int, _: int) -> bytes | None:
     if api_key != METADATA:
         raise HungUp
-    return MetadataResponse().encode(version) + bytes(8)
+    return wire.MetadataResponse().encode(version) + bytes(8)
 
 
 def restarting(api_key: int, version: int, connection: int) -> bytes | None:
@@ -151,12 +147,12 @@ def run(probe: Probe, broker: Broker) -> tuple[int, list[tuple[int, int]]]:
             connections += 1
             answers = []
         try:
-            for wire in probe.next_requests():
-                api_key, version = int.from_bytes(wire[4:6], "big"), int.from_bytes(wire[6:8], "big")
+            for sent in probe.next_requests():
+                api_key, version = int.from_bytes(sent[4:6], "big"), int.from_bytes(sent[6:8], "big")
                 asked.append((api_key, version))
                 answer = broker(api_key, version, connections)
                 if answer is not None:
-                    answers.append(wire[8:12] + answer)
+                    answers.append(sent[8:12] + answer)
         except HungUp:
             probe.hung_up()
             continue
@@ -242,7 +238,7 @@ def refuses(_api_key: int, _version: int, _: int) -> bytes | None:
 
 
 def not_allowed(_api_key: int, version: int, _: int) -> bytes | None:
-    return ApiVersionsResponse(error_code=31).encode(version)
+    return wire.ApiVersionsResponse(error_code=31).encode(version)
 
 
 def noise(*_: int) -> bytes | None:
@@ -277,26 +273,37 @@ def test_an_answer_to_nothing_that_was_asked() -> None:
         Probe().answered(b"HTTP/1.1 400 Bad Request")
 
 
-SOUND = [ApiVersionsResponse.ApiVersion(api_key=key, min_version=0, max_version=4) for key in (0, 1, 3, API_VERSIONS)]
+SOUND = [
+    wire.ApiVersionsResponse.ApiVersion(api_key=key, min_version=0, max_version=4) for key in (0, 1, 3, API_VERSIONS)
+]
 
 
 @pytest.mark.parametrize(
     ("keys", "text"),
     [
-        ([*SOUND, ApiVersionsResponse.ApiVersion(api_key=22, min_version=5, max_version=2)], "versions 5 to 2 of API 22"),
-        ([*SOUND, ApiVersionsResponse.ApiVersion(api_key=22, min_version=-1, max_version=2)], "versions -1 to 2 of API 22"),
-        ([*SOUND, ApiVersionsResponse.ApiVersion(api_key=-3, max_version=2)], "API -3"),
-        ([*SOUND, ApiVersionsResponse.ApiVersion(api_key=1, max_version=2)], "for the second time"),
+        (
+            [*SOUND, wire.ApiVersionsResponse.ApiVersion(api_key=22, min_version=5, max_version=2)],
+            "versions 5 to 2 of API 22",
+        ),
+        (
+            [*SOUND, wire.ApiVersionsResponse.ApiVersion(api_key=22, min_version=-1, max_version=2)],
+            "versions -1 to 2 of API 22",
+        ),
+        ([*SOUND, wire.ApiVersionsResponse.ApiVersion(api_key=-3, max_version=2)], "API -3"),
+        ([*SOUND, wire.ApiVersionsResponse.ApiVersion(api_key=1, max_version=2)], "for the second time"),
         (SOUND[:-1], "leaves ApiVersions out"),
         ([], "leaves ApiVersions out"),
-        ([*SOUND[:-1], ApiVersionsResponse.ApiVersion(api_key=API_VERSIONS, max_version=1)], "has versions 0 to 1"),
+        (
+            [*SOUND[:-1], wire.ApiVersionsResponse.ApiVersion(api_key=API_VERSIONS, max_version=1)],
+            "has versions 0 to 1",
+        ),
     ],
 )
-def test_what_a_broker_cannot_have_is_not_believed(keys: list[ApiVersionsResponse.ApiVersion], text: str) -> None:
+def test_what_a_broker_cannot_have_is_not_believed(keys: list[wire.ApiVersionsResponse.ApiVersion], text: str) -> None:
     """It was believed until a connection was lost, and each request failed for the sake of its version."""
 
     def broker(api_key: int, version: int, _: int) -> bytes | None:
-        return b"\0\0" if api_key == HEARTBEAT else ApiVersionsResponse(api_keys=keys).encode(version)
+        return b"\0\0" if api_key == HEARTBEAT else wire.ApiVersionsResponse(api_keys=keys).encode(version)
 
     with pytest.raises(CorruptResponseError, match=text):
         run(Probe(broker="b:1"), broker)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar
 
-from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment
+from pykafka.protocol import documented
 
 
 class AbstractPartitionAssignor(ABC):
@@ -18,8 +18,8 @@ class AbstractPartitionAssignor(ABC):
     @classmethod
     @abstractmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, ConsumerGroupProtocolMetadata]
-    ) -> dict[str, MemberAssignment]:
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, documented.ConsumerGroupProtocolMetadata]
+    ) -> dict[str, documented.MemberAssignment]:
         """Return what each member gets.
 
         :param partitions: {topic: partition ids}, of every topic that a member wants; of a missing topic, none
@@ -27,18 +27,18 @@ class AbstractPartitionAssignor(ABC):
         """
 
     @classmethod
-    def metadata(cls, topics: Iterable[str]) -> ConsumerGroupProtocolMetadata:
+    def metadata(cls, topics: Iterable[str]) -> documented.ConsumerGroupProtocolMetadata:
         """Return what a member of these topics says when it joins."""
-        said = ConsumerGroupProtocolMetadata(0, user_data=b"")
+        said = documented.ConsumerGroupProtocolMetadata(0, user_data=b"")
         said.topic_names = [*sorted(topics)]  # perhaps none
         return said
 
     @classmethod  # noqa: B027 - most forget what they have assigned
-    def on_assignment(cls, assignment: MemberAssignment) -> None:
+    def on_assignment(cls, assignment: documented.MemberAssignment) -> None:
         """Be told this member's share."""
 
 
-def readers_of(members: Mapping[str, ConsumerGroupProtocolMetadata]) -> dict[str, list[str]]:
+def readers_of(members: Mapping[str, documented.ConsumerGroupProtocolMetadata]) -> dict[str, list[str]]:
     """Return {topic: ids of the members that want it, sorted}, sorted by topic."""
     readers: dict[str, list[str]] = {}
     for member in sorted(members):
@@ -49,10 +49,10 @@ def readers_of(members: Mapping[str, ConsumerGroupProtocolMetadata]) -> dict[str
 
 def as_assignments(
     members: Iterable[str], shares: Mapping[tuple[str, str], Iterable[int]]
-) -> dict[str, MemberAssignment]:
+) -> dict[str, documented.MemberAssignment]:
     """Return what each member gets, given {(member id, topic): partition ids}."""
     return {
-        member: MemberAssignment(
+        member: documented.MemberAssignment(
             [(topic, sorted(ids)) for (owner, topic), ids in sorted(shares.items()) if owner == member and ids], 0
         )
         for member in members

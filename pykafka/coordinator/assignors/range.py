@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, as_assignments, readers_of
-from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment
+from pykafka.protocol import documented
 
 
 class RangePartitionAssignor(AbstractPartitionAssignor):
@@ -18,8 +18,8 @@ class RangePartitionAssignor(AbstractPartitionAssignor):
 
     @classmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, ConsumerGroupProtocolMetadata]
-    ) -> dict[str, MemberAssignment]:
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, documented.ConsumerGroupProtocolMetadata]
+    ) -> dict[str, documented.MemberAssignment]:
         """Return what each member gets; parameters as of `AbstractPartitionAssignor.assign`."""
         shares: dict[tuple[str, str], list[int]] = {}
         for topic, readers in readers_of(members).items():

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from itertools import cycle
 
 from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, as_assignments, readers_of
-from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment
+from pykafka.protocol import documented
 
 
 class RoundRobinPartitionAssignor(AbstractPartitionAssignor):
@@ -16,8 +16,8 @@ class RoundRobinPartitionAssignor(AbstractPartitionAssignor):
 
     @classmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, ConsumerGroupProtocolMetadata]
-    ) -> dict[str, MemberAssignment]:
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, documented.ConsumerGroupProtocolMetadata]
+    ) -> dict[str, documented.MemberAssignment]:
         """Return what each member gets; parameters as of `AbstractPartitionAssignor.assign`."""
         shares: dict[tuple[str, str], list[int]] = {}
         turns = cycle(sorted(members))

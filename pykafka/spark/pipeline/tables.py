@@ -120,7 +120,9 @@ class Table:
                 found[name] = as_text(setting)
             elif isinstance(setting, dict):
                 # To TOML, a.b = 1 is a table a.
-                sentence = "must be a text, a number, true or false, not a table: write the name in quotes if it has dots"
+                sentence = (
+                    "must be a text, a number, true or false, not a table: write the name in quotes if it has dots"
+                )
                 self.problem(f"{key} {name}", sentence)
             else:
                 self.problem(f"{key} {name}", f"must be a text, a number, true or false, not {_shown(setting)}")

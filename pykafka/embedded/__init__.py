@@ -1,0 +1,5 @@
+"""`EmbeddedCluster`: brokers within this process, for tests and first steps."""
+
+from pykafka.embedded.cluster import EmbeddedCluster, EmbeddedClusterError
+
+__all__ = ["EmbeddedCluster", "EmbeddedClusterError"]

@@ -1,0 +1,1 @@
+"""The tree of errors; import them from `pykafka.exceptions`."""

@@ -1,0 +1,400 @@
+"""A consumer group in ZooKeeper: who is in it, and who owns which partition, in the layout that old consumers share.
+
+    /consumers/{group}/ids/{member}                     the topic's name     one of each member, ephemeral
+    /consumers/{group}/owners/{topic}/{leader}-{id}     the member's id      one of each partition that is owned, ephemeral
+
+PyKafka 2.x on Python 3 looks for owners under `b'{topic}'`, with those very quotes, where it meant `{topic}`: each owner
+stands in both places, so that neither kind takes what the other has.
+
+ZooKeeper calls back in workers of kazoo's own: what is called there sets events and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.protocol.states import KazooState
+
+from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
+from pykafka.handlers.ending import Ending
+from pykafka.metadata.zookeeper import BROKER_IDS, KAZOO_S, end_session, is_connected
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+
+log = logging.getLogger(__name__)
+
+BROKER_TOPICS = "/brokers/topics"
+
+Watch = Callable[..., object]
+
+
+class Owner(NamedTuple):
+    """Who owns a partition: a node of `owners`."""
+
+    path: str
+    member: str
+    session: int
+
+
+class ZooKeeperGroup:
+    """The nodes of one group for one topic, as one member reads and writes them.
+
+    State: `lost` and `suspended_since` are set in kazoo's workers and read in the member's; single assignments.
+
+    :param handler: supplies the clock and kazoo's handler
+    :param group: the group's name
+    :param topic: the topic's name
+    :param member: the member's id
+    :param timeout_ms: for connecting and for each answer; also the session timeout of an own connection
+    :param changed: called when the session's state changes; must not wait
+    """
+
+    def __init__(
+        self, handler: Handler, group: str, topic: str, member: str, timeout_ms: int, changed: Callable[[], object]
+    ) -> None:
+        self._handler = handler
+        self._topic = topic
+        self.member = member
+        self._timeout_s = timeout_ms / 1000
+        self._patience_s = 2 * self._timeout_s + KAZOO_S
+        self._changed = changed
+        self._ending = Ending(handler, "pykafka.ZooKeeper.end")
+        self.ids_path = f"/consumers/{group}/ids"
+        self._owners_paths = [f"/consumers/{group}/owners/{name}" for name in (topic, repr(topic.encode()))]
+        self.client: Any = None
+        self._own = False
+        #: Why the session's nodes are gone; "" while they are not.
+        self.lost = ""
+        #: When the connection was lost, where it is.
+        self.suspended_since: float | None = None
+
+    @property
+    def session_timeout_s(self) -> float:
+        """How long ZooKeeper keeps this member's nodes without hearing of it (s), as it was agreed on."""
+        agreed = getattr(self.client, "_session_timeout", None)
+        return float(agreed) / 1000 if agreed else self._timeout_s
+
+    @property
+    def away_s(self) -> float:
+        """For how long the connection has been lost (s)."""
+        since = self.suspended_since
+        return 0.0 if since is None else self._handler.now() - since
+
+    def may_own(self) -> bool:
+        """Return whether this member's partitions are its own still: others may have them when the session has ended.
+
+        It may have ended a third of its time after the connection was found lost: kazoo may take two thirds to find out.
+        """
+        return not self.lost and self.away_s <= self.session_timeout_s / 3
+
+    # -- the connection --------------------------------------------------------------------------------------------
+
+    def connect(self, hosts: str) -> None:
+        """Open a connection of its own, which `close` ends.
+
+        :param hosts: "host:port,host:port/chroot"
+        :raises ZooKeeperError: none of them answered in time
+        """
+        client = KazooClient(hosts, timeout=self._timeout_s, handler=self._handler.kazoo())
+        try:
+            connected = is_connected(client, self._timeout_s)
+        except BaseException:  # it would go on connecting
+            self._ending.take(partial(end_session, client), self._patience_s)
+            raise
+        if not connected:
+            self._ending.take(partial(end_session, client), self._patience_s)
+            raise ZooKeeperError(
+                f"ZooKeeper at {hosts} did not answer within {self._timeout_s:g} s; check zookeeper_hosts=, or let "
+                "the brokers balance the group (0.9 and later): get_balanced_consumer(..., managed=True)",
+                topic=self._topic,
+            )
+        self._own = True
+        self._listen(client)
+
+    def use(self, client: Any) -> None:
+        """Use a connection that somebody else opened and will close.
+
+        :param client: a KazooClient, started, on a kazoo handler of the same kind of concurrency
+        :raises ZooKeeperError: it is not connected
+        """
+        if "_pykafka_parent" in vars(client):
+            raise ZooKeeperError(
+                "the KazooClient given as zookeeper= is the parent process'; after a fork make another, and a consumer "
+                "with it",
+                topic=self._topic,
+            )
+        if not client.connected:
+            raise ZooKeeperError(
+                "the KazooClient given as zookeeper= is not connected; start() it first, or give zookeeper_hosts=",
+                topic=self._topic,
+            )
+        self._own = False
+        self._listen(client)
+
+    def _listen(self, client: Any) -> None:
+        self.client = client
+        self.lost = ""
+        self.suspended_since = None
+        client.add_listener(self._session_changed)
+
+    def _session_changed(self, state: str) -> None:
+        if state == KazooState.LOST:
+            self.lost = "the ZooKeeper session ended"
+            self.suspended_since = None
+        elif state == KazooState.SUSPENDED:
+            self.suspended_since = self._handler.now()
+        else:
+            self.suspended_since = None
+        self._changed()
+
+    @property
+    def connected(self) -> bool:
+        """Whether ZooKeeper can be asked now."""
+        return self.client is not None and bool(self.client.connected)
+
+    def close(self) -> None:
+        """End an own connection; let go of somebody else's. May be repeated."""
+        client, self.client = self.client, None
+        if client is None:
+            return
+        client.remove_listener(self._session_changed)
+        if self._own:
+            end_session(client)
+
+    def _client(self) -> Any:
+        if self.client is None:
+            raise ZooKeeperError("the connection to ZooKeeper was closed; start() the consumer", topic=self._topic)
+        return self.client
+
+    def _call(self, name: str, path: str, *args: Any, **kwargs: Any) -> Any:
+        return self._answer(name, path, getattr(self._client(), f"{name}_async")(path, *args, **kwargs))
+
+    def _answer(self, name: str, path: str, result: Any) -> Any:
+        """Wait for an answer of kazoo's, but not for ever.
+
+        :raises NoNodeError, NodeExistsError: as ZooKeeper says
+        :raises ZooKeeperError: there was no answer in time, or another error
+        """
+        result.wait(self._timeout_s)
+        if not result.ready():
+            raise ZooKeeperError(
+                f"no answer from ZooKeeper within {self._timeout_s:g} s; check that it is up and can be reached",
+                topic=self._topic,
+            )
+        try:
+            return result.get()
+        except (NoNodeError, NodeExistsError):
+            raise
+        except KazooException as error:
+            raise ZooKeeperError(
+                f"ZooKeeper: {type(error).__name__} {error} from {name} of {path}; trying again may help",
+                topic=self._topic,
+            ) from error
+
+    def leave_to_parent(self) -> None:
+        """Make this process' copy of the connection useless, after a fork: greenlets were copied, and would use it."""
+        client, self.client = self.client, None
+        if client is None:
+            return
+        client.remove_listener(self._session_changed)
+        vars(client)["_pykafka_parent"] = os.getppid()
+        connection = client._connection
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for inherited in (connection._socket, connection._read_sock, connection._write_sock):
+            if inherited is not None and inherited.fileno() >= 0:
+                os.dup2(nowhere, inherited.fileno(), inheritable=False)
+        os.close(nowhere)
+        if self._handler.cooperative:  # a thread's event may be locked for ever
+            client._stopped.set()
+
+    # -- members ---------------------------------------------------------------------------------------------------
+
+    def register(self) -> None:
+        """Enter this member; a node that a former session of it left behind is replaced."""
+        path = f"{self.ids_path}/{self.member}"
+        self.lost = ""
+        for _ in range(2):
+            try:
+                self._call("create", path, self._topic.encode(), ephemeral=True, makepath=True)
+                return
+            except NodeExistsError:
+                self._delete(path)
+        raise ZooKeeperError("the member's id is taken again and again; are there two of it?", topic=self._topic)
+
+    def unregister(self) -> None:
+        """Take this member out."""
+        self._delete(f"{self.ids_path}/{self.member}")
+
+    def participants(self, watch: Watch | None = None) -> list[str]:
+        """Return the ids of all members that consume this topic, in the order that all of them agree on.
+
+        :param watch: called when a member comes or goes
+        """
+        found = []
+        for member in self._children(self.ids_path, watch):
+            try:
+                topic, _ = self._call("get", f"{self.ids_path}/{member}")
+            except NoNodeError:  # it left in between; the watch will tell
+                continue
+            if topic == self._topic.encode():
+                found.append(member)
+        return sorted(found)
+
+    # -- owners ----------------------------------------------------------------------------------------------------
+
+    def owners(self, watch: Watch | None = None) -> dict[int, list[Owner]]:
+        """Return who owns each partition that is owned: one member, but for moments in which members disagree.
+
+        :param watch: called when a partition is taken or let go
+        """
+        client = self._client()
+        found: dict[int, list[Owner]] = {}
+        # all are asked for before the first answer is waited for
+        asked = [(id_, path, client.get_async(path)) for id_, path in self._nodes(watch)]
+        for id_, path, result in asked:
+            owner = self._owner(path, result)
+            if owner is not None:
+                found.setdefault(id_, []).append(owner)
+        return found
+
+    def owned(self) -> set[int]:
+        """Return the ids of the partitions that have an owner."""
+        return {id_ for id_, _ in self._nodes(None)}
+
+    def _nodes(self, watch: Watch | None) -> list[tuple[int, str]]:
+        found = []
+        for path in self._owners_paths:
+            for slug in self._children(path, watch):
+                number = slug.rpartition("-")[2]
+                if number.isdigit():
+                    found.append((int(number), f"{path}/{slug}"))
+        return found
+
+    def _owner(self, path: str, result: Any) -> Owner | None:
+        try:
+            member, stat = self._answer("get", path, result)
+        except NoNodeError:  # let go in between
+            return None
+        return Owner(path, member.decode(errors="replace"), stat.ephemeralOwner)
+
+    def held(self, watch: Watch | None = None) -> set[int]:
+        """Return the ids of the partitions that this member owns in its present session.
+
+        :param watch: as for `owners`
+        """
+        places = len(self._owners_paths)
+        return {
+            id_
+            for id_, owners in self.owners(watch).items()
+            if len({owner.path.rpartition("/")[0] for owner in owners if self._mine(owner)}) == places
+        }
+
+    def _mine(self, owner: Owner) -> bool:
+        return owner.member == self.member and owner.session == self._client().client_id[0]
+
+    def claim(self, slugs: dict[int, str], partition: Callable[[int], object]) -> None:
+        """Take partitions.
+
+        A partition's node is named after its leader, on which two members may disagree for a moment: so whoever finds
+        another's node of the same partition beside its own gives its own up, and tries again later.
+
+        :param slugs: {partition id: name of its node}
+        :param partition: gives what PartitionOwnedError shall name
+        :raises PartitionOwnedError: another member has one; those that could be taken are this member's
+        """
+        before = self.owners()
+        others = {
+            id_
+            for id_, slug in slugs.items()
+            if any(owner.member != self.member for owner in before.get(id_, [])) or not self._take(slug)
+        }
+        after = self.owners()
+        for id_ in set(slugs) - others:
+            if any(owner.member != self.member for owner in after.get(id_, [])):
+                self._give_up(after[id_])
+                others.add(id_)
+        if others:
+            first = min(others)
+            names = {owner.member for owner in after.get(first, []) if owner.member != self.member}
+            raise PartitionOwnedError(
+                partition(first),
+                f"another consumer of the group owns it ({', '.join(names) or 'it has just left'}); "
+                "is it alive, and does it divide partitions in the same way?",
+                topic=self._topic,
+            )
+
+    def _take(self, slug: str) -> bool:
+        """Enter this member as a partition's owner in all places, or in none."""
+        made: list[str] = []
+        for place in self._owners_paths:
+            path = f"{place}/{slug}"
+            if not self._create(path):
+                for one in made:
+                    self._delete(one)
+                return False
+            made.append(path)
+        return True
+
+    def _create(self, path: str) -> bool:
+        for _ in range(2):
+            try:
+                self._call("create", path, self.member.encode(), ephemeral=True, makepath=True)
+                return True
+            except NodeExistsError:
+                owner = self._owner(path, self._client().get_async(path))
+                if owner is not None and self._mine(owner):
+                    return True
+                if owner is not None and owner.member != self.member:
+                    return False
+            self._delete(path)  # of a former session of this member, or gone already
+        return False
+
+    def release(self, ids: set[int]) -> None:
+        """Let partitions go, whatever leader they were taken under.
+
+        :param ids: of those
+        """
+        for id_, owners in self.owners().items() if ids else ():
+            if id_ in ids:
+                self._give_up(owners)
+
+    def _give_up(self, owners: list[Owner]) -> None:
+        for owner in owners:
+            if owner.member == self.member:
+                self._delete(owner.path)
+
+    # -- nodes -----------------------------------------------------------------------------------------------------
+
+    def watch_brokers(self, watch: Watch) -> None:
+        """Have `watch` called when brokers come or go, topics do, or this topic gets partitions; once each.
+
+        A ZooKeeper that no broker uses has no such nodes: what it cannot tell, the brokers' metadata does.
+        """
+        for path in (BROKER_IDS, BROKER_TOPICS):
+            self._children(path, watch, make=False)
+        try:
+            self._call("get", f"{BROKER_TOPICS}/{self._topic}", watch=watch)
+        except NoNodeError:
+            log.debug("ZooKeeper does not know topic %s: its partitions are watched by metadata", self._topic)
+
+    def _children(self, path: str, watch: Watch | None, make: bool = True) -> list[str]:
+        try:
+            return list(self._call("get_children", path, watch=watch))
+        except NoNodeError:
+            if not make:
+                return []
+        self._call("ensure_path", path)
+        return list(self._call("get_children", path, watch=watch))
+
+    def _delete(self, path: str) -> None:
+        try:
+            self._call("delete", path)
+        except NoNodeError:
+            log.debug("%s is gone already", path)

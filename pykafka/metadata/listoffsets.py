@@ -1,0 +1,129 @@
+"""Asking the leaders of partitions for offsets by time, through elections and moves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from pykafka.exceptions import IncompleteResponseError, KafkaException, ProtocolClientError, error_for
+from pykafka.protocol import wire
+from pykafka.utils.backoff import Backoff
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.cluster import Cluster
+
+#: Pause before leaders are asked again (s); it doubles up to the second one.
+RETRY_BACKOFF_S = 0.1
+RETRY_BACKOFF_MAX_S = 1.0
+
+TopicPartition = tuple[str, int]
+
+
+class FoundOffset(NamedTuple):
+    """An answer to a question for an offset by time.
+
+    :param offset: the first one found; -1 where there is none
+    :param timestamp: of the message there (ms since 1970); -1 where the broker does not say
+    :param offsets: all that the broker named: one, or none; brokers before 0.10.1 may name several
+    :param by_segment: whether the broker, older than 0.10.1, named starts of log segments written before the time, so
+        that none means that all are newer, and not that all are older
+    """
+
+    offset: int
+    timestamp: int
+    offsets: list[int]
+    by_segment: bool = False
+
+
+def list_offsets(
+    cluster: Cluster,
+    timestamps: Mapping[TopicPartition, int],
+    max_offsets: int,
+    timeout_ms: int,
+    isolation_level: int = 0,
+) -> dict[TopicPartition, FoundOffset]:
+    """Ask for offsets by time; parameters and errors as `Cluster.list_offsets` has them."""
+    deadline = cluster.handler.now() + timeout_ms / 1000
+    found: dict[TopicPartition, FoundOffset] = {}
+    missing = dict(timestamps)
+    backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, cluster.handler.random)
+    failures = 0
+    while missing:
+        seen = cluster.generation
+        error = _ask_leaders(cluster, missing, max_offsets, isolation_level, found)
+        missing = {key: timestamp for key, timestamp in missing.items() if key not in found}
+        if not missing:
+            break
+        if error is None:
+            topic, partition = next(iter(missing))
+            error = IncompleteResponseError(topic=topic, partition=partition, api="ListOffsets")
+        if not cluster.may_pass(error) or cluster.handler.now() > deadline:
+            raise error
+        failures += 1
+        cluster.handler.sleep(min(backoff.seconds(failures), max(deadline - cluster.handler.now(), 0.0)))
+        cluster.refresh(seen, sorted({topic for topic, _ in missing}))
+    return found
+
+
+def _ask_leaders(
+    cluster: Cluster,
+    timestamps: Mapping[TopicPartition, int],
+    max_offsets: int,
+    isolation_level: int,
+    found: dict[TopicPartition, FoundOffset],
+) -> KafkaException | None:
+    """Ask each leader once; put what it says into `found` and return the last error."""
+    by_leader: dict[Broker, list[TopicPartition]] = defaultdict(list)
+    error: KafkaException | None = None
+    cluster.find_leaders(timestamps)
+    for topic, partition in timestamps:
+        try:
+            by_leader[cluster.leader(topic, partition)].append((topic, partition))
+        except KafkaException as problem:
+            error = problem
+    for broker, keys in by_leader.items():
+        try:
+            problem_there = _ask(broker, {key: timestamps[key] for key in keys}, max_offsets, isolation_level, found)
+        except ProtocolClientError:
+            raise
+        except KafkaException as problem:
+            problem_there = problem
+        error = problem_there or error
+    return error
+
+
+def _ask(
+    broker: Broker,
+    timestamps: Mapping[TopicPartition, int],
+    max_offsets: int,
+    isolation_level: int,
+    found: dict[TopicPartition, FoundOffset],
+) -> KafkaException | None:
+    by_topic: dict[str, list[wire.ListOffsetsRequest.Topic.Partition]] = defaultdict(list)
+    version = broker.api_version(wire.ListOffsetsRequest)
+    for (topic, partition), timestamp in timestamps.items():
+        entry = wire.ListOffsetsRequest.Topic.Partition(partition_index=partition, timestamp=timestamp)
+        if version == 0:
+            entry.max_num_offsets = max_offsets
+        by_topic[topic].append(entry)
+    topics = [wire.ListOffsetsRequest.Topic(name=name, partitions=parts) for name, parts in by_topic.items()]
+    request = wire.ListOffsetsRequest(replica_id=-1, topics=topics)
+    if version >= 2:  # before, there were no transactions
+        request.isolation_level = isolation_level
+    response = broker.call(request, version=version)
+    error: KafkaException | None = None
+    for topic_found in response.topics:
+        for part in topic_found.partitions:
+            key = (topic_found.name, part.partition_index)
+            if part.error_code:
+                error = error_for(
+                    part.error_code, broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets"
+                )
+            elif version == 0:
+                offsets = list(part.old_style_offsets)
+                found[key] = FoundOffset(offsets[0] if offsets else -1, -1, offsets, by_segment=True)
+            else:
+                found[key] = FoundOffset(part.offset, part.timestamp, [part.offset] if part.offset >= 0 else [])
+    return error

@@ -1,0 +1,178 @@
+"""`TopicDict`: the topics of a cluster by name, made when they are looked up."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Collection, Iterator, KeysView, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import ClientClosedError, ProtocolClientError
+from pykafka.protocol import documented
+from pykafka.utils import get_string
+
+if TYPE_CHECKING:
+    from pykafka.cluster import Cluster
+    from pykafka.topic import Topic
+
+log = logging.getLogger(__name__)
+
+#: The names of Kafka's own topics begin so.
+INTERNAL_PREFIX = "__"
+
+_topic_factory: Callable[[Cluster, documented.TopicMetadata], Topic] | None = None
+
+
+def register_topic_factory(factory: Callable[[Cluster, documented.TopicMetadata], Topic]) -> None:
+    """Name the class that `Cluster` makes topics of; `pykafka.topic` calls this when it is imported."""
+    global _topic_factory
+    _topic_factory = factory
+
+
+class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
+    """The topics of a cluster by name; names may be str or bytes.
+
+    Listing it makes no `Topic`; looking one up does, and holds it weakly. A name that the cluster does not have is asked
+    for, which creates the topic where the brokers' auto.create.topics.enable allows it.
+
+    The cluster keeps up with topics in use alone. Who lists or counts them has it ask for all, every five minutes at most,
+    and raises NoBrokersAvailableError where no broker answers, and ClientClosedError once the client was closed;
+    `update_cluster()` asks at once. `repr()` shows what is known, and never asks.
+    """
+
+    def __init__(self, cluster: Cluster, exclude_internal_topics: bool) -> None:
+        super().__init__()
+        self._cluster = weakref.ref(cluster)
+        #: The topics that somebody holds, also while the cluster does not have them.
+        self._live: weakref.WeakValueDictionary[str, Topic] = weakref.WeakValueDictionary()
+        self._handler = cluster.handler
+        self.after_fork()
+        self._exclude_internal_topics = exclude_internal_topics
+
+    def after_fork(self) -> None:
+        """Be usable in this child: another worker of the parent's may have held the lock."""
+        self._lock = self._handler.Lock()
+
+    def _should_exclude_topic(self, topic_name: str | bytes) -> bool:
+        return self._exclude_internal_topics and get_string(topic_name).startswith(INTERNAL_PREFIX)
+
+    def __contains__(self, key: object) -> bool:
+        if not isinstance(key, (str, bytes)):
+            return False
+        name = get_string(key)
+        cluster = self._cluster()
+        if not super().__contains__(name) and cluster is not None and not cluster.all_known:
+            cluster.find_topic(name)
+        return super().__contains__(name)
+
+    def _know_all(self) -> None:
+        cluster = self._cluster()
+        if cluster is None:
+            return
+        if cluster.closed:  # also where all were known a moment ago, so that it does not depend on the time
+            raise ClientClosedError("this client was closed: its topics cannot be listed; make a new KafkaClient")
+        cluster.know_all()
+
+    def __iter__(self) -> Iterator[Any]:
+        self._know_all()
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self._know_all()
+        return super().__len__()
+
+    # Of what is known, without asking: debuggers, logs and failing assertions show it, also of a client that was closed.
+    __repr__ = dict.__repr__
+
+    def keys(self) -> KeysView[Any]:  # type: ignore[override]
+        """Return the names."""
+        self._know_all()
+        return super().keys()
+
+    def __getitem__(self, key: str | bytes) -> Topic:  # type: ignore[override]
+        name = get_string(key, "a topic's name")
+        reference = super().get(name)
+        topic = reference() if reference is not None else None
+        return topic if topic is not None else self._make(name)
+
+    def get(self, key: str | bytes, default: Any = None) -> Any:
+        """Return the topic of this name where the cluster is known to have it, else `default`; never creates one."""
+        if key not in self:
+            return default
+        return self[key]
+
+    def _make(self, name: str) -> Topic:
+        cluster = self._cluster()
+        if cluster is None:
+            raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
+        if self._should_exclude_topic(name):
+            raise KeyError(f"topic {name!r} is internal; KafkaClient(exclude_internal_topics=False) shows it")
+        metadata = cluster.find_topic(name)
+        return self.__missing__(name) if metadata is None else self._create(cluster, name, metadata)
+
+    def _create(self, cluster: Cluster, name: str, metadata: documented.TopicMetadata) -> Topic:
+        if _topic_factory is None:  # Spark's workers, which want no topics, are spared what comes with them
+            import_module("pykafka.topic")
+        assert _topic_factory is not None
+        made = _topic_factory(cluster, metadata)
+        with self._lock:
+            topic = self._live.get(name)
+            if topic is None:
+                topic = self._live[name] = made
+        topic.update(cluster.topic_metadata(name) or metadata)  # which another worker may have brought up to date since
+        self[name] = weakref.ref(topic)
+        return topic
+
+    def __missing__(self, key: str | bytes) -> Topic:
+        name = get_string(key, "a topic's name")
+        cluster = self._cluster()
+        if cluster is None:
+            raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
+        log.info("topic %s is not known; asking the cluster for it", name)
+        try:
+            metadata = cluster.wait_for_topic(name)
+        except ProtocolClientError as error:
+            raise KeyError(f"topic {name!r}: {error}") from error
+        return self._create(cluster, name, metadata)
+
+    def values(self) -> list[Topic]:  # type: ignore[override]
+        """Return the topics, making those that nobody holds."""
+        return [self[name] for name in list(self)]
+
+    def items(self) -> list[tuple[str, Topic]]:  # type: ignore[override]
+        """Return (name, topic) pairs, making the topics that nobody holds."""
+        return [(name, self[name]) for name in list(self)]
+
+    def relink(self) -> None:
+        """Have the topics that somebody holds refer to the brokers that the cluster has now, whatever it was asked about."""
+        cluster = self._cluster()
+        for topic in list(self._live.values()):
+            metadata = cluster.topic_metadata(topic.name) if cluster is not None else None
+            if metadata is not None:
+                topic.update(metadata)
+            else:
+                topic.unlink()
+
+    def live(self) -> Iterator[Topic]:
+        """Yield the topics that somebody holds."""
+        yield from list(self._live.values())
+
+    def _update_topics(
+        self, metadata: Mapping[str, documented.TopicMetadata], complete: bool = True, gone: Collection[str] = ()
+    ) -> None:
+        """Take over fresh metadata.
+
+        :param complete: whether it covers all topics, so that others are gone
+        :param gone: what was asked for and is not there
+        """
+        for name, found in metadata.items():
+            if self._should_exclude_topic(name):
+                continue
+            topic = self._live.get(name)
+            if topic is not None:
+                topic.update(found)
+            self[name] = None if topic is None else weakref.ref(topic)
+        known = list(super().__iter__())
+        for name in [name for name in known if name not in metadata] if complete else gone:
+            self.pop(name, None)

@@ -1,0 +1,1 @@
+"""Requests to one broker and their answers: addresses, connecting, frames, pipelining, versions, channels."""

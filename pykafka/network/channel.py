@@ -1,0 +1,302 @@
+"""One connection to one broker for one role, opened when first needed and backed off when it fails."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pykafka.exceptions import ClientClosedError, ConnectTimeoutError, KafkaException
+from pykafka.network.connection import BrokerConnection
+from pykafka.network.pending import Throttle
+from pykafka.network.requests import RequestHandler
+from pykafka.protocol.schema import decode_response, encode_request, read_throttle_ms
+from pykafka.utils.backoff import Backoff
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+    from pykafka.network.futures import ResponseFuture
+    from pykafka.protocol.schema import Request
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+#: Pause before the second attempt to reach a broker that could not be reached (ms); see `Backoff` for those that follow.
+BACKOFF_FIRST_MS = 50
+BACKOFF_MAX_MS = 1000
+#: A longer throttle is not believed at all (ms): a damaged answer may say weeks, and nothing would be sent until then.
+#: Brokers put no bound to what they ask for: 100 MB under a quota of 10 kB/s are nearly three hours.
+THROTTLE_MAX_MS = 24 * 3_600_000
+
+
+class Outgoing:
+    """A request with the version it will be spoken in: what a RequestHandler sends.
+
+    :param request: the message
+    :param version: of its API
+    :param client_id: how the broker's logs and quotas know this client
+    :param tell: called with (API, how long in s) where the broker throttles this client
+    """
+
+    __slots__ = ("_decoded", "client_id", "request", "tell", "version")
+
+    def __init__(
+        self,
+        request: Request[Any],
+        version: int,
+        client_id: str,
+        tell: Callable[[str, float], object] | None = None,
+    ) -> None:
+        self.request = request
+        self.version = version
+        self.client_id = client_id
+        self.tell = tell
+        self._decoded: Any = None
+
+    def encode(self, correlation_id: int) -> Sequence[bytes | bytearray | memoryview]:
+        """Return the frame as buffers, its length first."""
+        return encode_request(self.request, self.version, correlation_id, self.client_id)
+
+    def throttle(self, frame: memoryview) -> Throttle | None:
+        """Return for how long the broker that answers this throttles the client, if it does."""
+        request_cls = type(self.request)
+        ms = read_throttle_ms(request_cls, self.version, frame)
+        if ms is None:  # deep in the answer, which is kept for whoever wants to decode it next
+            try:
+                _, self._decoded = decode_response(request_cls, self.version, frame)
+            except KafkaException:  # who waits for the answer decodes it, too
+                return None
+            ms = self._decoded.throttle_time_ms
+        if not 0 < ms <= THROTTLE_MAX_MS:
+            return None
+        if self.tell is not None:
+            self.tell(request_cls.__name__.removesuffix("Request"), ms / 1000)
+        return Throttle(ms / 1000, self.version not in request_cls.response.early_versions)
+
+    def take_decoded(self) -> Any:
+        """Take the answer that `throttle` had to decode; None where it had not."""
+        found, self._decoded = self._decoded, None
+        return found
+
+
+class PendingResponse(Generic[R]):
+    """The answer to a request that is on its way.
+
+    :param future: gives the answer's frame
+    :param request_cls: the class of the request
+    :param version: the version it was sent in
+    :param where: the broker, for errors ("host:port")
+    :param breathe: the handler's, so that a large answer does not hold its hub up while it is decoded
+    :param outgoing: what was sent
+    """
+
+    __slots__ = ("breathe", "future", "outgoing", "request_cls", "version", "where")
+
+    def __init__(
+        self,
+        future: ResponseFuture,
+        request_cls: type[Request[R]],
+        version: int,
+        where: str,
+        breathe: Callable[[], object] | None = None,
+        outgoing: Outgoing | None = None,
+    ) -> None:
+        self.future = future
+        self.outgoing = outgoing
+        self.breathe = breathe
+        self.request_cls = request_cls
+        self.version = version
+        self.where = where
+
+    def get(self, timeout: float | None = None) -> R:
+        """Wait for the answer and return it decoded.
+
+        :param timeout: seconds; None waits until the request's own deadline
+        :raises ResponseTimeoutError: no answer in time
+        :raises SocketDisconnectedError: the connection ended first
+        :raises CorruptResponseError: the answer cannot be read
+        """
+        return self.decode(self.future.get(timeout=timeout))
+
+    def get_when_due(self) -> R:
+        """Wait for the answer until it is overdue, which is later where the broker throttles; errors as of `get`."""
+        return self.decode(self.future.get_when_due())
+
+    def decode(self, frame: memoryview) -> R:
+        """Return what a frame of this answer says."""
+        decoded: R | None = None if self.outgoing is None else self.outgoing.take_decoded()
+        if decoded is not None:
+            return decoded
+        try:
+            _, response = decode_response(self.request_cls, self.version, frame, self.breathe)
+        except KafkaException as error:
+            raise error.with_context(broker=self.where, api=self.request_cls.__name__) from None
+        return response
+
+    def add_done_callback(self, fn: Callable[[ResponseFuture], None]) -> None:
+        """Have `fn(future)` called by the connection's reader as soon as the answer or an error is there."""
+        self.future.add_done_callback(fn)
+
+
+class Channel:
+    """The connection of one role; a new one is made when the old one is gone.
+
+    State: `_requests`, the live request handler or None, is changed under `_lock`, which is held while a connection is made;
+    readers take none, and neither does `close`: it marks first and looks then, and `_reopen` the other way around.
+
+    :param handler: supplies worker, lock and clock
+    :param make_connection: makes an unconnected BrokerConnection
+    :param prepare: called with each newly connected connection, before anything else is sent on it
+    :param timeout_ms: for connecting
+    :param lost: called before a connection is made in the place of one that has ended
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        make_connection: Callable[[], BrokerConnection],
+        prepare: Callable[[BrokerConnection], None],
+        timeout_ms: int,
+        lost: Callable[[], object] = int,
+    ) -> None:
+        self._lost = lost
+        self._handler = handler
+        self._make_connection = make_connection
+        self._prepare = prepare
+        self._timeout_ms = timeout_ms
+        self._lock = handler.Lock()
+        self._requests: RequestHandler | None = None
+        # The connection that is being made, for `close` to end.
+        self._connecting: BrokerConnection | None = None
+        # Why there will be no connection any more; None as long as there may be one.
+        self._closed: KafkaException | None = None
+        self._failures = 0
+        self._backoff = Backoff(BACKOFF_FIRST_MS, BACKOFF_MAX_MS, handler.random)
+        self._retry_at = 0.0
+        self._last_error: KafkaException | None = None
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection is up, as far as is known."""
+        requests = self._requests
+        return requests is not None and requests.alive
+
+    @property
+    def muted_for(self) -> float:
+        """For how long nothing may be sent, since the broker throttles this client (s); 0: it does not."""
+        requests = self._requests
+        return requests.muted_for if requests is not None else 0.0
+
+    @property
+    def requests(self) -> RequestHandler | None:
+        """The request handler of the present connection, or None."""
+        return self._requests
+
+    @property
+    def in_trouble(self) -> bool:
+        """Whether a connection is being made now, or could not be made the last time."""
+        return self._connecting is not None or self._last_error is not None
+
+    def open(self, timeout_ms: int | None = None) -> RequestHandler:
+        """Return the live request handler, connecting first where there is none.
+
+        :param timeout_ms: for connecting, by default that of the channel
+        :raises SocketDisconnectedError: the broker cannot be reached, or could not a moment ago
+        """
+        requests = self._requests
+        if requests is not None and requests.alive:
+            return requests
+        with self._lock:
+            requests = self._requests
+            if requests is not None and requests.alive:
+                return requests
+            return self._reopen(timeout_ms)
+
+    def _reopen(self, timeout_ms: int | None) -> RequestHandler:
+        self._check_open()
+        if self._last_error is not None and self._handler.now() < self._retry_at:
+            raise self._last_error.again()
+        if self._requests is not None:
+            self._requests.stop()
+            self._requests = None
+            self._lost()
+        connection = self._connecting = self._make_connection()
+        try:
+            self._check_open()
+            connection.connect(self._timeout_ms if timeout_ms is None else min(timeout_ms, self._timeout_ms))
+            self._prepare(connection)
+            requests = RequestHandler(self._handler, connection)
+            requests.start()
+        except KafkaException as error:
+            connection.disconnect()
+            self._check_open()
+            self._back_off(error)
+            if timeout_ms is not None and isinstance(error, ConnectTimeoutError):
+                self._retry_at = 0.0  # it was not given its time
+            raise
+        except BaseException:
+            connection.disconnect()
+            raise
+        finally:
+            self._connecting = None
+        self._failures = 0
+        self._last_error = None
+        self._requests = requests
+        if self._closed is not None:  # meanwhile, and `close` may have looked before there was anything to end
+            self._requests = None
+            requests.stop()
+            raise self._closed.again()
+        return requests
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise self._closed.again() from None
+
+    def _back_off(self, error: KafkaException) -> None:
+        self._failures += 1
+        self._retry_at = self._handler.now() + self._backoff.seconds(self._failures)
+        self._last_error = error.again()  # whose traceback would hold all that its callers hold
+
+    def close(self, reason: KafkaException | None = None) -> None:
+        """End the connection, or the making of one; waits for nobody but the reader.
+
+        :param reason: what a later `open`, or one under way, raises; by default that the client was closed
+        """
+        requests = self._cut(reason)
+        self._requests = None
+        if requests is not None:
+            requests.stop()
+
+    def abort(self, reason: KafkaException | None) -> None:
+        """Have the making of a connection end, and none begin; one that is up stays so. Waits for nobody.
+
+        :param reason: as for `close`
+        """
+        self._cut(reason)
+
+    def forsake(self) -> None:
+        """End the connection as `close` does, without waiting for its reader."""
+        requests = self._cut(None)
+        if requests is not None:
+            requests.shared.connection.disconnect()
+
+    def _cut(self, reason: KafkaException | None) -> RequestHandler | None:
+        if self._closed is None:
+            self._closed = reason or ClientClosedError("this client was closed; make a new KafkaClient")
+        connecting = self._connecting
+        if connecting is not None:
+            connecting.give_up()
+        return self._requests
+
+    def drop(self) -> None:
+        """End the present connection; the next `open` makes a new one."""
+        with self._lock:
+            requests, self._requests = self._requests, None
+        if requests is not None:
+            requests.stop()
+
+
+def group_channel(connection_id: Any) -> str:
+    """Return the name of the channel that this connection id of a group's member stands for."""
+    return f"group:{connection_id}"

@@ -1,0 +1,271 @@
+"""BrokerConnection: one TCP or TLS connection to a broker, framed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import (
+    CorrelationIdError,
+    KafkaException,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    TlsError,
+)
+from pykafka.handlers.guards import guard
+from pykafka.network.dialing import Attempt, Dialer, reason_of
+from pykafka.network.frames import FrameReader
+from pykafka.network.futures import fresh
+from pykafka.security import SslConfigLike, explain_refusal
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler, Stream
+
+#: The documented default of socket_timeout_ms, for calls before the first connect (s).
+DEFAULT_TIMEOUT_S = 30.0
+#: Pause before another attempt (s).
+RETRY_PAUSE_S = 0.1
+#: Buffers smaller than this are joined before they are written (bytes): copying them costs less than a gathered write.
+JOIN_BELOW = 4096
+
+Buffer = bytes | bytearray | memoryview
+
+
+class BrokerConnection:
+    """A connection to one broker. One worker may read while another writes; any may disconnect.
+
+    State: `_stream` and `_frames` are set by `connect` and taken away by `disconnect`; readers and writers keep their
+    own reference, and notice the end by an error of the stream.
+
+    :param host: DNS name or IP address of the broker
+    :param port: its TCP port
+    :param handler: supplies sockets and clock
+    :param buffer_size: how much may be read ahead of what is asked for (bytes); more than 64 KiB makes no difference
+    :param source_host: local address to connect from; "" for any
+    :param source_port: local port to connect from; where it is taken, any
+    :param ssl_config: an SslConfig or ssl.SSLContext, or with threads any object with `wrap_socket(sock)`; None for
+        plaintext
+    :param advertised: whether the cluster named this address, which errors then say
+    """
+
+    def __init__(
+        self,
+        host: str | bytes,
+        port: int,
+        handler: Handler,
+        buffer_size: int = 1024 * 1024,
+        source_host: str = "",
+        source_port: int = 0,
+        ssl_config: SslConfigLike | None = None,
+        advertised: bool = False,
+    ) -> None:
+        self.host = host.decode() if isinstance(host, bytes) else host
+        self.port = int(port)
+        self._dialer = Dialer(self.host, self.port, handler, (source_host, int(source_port)), ssl_config, advertised)
+        self.is_tls = ssl_config is not None
+        self._handler = handler
+        self._buffer_size = buffer_size
+        self._timeout = DEFAULT_TIMEOUT_S
+        self._stream: Stream | None = None
+        self._frames: FrameReader | None = None
+        # Closes the stream, when it is told to or dropped.
+        self._guard: Generator[None] | None = None
+        # What ended it, for workers that only notice that it has ended.
+        self._cause: KafkaException = SocketDisconnectedError(
+            "not connected; call connect() first", broker=self.address
+        )
+        # Correlation ids of what `request` sent and `response` has not read.
+        self._expected: deque[int] = deque()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address} {'connected' if self.connected else 'not connected'}>"
+
+    # Documented, and C because what is raised in a `__del__` is lost, the error of a signal's handler too. Connections come
+    # and go by themselves where a cluster is dead, so those that are closed go without a step of Python: see `guard`.
+    __del__ = object.__init__
+
+    @property
+    def address(self) -> str:
+        """Host and port as people write them."""
+        return self._dialer.address
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection has been made and not been found broken."""
+        return self._stream is not None
+
+    # -- making and ending it ----------------------------------------------------------------------------------------
+
+    def connect(self, timeout: int, attempts: int = 1) -> None:
+        """Connect, trying each address of the host in turn.
+
+        :param timeout: for each attempt, all addresses and TLS included; also how long later calls may take (ms)
+        :param attempts: how often to try
+        :raises NameResolutionError: the host has no address
+        :raises ConnectionRefused: nothing listens there, or there is no way there
+        :raises ConnectTimeoutError: no answer in time
+        :raises TlsError: TLS could not be agreed on, or the certificate is not trusted
+        :raises SocketDisconnectedError: anything else; of each of them `.ledger` is the list of `Attempt`s
+        """
+        self.disconnect()
+        self._timeout = timeout / 1000
+        ledger: list[Attempt] = []
+        for attempt in range(1, max(attempts, 1) + 1):
+            try:
+                stream = self._dialer.open(self._timeout, ledger)
+                break
+            except SocketDisconnectedError as error:
+                if attempt >= attempts:
+                    error.ledger = list(ledger)
+                    raise
+            self._handler.sleep(RETRY_PAUSE_S * attempt)
+        self._expected.clear()
+        self._frames = FrameReader(stream, self._handler, self._buffer_size, self.is_tls)
+        self._guard = guard(stream.close)
+        self._stream = stream
+        if self._dialer.given_up:  # meanwhile, and `give_up` may have looked for a stream before there was one
+            self.disconnect()
+            raise fresh(self._cause)
+
+    def disconnect(self) -> None:
+        """End the connection and wake whoever reads or writes; nothing happens where there is none."""
+        held = self._guard  # read first, so that it is never that of a later stream
+        stream, self._stream, self._frames = self._stream, None, None
+        if stream is not None:
+            self._cause = SocketDisconnectedError("the connection was closed by this client", broker=self.address)
+            _close(stream, held)
+
+    def give_up(self) -> None:
+        """End the connection for good: a `connect` under way in another worker ends now, and none begins.
+
+        Takes no lock, and waits for nobody.
+        """
+        self._dialer.give_up()
+        self.disconnect()
+
+    @property
+    def given_up(self) -> bool:
+        """Whether `give_up` was called."""
+        return self._dialer.given_up
+
+    def reconnect(self) -> None:
+        """End the connection and make a new one; errors as of `connect`."""
+        self.disconnect()
+        self.connect(round(self._timeout * 1000))
+
+    # -- frames ------------------------------------------------------------------------------------------------------
+
+    def send(self, buffers: Sequence[Buffer], timeout: float | None = None) -> None:
+        """Write buffers one after another; large ones are not copied.
+
+        :param buffers: length prefix included
+        :param timeout: for all of it (s); None for the timeout of `connect`
+        :raises SocketDisconnectedError: not everything could be written; the connection has been ended
+        """
+        stream = self._stream
+        if stream is None:
+            raise fresh(self._cause)
+        limit = self._timeout if timeout is None else timeout
+        try:
+            stream.send(_join_small(buffers), limit)
+        except TimeoutError as error:
+            text = f"the broker did not take a request within {limit:.3g} s; it may be overloaded"
+            raise self._broken(SocketDisconnectedError(text, broker=self.address)) from error
+        except OSError as error:
+            raise self._broken(self._lost(error)) from error
+
+    def receive(self, timeout: float | None = None) -> memoryview:
+        """Read one frame and return it without its length prefix; it stays valid for as long as it is referred to.
+
+        :param timeout: how long to wait (s); None for the timeout of `connect`
+        :raises ResponseTimeoutError: it has not come completely; the next call goes on where this one stopped
+        :raises NotKafkaError: something other than a Kafka broker answers
+        :raises FrameTooLargeError: the length cannot be right
+        :raises SocketDisconnectedError: the connection is lost; it has been ended, as with every error but the first
+        """
+        frames = self._frames
+        if frames is None:
+            raise fresh(self._cause)
+        limit = self._timeout if timeout is None else timeout
+        try:
+            return frames.next(limit)
+        except KafkaException as error:
+            raise self._broken(error.with_context(broker=self.address)) from None
+        except TimeoutError:
+            raise ResponseTimeoutError(f"no answer within {limit:.3g} s", broker=self.address) from None
+        except OSError as error:
+            raise self._broken(self._lost(error, frames.hint)) from error
+
+    def _broken(self, error: KafkaException) -> KafkaException:
+        """End the connection for this error, and return what it really was: another worker may have met it first."""
+        held = self._guard
+        stream, self._stream, self._frames = self._stream, None, None
+        if stream is None:
+            return fresh(self._cause)
+        self._cause = fresh(error)  # whose traceback would hold its callers, and what they hold, in its place
+        _close(stream, held)
+        return error
+
+    def _lost(self, error: OSError, hint: str = "") -> SocketDisconnectedError:
+        refused = explain_refusal(error)
+        if refused is not None:
+            return TlsError(refused, broker=self.address)
+        return SocketDisconnectedError(
+            f"the connection was lost ({reason_of(error)}); the broker may have been stopped or cut off{hint}",
+            broker=self.address,
+        )
+
+    # -- one request after the other, as documented ------------------------------------------------------------------
+
+    def request(self, request: Any) -> None:
+        """Send a request, for `response` to read its answer.
+
+        :param request: has `get_bytes()`, the whole frame
+        :raises SocketDisconnectedError: it could not be written
+        """
+        frame = request.get_bytes()
+        self.send([frame])
+        # Behind length (4 bytes), API key (2) and version (2).
+        self._expected.append(int.from_bytes(frame[8:12], "big", signed=True))
+
+    def response(self) -> memoryview:
+        """Wait for the answer to the oldest request and return it, from behind the correlation id on.
+
+        :raises CorrelationIdError: the answer is to another request; the connection has been ended
+        :raises ResponseTimeoutError: no answer in time
+        :raises SocketDisconnectedError: the connection is lost
+        """
+        frame = self.receive()
+        expected = self._expected.popleft() if self._expected else None
+        found = int.from_bytes(frame[:4], "big", signed=True)
+        if found != expected:
+            self.disconnect()
+            raise CorrelationIdError(
+                f"an answer to request {found} came where {expected} was due; the connection has been garbled",
+                broker=self.address,
+            )
+        return frame[4:]
+
+
+def _close(stream: Stream, held: Generator[None] | None) -> None:
+    stream.close()
+    if held is not None:
+        held.close()
+
+
+def _join_small(buffers: Sequence[Buffer]) -> list[Buffer]:
+    """Return the buffers with small neighbours joined."""
+    joined: list[Buffer] = []
+    small: list[Buffer] = []
+    for buffer in buffers:
+        if len(buffer) < JOIN_BELOW:
+            small.append(buffer)
+            continue
+        if small:
+            joined.append(b"".join(small))
+            small = []
+        joined.append(buffer)
+    if small:
+        joined.append(b"".join(small))
+    return joined

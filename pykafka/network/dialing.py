@@ -1,0 +1,210 @@
+"""Dialer: how a connection to a broker is made, and what is said when it cannot be."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, NamedTuple
+
+from pykafka.exceptions import (
+    ConnectionRefused,
+    ConnectTimeoutError,
+    NameResolutionError,
+    SocketDisconnectedError,
+    TlsError,
+)
+from pykafka.security import SslConfig, SslConfigLike, explain_tls_error
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Address, Handler, Stream
+
+ADVERTISED = "the broker advertises this address: if it does not lead there from here, correct advertised.listeners of that broker"
+
+
+PORT_MAX = 65535
+
+
+class Attempt(NamedTuple):
+    """One step of connecting that failed: a line in the `ledger` of the error."""
+
+    stage: str  # "DNS", "TCP", "TLS" or "ApiVersions"
+    address: str
+    error: str
+    ms: int
+
+    def __str__(self) -> str:
+        return f"{self.stage} {self.address}: {self.error} ({self.ms} ms)"
+
+
+class Dialer:
+    """Makes connections to one broker.
+
+    :param host: DNS name or IP address of the broker
+    :param port: its TCP port
+    :param handler: supplies sockets and clock
+    :param source: local address and port to connect from; ("", 0) for any
+    :param ssl_config: see BrokerConnection
+    :param advertised: whether the cluster named this address, which errors then say
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        handler: Handler,
+        source: tuple[str, int],
+        ssl_config: SslConfigLike | None,
+        advertised: bool = False,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._handler = handler
+        self._source = source
+        self._ssl_config = ssl_config
+        self._origin = f"; {ADVERTISED}" if advertised else ""
+        self._given_up = False
+        # What shakes hands now: `give_up` ends it.
+        self._opening: Stream | None = None
+
+    @property
+    def address(self) -> str:
+        """Host and port as people write them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def given_up(self) -> bool:
+        """Whether nobody wants a connection any more."""
+        return self._given_up
+
+    def give_up(self) -> None:
+        """Have an `open` that is under way in another worker end now, and none begin; takes no lock, and waits for nobody."""
+        self._given_up = True
+        stream = self._opening
+        if stream is not None:
+            stream.close()
+
+    def _wanted(self) -> bool:
+        return not self._given_up
+
+    def open(self, timeout: float, ledger: list[Attempt]) -> Stream:
+        """Try each address of the host in turn and return the first connection that can be made, through TLS if asked for.
+
+        :param timeout: for all of it (s)
+        :param ledger: gets an `Attempt` for each step that failed
+        :raises NameResolutionError: the host has no address
+        :raises ConnectionRefused: nothing listens there, or there is no way there
+        :raises ConnectTimeoutError: no answer in time
+        :raises TlsError: TLS could not be agreed on, or the certificate is not trusted
+        :raises SocketDisconnectedError: anything else
+        """
+        deadline = self._handler.now() + timeout
+        self._check_wanted()
+        addresses = self._resolve(timeout, ledger)
+        worst: SocketDisconnectedError = NameResolutionError(
+            f"the host name {self.host!r} has no address", broker=self.address
+        )
+        for number, address in enumerate(addresses):
+            # An address that swallows packets must leave time for the others.
+            left = max(deadline - self._handler.now(), 0.0) / (len(addresses) - number)
+            try:
+                return self._open_one(address, left, ledger)
+            except SocketDisconnectedError as error:
+                self._check_wanted()
+                if not isinstance(worst, TlsError):  # which came furthest
+                    worst = error
+        raise worst
+
+    def _check_wanted(self) -> None:
+        if self._given_up:
+            raise SocketDisconnectedError("the connection was given up by this client", broker=self.address)
+
+    def _resolve(self, timeout: float, ledger: list[Attempt]) -> list[Address]:
+        started = self._handler.now()
+        if "\0" in self.host or not 0 <= self.port <= PORT_MAX:  # the system would cut them off, and connect elsewhere
+            raise NameResolutionError(
+                f"{self.host!r} and {self.port} are no host and port to connect to; correct the address{self._origin}",
+                broker=self.address,
+            )
+        try:
+            addresses = self._handler.resolve(self.host, self.port, timeout=timeout, wanted=self._wanted)
+        except (OSError, ValueError) as error:
+            self._check_wanted()
+            ledger.append(self._attempt("DNS", self.address, error, started))
+            late = isinstance(error, TimeoutError)
+            raise (ConnectTimeoutError if late else NameResolutionError)(
+                f"the host name {self.host!r} cannot be resolved: {reason_of(error)}; "
+                f"{'the name has to be known on this machine' if self._origin else 'check the name'}{self._origin}",
+                broker=self.address,
+            ) from error
+        return addresses
+
+    def _attempt(self, stage: str, where: str, error: BaseException, started: float) -> Attempt:
+        return Attempt(stage, where, reason_of(error), round((self._handler.now() - started) * 1000))
+
+    def _open_one(self, address: Address, timeout: float, ledger: list[Attempt]) -> Stream:
+        started = self._handler.now()
+        try:
+            stream = self._connect_tcp(address, timeout)
+        except OSError as error:
+            ledger.append(self._attempt("TCP", address.text, error, started))
+            raise self._explain_tcp(error, address, timeout) from error
+        if self._ssl_config is None:
+            return stream
+        self._opening = stream
+        try:
+            self._check_wanted()
+            return self._wrap_tls(stream, self._ssl_config, max(timeout - (self._handler.now() - started), 0.0))
+        except BaseException as error:
+            stream.close()
+            if not isinstance(error, Exception):
+                raise
+            # Whatever it is: other libraries' errors are no OSErrors.
+            ledger.append(self._attempt("TLS", address.text, error, started))
+            if isinstance(error, SocketDisconnectedError):  # named already
+                raise error.with_context(broker=self.address) from None
+            raise TlsError(explain_tls_error(error, self.host), broker=self.address) from error
+        finally:
+            self._opening = None
+
+    def _connect_tcp(self, address: Address, timeout: float) -> Stream:
+        host, port = self._source
+        if not host and not port:
+            return self._handler.connect(address, timeout, wanted=self._wanted)
+        try:
+            return self._handler.connect(address, timeout, self._source, self._wanted)
+        except OSError as error:
+            if not port or error.errno not in {errno.EADDRINUSE, errno.EADDRNOTAVAIL}:
+                raise
+        # One port serves one connection to an address, and a broker is given several.
+        return self._handler.connect(address, timeout, (host, 0), self._wanted)
+
+    def _explain_tcp(self, error: OSError, address: Address, timeout: float) -> SocketDisconnectedError:
+        if isinstance(error, TimeoutError):
+            return ConnectTimeoutError(
+                f"{address.text} did not answer within {timeout * 1000:.0f} ms; a firewall may drop what is sent, "
+                f"or the host may be down{self._origin}",
+                broker=self.address,
+            )
+        unknown = (
+            error.errno is not None and error.errno < 0
+        )  # getaddrinfo's numbers: the broker's name is resolved by now
+        if self._source[0] and (unknown or error.errno == errno.EADDRNOTAVAIL):
+            return SocketDisconnectedError(
+                f"cannot connect from {self._source[0]!r}: no address of this machine; correct source_address",
+                broker=self.address,
+            )
+        advice = (
+            "is the broker running, and is that its port?"
+            if isinstance(error, ConnectionRefusedError)
+            else "check the address and the network between"
+        )
+        text = f"cannot connect to {address.text}: {reason_of(error)}; {advice}{self._origin}"
+        return ConnectionRefused(text, broker=self.address)
+
+    def _wrap_tls(self, stream: Stream, config: SslConfigLike, timeout: float) -> Stream:
+        context = config.context if isinstance(config, SslConfig) else config
+        return self._handler.wrap_tls(stream, context, self.host.rstrip("."), timeout)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what an error says, without its number."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

@@ -1,0 +1,148 @@
+"""Finding out what a broker speaks, over a connection that was just made, and keeping in mind what was found."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pykafka.exceptions import KafkaException, ResponseTimeoutError, SocketDisconnectedError
+from pykafka.network.dialing import Attempt
+from pykafka.protocol.versions import HANG_UPS, RANGES_0_8_2, Probe
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+    from pykafka.network.connection import BrokerConnection
+    from pykafka.protocol.versions import ApiRanges
+
+#: How long an answer to the probe may take at most (s): few bytes go either way.
+PROBE_TIMEOUT_S = 10.0
+#: Pause between one connection that shows Kafka 0.8.2 and the next (s): a restart or a proxy's bad moment is over by then.
+EVIDENCE_PAUSE_S = 0.7
+#: How many connections must show 0.8.2 where other brokers of the cluster are newer, as in a rolling upgrade.
+HANG_UPS_BESIDE_NEWER = 8
+#: After how long a broker that was taken for 0.8.2 is asked again (s), and how long at most: the pause doubles.
+ASK_AGAIN_S = 30.0
+ASK_AGAIN_MAX_S = 600.0
+#: How often a pause looks whether the connection is still wanted (s).
+LOOK_UP_S = 0.1
+
+log = logging.getLogger(__name__)
+
+# Addresses that were found to be 0.8.2 in this process, for its next clients: no more than a hint.
+_hints: set[str] = set()
+
+
+class KnownVersions:
+    """What the brokers of one cluster were found to speak: newer than Kafka 0.8.2, or not.
+
+    A broker that was ever newer stays so, by its number and by its address: where it hangs up later on, that is an error of the
+    moment. State: single stores.
+
+    :param broker_version: a hint: "0.8.2" spares most of the search where brokers are that old
+    """
+
+    def __init__(self, broker_version: str = "") -> None:
+        self._hinted = broker_version.startswith("0.8")
+        self._newer: set[int | str] = set()
+        self._oldest: set[str] = set()
+
+    def hang_ups(self, id_: int, address: str) -> int | None:
+        """Return how many connections must show that a broker is 0.8.2; None where it cannot be.
+
+        :param id_: the broker's number; -1 for an address that may lead to any
+        """
+        if address in self._newer or id_ in self._newer:
+            return None
+        if self._newer:
+            return HANG_UPS_BESIDE_NEWER
+        return 1 if self._hinted or self._oldest or address in _hints else HANG_UPS
+
+    def learn(self, id_: int, address: str, ranges: ApiRanges) -> None:
+        """Take what a broker was found to speak, and say so where that is 0.8.2."""
+        if ranges is not RANGES_0_8_2:
+            self._newer.add(address)
+            if id_ >= 0:
+                self._newer.add(id_)
+            if address in self._oldest:
+                log.warning("broker %s is newer than Kafka 0.8.2 after all, and is spoken to accordingly", address)
+            self._oldest.discard(address)
+            _hints.discard(address)
+            return
+        if address not in self._oldest:
+            log.log(
+                logging.INFO if self._hinted else logging.WARNING,
+                "broker %s answers Metadata of version 0 and hangs up when it is asked for its versions: it is taken for Kafka "
+                "0.8.2, without timestamps, headers, groups and idempotence, and asked again from time to time",
+                address,
+            )
+        self._oldest.add(address)
+        _hints.add(address)
+
+
+def negotiate(
+    connection: BrokerConnection,
+    handler: Handler,
+    timeout_ms: int,
+    client_id: str,
+    hang_ups: int | None = HANG_UPS,
+) -> ApiRanges:
+    """Return {api key: (lowest version, highest version)} of the broker at the other end.
+
+    A broker that hangs up on the question, as 0.8.2 does, is connected to anew, more than once.
+
+    :param connection: connected; nothing was sent on it
+    :param handler: supplies the clock
+    :param timeout_ms: for connecting anew, and for the answers of one connection
+    :param client_id: name of this client for the broker's logs
+    :param hang_ups: how many connections must show that it is 0.8.2; None for a broker that is known to be newer
+    :raises ResponseTimeoutError: the broker did not answer
+    :raises SocketDisconnectedError: it can not be reached any more
+    :raises CorruptResponseError: what answers there is no Kafka broker; of each of them `.ledger` has this step
+    """
+    started = handler.now()
+    try:
+        return _probe(connection, handler, timeout_ms, client_id, hang_ups)
+    except KafkaException as error:
+        if not error.ledger:  # else it is about connecting anew
+            ms = round((handler.now() - started) * 1000)
+            error.ledger = [Attempt("ApiVersions", connection.address, error.text, ms)]
+        raise
+
+
+def _probe(
+    connection: BrokerConnection, handler: Handler, timeout_ms: int, client_id: str, hang_ups: int | None
+) -> ApiRanges:
+    probe = Probe(client_id, broker=connection.address, tls=connection.is_tls, hang_ups=hang_ups)
+    patience = min(timeout_ms / 1000, PROBE_TIMEOUT_S)
+    deadline = handler.now() + patience
+    while probe.result is None:
+        if probe.needs_new_connection:
+            connection.disconnect()
+            if probe.evidence:
+                _pause(connection, handler)
+            connection.connect(timeout_ms)
+            deadline = handler.now() + patience
+        try:
+            remaining = max(deadline - handler.now(), 0.001)
+            requests = probe.next_requests()
+            if requests:
+                connection.send(requests, remaining)
+            frame = connection.receive(remaining)
+        except ResponseTimeoutError:
+            probe.timed_out()
+        except SocketDisconnectedError as error:
+            if type(error) is not SocketDisconnectedError:
+                raise
+            probe.hung_up()
+        else:
+            probe.answered(frame)
+    if probe.needs_new_connection:
+        connection.disconnect()
+        connection.connect(timeout_ms)
+    return probe.result
+
+
+def _pause(connection: BrokerConnection, handler: Handler) -> None:
+    end = handler.now() + EVIDENCE_PAUSE_S
+    while not connection.given_up and (left := end - handler.now()) > 0:
+        handler.sleep(min(left, LOOK_UP_S))

@@ -1,0 +1,499 @@
+"""`Node`: one Kafka server as this client deals with it: its connections by role, what it speaks, requests and answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from pykafka.exceptions import (
+    ClientClosedError,
+    KafkaException,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    ThrottledError,
+    UnsupportedVersion,
+)
+from pykafka.network.channel import Channel, Outgoing, PendingResponse
+from pykafka.network.connection import BrokerConnection
+from pykafka.network.negotiation import ASK_AGAIN_MAX_S, ASK_AGAIN_S, KnownVersions, negotiate
+from pykafka.protocol import versions
+from pykafka.utils.loglimit import LogLimiter
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+    from pykafka.protocol.schema import Request
+    from pykafka.protocol.versions import ApiRanges
+    from pykafka.security import SslConfigLike
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+S = TypeVar("S", bound="Stoppable")
+
+#: How brokers' logs and quotas know this client.
+CLIENT_ID = "pykafka"
+#: How long a broker's throttling is not told again (s): it goes on for as long as somebody is too fast.
+THROTTLE_AGAIN_S = 600.0
+#: How long a connect may take that is only to find out whether a broker is newer than was thought (ms).
+ASK_AGAIN_CONNECT_MS = 3000
+
+
+class Stoppable(Protocol):
+    """What `Broker.shared` holds."""
+
+    def stop(self) -> None: ...
+    def abandon(self) -> None: ...  # end at the next occasion, without touching a lock or a socket
+
+
+class Node:
+    """A Kafka server, with a connection for each role it plays for this client.
+
+    A broker answers the requests of one connection one after another, so what must not wait behind a long poll has a
+    connection of its own: "main" (metadata and the like), "offsets", "produce", one for each distinct set of fetch
+    settings, and what `_get_unique_req_handler` makes for group members.
+
+    :param id_: the broker's number in its cluster; -1 for a bootstrap address
+    :param host: DNS name or IP address
+    :param port: TCP port
+    :param handler: supplies workers, locks, sockets and clock
+    :param socket_timeout_ms: how long a connect or an answer may take
+    :param offsets_channel_socket_timeout_ms: the same for commits and fetches of offsets
+    :param buffer_size: initial size of the buffer for answers (bytes)
+    :param source_host: local address to connect from
+    :param source_port: local port to connect from; a second connection takes any free one
+    :param ssl_config: an SslConfig or ssl.SSLContext; None speaks plaintext
+    :param broker_version: a hint that is not needed: brokers are asked. "0.8.2" saves some seconds where they are that old
+    :param api_versions: what the broker speaks where that is known already: {API key: (lowest, highest)}, or as
+        `pykafka.protocol.API_VERSIONS_090`
+    :param client_id: how the broker's logs and quotas know this client
+    :param limiter: leaves out warnings that only repeat others; the client's
+    :param known_versions: what the brokers of its cluster were found to speak, shared by them
+    """
+
+    def __init__(
+        self,
+        id_: int,
+        host: str | bytes,
+        port: int,
+        handler: Handler,
+        socket_timeout_ms: int,
+        offsets_channel_socket_timeout_ms: int,
+        buffer_size: int = 1024 * 1024,
+        source_host: str = "",
+        source_port: int = 0,
+        ssl_config: SslConfigLike | None = None,
+        broker_version: str = "0.9.0",
+        api_versions: Mapping[int, tuple[int, ...]] | None = None,
+        client_id: str = CLIENT_ID,
+        limiter: LogLimiter | None = None,
+        *,
+        known_versions: KnownVersions | None = None,
+    ) -> None:
+        self._id = int(id_)
+        self._host = host.decode() if isinstance(host, bytes) else host
+        self._port = int(port)
+        self._handler = handler
+        self._socket_timeout_ms = socket_timeout_ms
+        self._offsets_channel_socket_timeout_ms = offsets_channel_socket_timeout_ms
+        self._buffer_size = buffer_size
+        self._source = (source_host, int(source_port))
+        self._ssl_config = ssl_config
+        self._broker_version = broker_version
+        self._client_id = client_id
+        self._known_versions = KnownVersions(broker_version) if known_versions is None else known_versions
+        self._api_versions: ApiRanges | None = None
+        self._told_versions = api_versions is not None
+        # Whether they are to be asked for at the next connection.
+        self._doubted = False
+        # What it has said twice.
+        self._confirmed: ApiRanges | None = None
+        self._ask_again_at = 0.0
+        self._ask_again_s = ASK_AGAIN_S
+        if api_versions is not None:
+            # as ApiVersionsSpec, too: its last two are these
+            self._api_versions = {key: (known[-2], known[-1]) for key, known in api_versions.items()}
+        self._lock = handler.Lock()
+        self._channels: dict[str, Channel] = {}
+        self._shared: dict[Any, Any] = {}
+        self._left_to_parent: list[Any] = []
+        self._limiter = limiter or LogLimiter(handler)
+        # Why it is of no use any more; None as long as it is.
+        self._closed: KafkaException | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} "
+            f"(id={self._id}, host={self._host}, port={self._port})>"
+        )
+
+    # -- what it is ------------------------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> int:
+        """The broker's number in its cluster."""
+        return self._id
+
+    @property
+    def host(self) -> str:
+        """The address it is reached at."""
+        return self._host
+
+    @property
+    def port(self) -> int:
+        """The TCP port it is reached at."""
+        return self._port
+
+    @property
+    def address(self) -> str:
+        """Host and port as people write them."""
+        return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
+
+    @property
+    def socket_timeout_ms(self) -> int:
+        """How long a connect or an answer may take (ms)."""
+        return self._socket_timeout_ms
+
+    def warn(self, text: str, *args: object) -> None:
+        """Log a warning about this broker, and the same one again only every ten seconds, with a count.
+
+        :param text: by which the same one is known; followed by `args`, as for a logger
+        """
+        self._limiter.warn(log, self.address, text, *args)
+
+    def _tell_throttled(self, api: str, seconds: float) -> None:
+        text = (
+            "broker %s throttles this client by a quota: %s, for %d ms now; requests wait for as long as it says "
+            "(raise the quota of client %s, or send and fetch less)"
+        )
+        ms = round(seconds * 1000)
+        args = (self.address, api, ms, self._client_id)
+        self._limiter.warn(log, self.address, text, *args, again_s=THROTTLE_AGAIN_S)
+
+    @property
+    def reach(self) -> int:
+        """How surely the broker can be asked without waiting for a connect, the surest lowest."""
+        if self._is_up("main"):
+            return 0
+        channels = list(self._channels.values())
+        if any(channel.connected for channel in channels):
+            return 1
+        return 3 if any(channel.in_trouble for channel in channels) else 2
+
+    def _is_up(self, name: str) -> bool:
+        channel = self._channels.get(name)
+        return channel is not None and channel.connected
+
+    # -- connections -----------------------------------------------------------------------------------------------
+
+    def drop_channel(self, name: str) -> None:
+        """End the connection of a channel that will not be used again; whoever waits there gets an error."""
+        with self._lock:
+            channel = self._channels.pop(name, None)
+        if channel is not None:
+            channel.close(SocketDisconnectedError("this client has given the connection up", broker=self.address))
+
+    def muted_for(self, name: str = "main") -> float:
+        """Return for how long nothing may be sent on a channel, since the broker throttles this client (s)."""
+        channel = self._channels.get(name)
+        return channel.muted_for if channel is not None else 0.0
+
+    def channel(self, name: str) -> Channel:
+        """Return the channel of this name, making it (unconnected) where there is none."""
+        channel = self._channels.get(name)
+        if channel is None:
+            with self._lock:
+                channel = self._channels.get(name)
+                if channel is None:
+                    channel = Channel(
+                        self._handler,
+                        self._new_connection,
+                        self._prepare,
+                        self._channel_timeout_ms(name),
+                        self.forget_versions,
+                    )
+                    if self._closed is not None:
+                        channel.close(self._closed)
+                    self._channels[name] = channel
+        return channel
+
+    def _channel_timeout_ms(self, name: str) -> int:
+        return self._offsets_channel_socket_timeout_ms if name == "offsets" else self._socket_timeout_ms
+
+    def _new_connection(self) -> BrokerConnection:
+        return self.new_connection(self._handler)
+
+    def new_connection(self, handler: Handler) -> BrokerConnection:
+        """Return a connection of the caller's own, not yet connected.
+
+        :param handler: supplies its sockets; heartbeats have that of native threads
+        """
+        host, port = self._source
+        return BrokerConnection(
+            self._host,
+            self._port,
+            handler,
+            buffer_size=self._buffer_size,
+            source_host=host,
+            source_port=port,
+            ssl_config=self._ssl_config,
+            advertised=self._id >= 0,
+        )
+
+    def _prepare(self, connection: BrokerConnection) -> None:
+        """Find out what the broker speaks, where that is not known for sure."""
+        if self._told_versions:
+            return
+        # an address that was not got from metadata may lead to another broker each time
+        if self._api_versions is None or self._doubted or self._id < 0 or self._is_to_be_asked_again():
+            self._doubted = False
+            try:
+                self._negotiate(connection)
+            except BaseException:
+                self._doubted = True
+                raise
+
+    def _negotiate(self, connection: BrokerConnection) -> None:
+        hang_ups = self._known_versions.hang_ups(self._id, self.address)
+        ranges = negotiate(connection, self._handler, self._socket_timeout_ms, self._client_id, hang_ups)
+        self._known_versions.learn(self._id, self.address, ranges)
+        if ranges is versions.RANGES_0_8_2:
+            self._ask_again_at = self._handler.now() + self._ask_again_s
+            self._ask_again_s = min(2 * self._ask_again_s, ASK_AGAIN_MAX_S)
+        self._api_versions = ranges
+
+    def _is_to_be_asked_again(self) -> bool:
+        """Whether it was taken for 0.8.2, and that a while ago."""
+        return self._api_versions is versions.RANGES_0_8_2 and self._handler.now() >= self._ask_again_at
+
+    def forget_versions(self) -> None:
+        """Ask for the API versions anew at the next connect: the broker may have been replaced by another version.
+
+        Until it has answered, it is taken to speak what it spoke.
+        """
+        self._doubted = True
+
+    def after_fork(self) -> None:
+        """Start afresh in a forked child: connections and workers are the parent's, and locks may be held by nobody."""
+        self._left_to_parent.append((self._channels, self._shared))
+        for worker in self._shared.values():
+            worker.abandon()
+        self._lock = self._handler.Lock()
+        self._channels = {}
+        self._shared = {}
+
+    def close(self, reason: KafkaException | None = None) -> None:
+        """End every connection and fetch worker of this broker.
+
+        :param reason: what whoever uses it from now on gets; by default that the client was closed
+        """
+        self._end(reason)
+        with self._lock:
+            channels = list(self._channels.values())
+            shared, self._shared = list(self._shared.values()), {}
+        for worker in shared:
+            worker.stop()
+        for channel in channels:
+            channel.close(self._closed)
+
+    def part(self) -> None:
+        """Have nobody begin anything more here, and connects under way end: it has left the cluster, or moved.
+
+        Waits for nobody; `close` does what may take its time.
+        """
+        self._end(
+            SocketDisconnectedError("the broker left the cluster, or moved to another address", broker=self.address)
+        )
+        for channel in list(self._channels.values()):
+            channel.abort(self._closed)
+
+    def _end(self, reason: KafkaException | None) -> None:
+        if self._closed is None:
+            self._closed = reason or ClientClosedError(
+                "this client was closed; make a new KafkaClient", broker=self.address
+            )
+
+    def forsake(self) -> None:
+        """End every connection and fetch worker as `close` does, without taking a lock or waiting for them to have ended."""
+        self._end(None)
+        for worker in list(self._shared.values()):
+            worker.abandon()
+        for channel in list(self._channels.values()):
+            channel.forsake()
+
+    # -- requests --------------------------------------------------------------------------------------------------
+
+    def api_ranges(self) -> ApiRanges:
+        """Return {api key: (lowest version, highest version)} of this broker, connecting where that is needed."""
+        if self._api_versions is None:
+            self.channel("main").open()
+        elif self._is_to_be_asked_again() and not self._told_versions:
+            self._ask_again()
+        ranges = self._api_versions
+        if ranges is None:  # the connection was made before this process was forked
+            raise SocketDisconnectedError(
+                "the connection was lost while its versions were asked for", broker=self.address
+            )
+        return ranges
+
+    def _ask_again(self) -> None:
+        """Ask a broker that was taken for 0.8.2, over a connection that nobody else uses."""
+        self._ask_again_at = self._handler.now() + self._ask_again_s  # for others; it is set anew with the answer
+        try:
+            self._ask_over(self.channel("probe"), ASK_AGAIN_CONNECT_MS)
+        except KafkaException as error:
+            log.info("broker %s cannot be asked for its versions again now: %s", self.address, error)
+
+    def _ask_over(self, channel: Channel, timeout_ms: int | None) -> None:
+        """Ask for the versions over a connection that nobody else uses."""
+        channel.drop()
+        self._doubted = True
+        channel.open(timeout_ms)
+        channel.drop()
+
+    def api_version(self, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
+        """Return the highest version of an API that the broker and this client speak.
+
+        That there is none is believed only of a broker that has said so twice.
+
+        :param ceiling: no version above this one
+        :raises UnsupportedVersion: there is none
+        """
+        try:
+            return versions.choose(request_cls, self.api_ranges(), ceiling=ceiling, broker=self.address)
+        except UnsupportedVersion:
+            if not self._says_otherwise():
+                raise
+        return versions.choose(request_cls, self.api_ranges(), ceiling=ceiling, broker=self.address)
+
+    def has(self, request_cls: type[Request[Any]]) -> bool:
+        """Return whether the broker has an API, in whatever version; as in `api_version`, no is believed when said twice."""
+        return request_cls.api_key in self.api_ranges() or (
+            self._says_otherwise() and request_cls.api_key in self.api_ranges()
+        )
+
+    def _says_otherwise(self) -> bool:
+        """Ask the broker once more what it speaks, where that was not done; return whether it says something else now.
+
+        What was damaged on its way, or said by a proxy in the broker's place, would otherwise be believed until a
+        connection is lost.
+
+        :raises KafkaException: it cannot be asked
+        """
+        before = self._api_versions
+        if self._told_versions or before is None or before == self._confirmed or before is versions.RANGES_0_8_2:
+            return False  # 0.8.2 took many connections to be found out, and is asked again by itself
+        self._ask_over(self.channel("probe"), None)
+        if self._api_versions == before:
+            self._confirmed = self._api_versions
+            return False
+        self.warn("broker %s says now that it speaks other versions than it has said before", self.address)
+        return True
+
+    def _check_version(self, request_cls: type[Request[Any]], version: int) -> None:
+        """Raise where a version that was chosen before the connection was lost is not spoken at the new one."""
+        low, high = versions.common_range(request_cls, self.api_ranges()) or (0, -1)
+        if not low <= version <= high:
+            raise SocketDisconnectedError(
+                f"the broker has been replaced by one that does not speak version {version}; the request has to be made anew",
+                broker=self.address,
+                api=request_cls.__name__,
+            )
+
+    def send(
+        self,
+        request: Request[R],
+        channel: str = "main",
+        *,
+        timeout_ms: int | None = None,
+        version: int | None = None,
+        ceiling: int | None = None,
+        has_response: bool = True,
+        latest: float | None = None,
+        patient: bool = True,
+    ) -> PendingResponse[R]:
+        """Send a request and return at once; answers of one channel come in the order of its requests.
+
+        Where the broker throttles this client, it is sent when that is over, and the time counts against no deadline.
+
+        :param request: a wire message
+        :param channel: the role whose connection to use
+        :param timeout_ms: deadline for the answer, and for connecting where that is needed; by default the socket timeout
+            of the channel
+        :param version: of the API; by default the highest that both sides speak
+        :param ceiling: no version above this one
+        :param has_response: False for a request that the broker does not answer (Produce with acks=0)
+        :param latest: the caller's own deadline (on the handler's clock, s), which throttling does not put off
+        :param patient: False: raise rather than wait for the end of throttling
+        :raises ThrottledError: the broker throttles this client, and the caller is not patient
+        :raises UnsupportedVersion: the broker lacks the API
+        :raises SocketDisconnectedError: the broker cannot be reached
+        """
+        before = self._api_versions
+        usual_ms = self._channel_timeout_ms(channel)
+        requests = self.channel(channel).open(timeout_ms if timeout_ms is not None and timeout_ms < usual_ms else None)
+        if version is None:
+            version = self.api_version(type(request), ceiling)
+        elif before is not None and before != self._api_versions:
+            self._check_version(type(request), version)
+        if timeout_ms is None:
+            timeout_ms = usual_ms
+        outgoing = Outgoing(request, version, self._client_id, self._tell_throttled)
+        future = requests.request(outgoing, has_response, timeout_ms / 1000, latest, patient)
+        if not patient and isinstance(future.error, ThrottledError):
+            raise future.error
+        return PendingResponse(future, type(request), version, self.address, self._handler.breathe, outgoing)
+
+    def call(
+        self,
+        request: Request[R],
+        channel: str = "main",
+        *,
+        timeout_ms: int | None = None,
+        version: int | None = None,
+        ceiling: int | None = None,
+        latest: float | None = None,
+    ) -> R:
+        """Send a request and wait for its answer; parameters and errors as in `send`.
+
+        A connection that turns out to have been closed while it was idle is replaced once.
+
+        :raises ResponseTimeoutError: no answer in time
+        """
+        was_up = self._is_up(channel)
+        try:
+            return self._call_once(request, channel, timeout_ms, version, ceiling, latest)
+        except ResponseTimeoutError:
+            raise
+        except SocketDisconnectedError:
+            if not was_up or self._closed is not None:
+                raise
+            return self._call_once(request, channel, timeout_ms, version, ceiling, latest)
+        except KafkaException as error:
+            raise error.with_context(broker=self.address, api=type(request).__name__) from None
+
+    def _call_once(
+        self,
+        request: Request[R],
+        channel: str,
+        timeout_ms: int | None,
+        version: int | None,
+        ceiling: int | None,
+        latest: float | None,
+    ) -> R:
+        pending = self.send(request, channel, timeout_ms=timeout_ms, version=version, ceiling=ceiling, latest=latest)
+        return pending.get_when_due()
+
+    def shared(self, key: Any, make: Callable[[], S]) -> S:
+        """Return the worker of this key that lives as long as this broker, making it where there is none.
+
+        :param key: hashable
+        :param make: makes it; it must have `stop()`, which `close()` calls
+        """
+        with self._lock:
+            worker = self._shared.get(key)
+            if worker is None:
+                if self._closed is not None:
+                    raise self._closed.again()
+                worker = self._shared[key] = make()
+        return worker

@@ -1,0 +1,191 @@
+"""PendingRequests: what was sent on a connection and not answered yet, and whether answers can still come."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from pykafka.exceptions import KafkaException, SocketDisconnectedError
+from pykafka.network.futures import ResponseFuture, fresh
+from pykafka.network.turns import ReadingTurn
+
+if TYPE_CHECKING:
+    from pykafka.handlers.base import Handler
+
+#: Correlation ids are signed 32-bit numbers on the wire.
+ID_MAX = 2**31 - 1
+
+
+class Pending(NamedTuple):
+    """One request that waits for its answer; `deadline` and `latest` are on the handler's clock (s).
+
+    `timeout` is how long the peer may be silent (s). Where it throttles, the deadline is put off, but not beyond `latest`.
+    """
+
+    request: object
+    future: ResponseFuture
+    deadline: float
+    timeout: float = 0.0
+    latest: float = math.inf
+
+
+class Throttle(NamedTuple):
+    """What an answer says about throttling.
+
+    :param seconds: for how long
+    :param over: whether the peer waited that long before it answered; else it reads nothing for that long from now on
+    """
+
+    seconds: float
+    over: bool
+
+
+class PendingRequests:
+    """The table that a connection's writers and its reader share.
+
+    State: everything is under `_lock`, which is held for a few steps only and never while anything is waited for or a
+    future is completed. Once `error` is set it stays, and nothing can be added any more.
+
+    :param handler: supplies lock, event and fork hook
+    """
+
+    def __init__(self, handler: Handler) -> None:
+        self._lock = handler.Lock()
+        self._tasks: dict[int, Pending] = {}  # in the order in which they were sent
+        self._left_over: deque[memoryview] = deque()  # for whoever has the turn to read
+        self._last_id = 0
+        self._drained = handler.Event()
+        self._closing = False
+        self._pid = os.getpid()
+        #: Who reads the answers.
+        self.turn = ReadingTurn(handler, self)
+        #: Why no answer can come any more; None while some can.
+        self.error: KafkaException | None = None
+        #: Until when the peer reads nothing from this connection, as it throttles this client (on the handler's clock, s).
+        self.muted_until = 0.0
+        #: How much later the peer has answered last, as it throttles this client (s).
+        self.late = 0.0
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    @property
+    def inherited(self) -> bool:
+        """Whether this is a forked child's copy, whose connection is the parent's."""
+        return self._pid != os.getpid()
+
+    def next_id(self) -> int:
+        """Return the number of the next request."""
+        with self._lock:
+            self._last_id = self._last_id + 1 if self._last_id < ID_MAX else 1
+            return self._last_id
+
+    def add(self, correlation_id: int, task: Pending) -> None:
+        """Enter a request that is about to be sent.
+
+        :raises KafkaException: the connection has ended, or no new requests are taken
+        """
+        with self._lock:
+            self._check()
+            self._tasks[correlation_id] = task
+
+    def check(self) -> None:
+        """Raise what ended the connection, where it has ended."""
+        with self._lock:
+            self._check()
+
+    def _check(self) -> None:
+        if self.error is not None:
+            raise fresh(self.error)
+        if self._closing:
+            raise SocketDisconnectedError("this client is closing the connection and sends nothing more on it")
+
+    def peek(self, correlation_id: int) -> Pending | None:
+        """Return the request that an answer belongs to; None where there is none."""
+        return self._tasks.get(correlation_id)
+
+    def oldest(self) -> int | None:
+        """Return the number of the request that is answered next; None where there is none."""
+        with self._lock:
+            return next(iter(self._tasks), None)
+
+    def take(self, correlation_id: int) -> Pending | None:
+        """Remove and return the request that an answer belongs to; None where there is none."""
+        with self._lock:
+            task = self._tasks.pop(correlation_id, None)
+            if self._closing and not self._tasks:
+                self._drained.set()
+        return task
+
+    def put_back(self, correlation_id: int, task: Pending, frame: memoryview) -> bool:
+        """Have an answer read again whose handing out was interrupted; False where nobody reads any more."""
+        with self._lock:
+            if self.error is not None:
+                return False
+            self._tasks = {correlation_id: task, **self._tasks}  # it is the oldest
+            self._left_over.append(frame)
+        return True
+
+    def left_over(self) -> memoryview | None:
+        """Take an answer that was put back; None where there is none."""
+        return self._left_over.popleft() if self._left_over else None
+
+    def discard(self, correlation_id: int) -> None:
+        """Remove a request that was not sent after all."""
+        self.take(correlation_id)
+
+    def throttled(self, throttle: Throttle | None, now: float) -> None:
+        """Take note of what an answer says about throttling: what waits behind it is given its whole time from then on."""
+        with self._lock:
+            if throttle is None:
+                self.late = 0.0
+                return
+            if throttle.over:
+                self.late = throttle.seconds
+            else:
+                self.muted_until = max(self.muted_until, now + throttle.seconds)
+            begin = max(self.muted_until, now) + self.late
+            for number, task in self._tasks.items():
+                deadline = min(max(task.deadline, begin + task.timeout), task.latest)
+                self._tasks[number] = task._replace(deadline=deadline)
+                task.future.due = deadline
+
+    def about_throttling(self, now: float) -> str:
+        """Return what an error about time is to say of throttling; nothing where there is none."""
+        if self.muted_until > now:
+            return f"the broker throttles this client by a quota, for {(self.muted_until - now) * 1000:.0f} ms more"
+        if self.late:
+            return f"the broker throttles this client by a quota: its last answer was {self.late * 1000:.0f} ms late for it"
+        return ""
+
+    def next_deadline(self) -> float | None:
+        """Return the earliest deadline; None where nothing is pending."""
+        with self._lock:
+            return min((task.deadline for task in self._tasks.values()), default=None)
+
+    def take_overdue(self, now: float) -> list[Pending]:
+        """Remove and return the requests whose deadline has passed."""
+        with self._lock:
+            overdue = [number for number, task in self._tasks.items() if task.deadline <= now]
+            return [self._tasks.pop(number) for number in overdue]
+
+    def drain(self, timeout: float) -> bool:
+        """Take no new requests, wait for the answers that are due, and return whether all came in time (s)."""
+        with self._lock:
+            self._closing = True
+            if not self._tasks:
+                return True
+        return self._drained.wait(timeout)
+
+    def end(self, error: KafkaException) -> list[Pending] | None:
+        """Take the first reason why no answer can come any more; return what is left to be failed, else None."""
+        with self._lock:
+            if self.error is not None:
+                return None
+            self.error = fresh(error)  # for as long as the connection is kept: without the frames of a traceback
+            left = list(self._tasks.values())
+            self._tasks.clear()
+            self._drained.set()
+        return left

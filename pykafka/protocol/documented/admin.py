@@ -1,0 +1,275 @@
+"""Groups, topics and versions, as administrators ask for them: the documented classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from pykafka.exceptions import CorruptResponseError
+from pykafka.protocol import wire
+from pykafka.protocol.documented.base import Request, Response
+from pykafka.protocol.documented.groups import ConsumerGroupProtocolMetadata, MemberAssignment
+from pykafka.protocol.versions import RANGES_0_8_2, RANGES_0_9_0
+from pykafka.utils import get_string
+
+# From this version on, topics to delete are named one by one, since they may also be given by id.
+_DELETE_ONE_BY_ONE = 6
+#: The protocol type of groups that consumers make.
+_CONSUMERS = "consumer"
+
+
+class ListGroupsRequest(Request):
+    """Ask a broker which groups it coordinates."""
+
+    API_KEY = 16
+
+    def wire(self, version: int) -> wire.ListGroupsRequest:
+        """Return this as a wire message."""
+        return wire.ListGroupsRequest()
+
+
+class GroupListing(NamedTuple):
+    """Name a group, and what it is for ("consumer" for consumers)."""
+
+    group_id: str
+    protocol_type: str
+
+
+class ListGroupsResponse(Response[wire.ListGroupsResponse]):
+    """Tell which groups a broker coordinates: `.groups[group id]`; `.error` is the broker's error code.
+
+    :param buff: the response's body, version 0
+    """
+
+    WIRE = wire.ListGroupsResponse
+
+    def _take(self, message: wire.ListGroupsResponse) -> None:
+        self.error = message.error_code
+        self.groups = {group.group_id: GroupListing(group.group_id, group.protocol_type) for group in message.groups}
+
+
+class DescribeGroupsRequest(Request):
+    """Ask a broker for state and members of groups that it coordinates.
+
+    :param group_ids: names of the groups
+    """
+
+    API_KEY = 15
+
+    def __init__(self, group_ids: Iterable[str | bytes]) -> None:
+        self.group_ids = [get_string(group_id) for group_id in group_ids]
+
+    def wire(self, version: int) -> wire.DescribeGroupsRequest:
+        """Return this as a wire message."""
+        return wire.DescribeGroupsRequest(groups=self.group_ids)
+
+
+class GroupMember(NamedTuple):
+    """Tell of a member of a group: what it said when it joined, and what it was assigned.
+
+    Both are as they came where the group is none of consumers, or is just being balanced.
+    """
+
+    member_id: str
+    client_id: str
+    client_host: str
+    member_metadata: ConsumerGroupProtocolMetadata | bytes
+    member_assignment: MemberAssignment | bytes
+
+
+class DescribeGroupResponse(NamedTuple):
+    """Tell of a group: its state ("Stable", "Empty", "Dead", ...), how it assigns partitions, and its members by id."""
+
+    error_code: int
+    group_id: str
+    state: str
+    protocol_type: str
+    protocol: str
+    members: Mapping[str, GroupMember]
+
+
+class DescribeGroupsResponse(Response[wire.DescribeGroupsResponse]):
+    """Tell state and members of groups: `.groups[group id]`.
+
+    :param buff: the response's body, version 0
+    """
+
+    WIRE = wire.DescribeGroupsResponse
+
+    def _take(self, message: wire.DescribeGroupsResponse) -> None:
+        self.groups = {}
+        for group in message.groups:
+            members = {member.member_id: _member(group.protocol_type, member) for member in group.members}
+            self.groups[group.group_id] = DescribeGroupResponse(
+                group.error_code, group.group_id, group.group_state, group.protocol_type, group.protocol_data, members
+            )
+
+
+def _member(protocol_type: str, member: wire.DescribeGroupsResponse.Group.Member) -> GroupMember:
+    metadata: Any = member.member_metadata
+    assignment: Any = member.member_assignment
+    if protocol_type == _CONSUMERS:
+        # Anybody may call a group one of consumers, and say in it what they like.
+        with suppress(CorruptResponseError):
+            metadata = ConsumerGroupProtocolMetadata.from_bytestring(metadata) if metadata else metadata
+        with suppress(CorruptResponseError):
+            assignment = MemberAssignment.from_bytestring(assignment) if assignment else assignment
+    return GroupMember(member.member_id, member.client_id, member.client_host, metadata, assignment)
+
+
+class ApiVersionsRequest(Request):
+    """Ask a broker which versions of which APIs it takes."""
+
+    API_KEY = 18
+
+    def wire(self, version: int) -> wire.ApiVersionsRequest:
+        """Return this as a wire message."""
+        return wire.ApiVersionsRequest(client_software_name="pykafka", client_software_version="3.0.0")
+
+
+class ApiVersionsSpec(NamedTuple):
+    """Tell the lowest and the highest version of an API."""
+
+    key: int
+    min: int
+    max: int
+
+
+class ApiVersionsResponse(Response[wire.ApiVersionsResponse]):
+    """Tell which versions of which APIs a broker takes: `.api_versions[API key]`.
+
+    :param buff: the response's body, version 0
+    """
+
+    WIRE = wire.ApiVersionsResponse
+    API_KEY = 18
+
+    def _take(self, message: wire.ApiVersionsResponse) -> None:
+        self.throttle_time = message.throttle_time_ms
+        self.api_versions = {
+            key.api_key: ApiVersionsSpec(key.api_key, key.min_version, key.max_version) for key in message.api_keys
+        }
+
+
+def _specs(ranges: Mapping[int, tuple[int, int]]) -> dict[int, ApiVersionsSpec]:
+    return {key: ApiVersionsSpec(key, low, high) for key, (low, high) in ranges.items()}
+
+
+#: What brokers have that do not say it.
+API_VERSIONS_080 = _specs(RANGES_0_8_2)
+API_VERSIONS_090 = _specs(RANGES_0_9_0)
+
+
+class CreateTopicRequest(NamedTuple):
+    """Ask for a topic.
+
+    :param topic_name: name of the topic
+    :param num_partitions: how many; -1 where `replica_assignment` says it, or (brokers since 2.4) for their default
+    :param replication_factor: copies of each partition; -1 likewise
+    :param replica_assignment: (partition, broker ids) pairs, or a mapping; nothing leaves it to the brokers
+    :param config_entries: (name, value) pairs, or a mapping, of settings that differ from the brokers'
+    """
+
+    topic_name: str | bytes
+    num_partitions: int
+    replication_factor: int
+    replica_assignment: Iterable[tuple[int, Sequence[int]]] | Mapping[int, Sequence[int]] = ()
+    config_entries: Iterable[tuple[str | bytes, str | bytes]] | Mapping[Any, str | bytes] = ()
+
+
+class CreateTopicsRequest(Request):
+    """Make topics.
+
+    :param topic_requests: the topics
+    :param timeout: how long the broker may wait until they are there (ms)
+    """
+
+    API_KEY = 19
+
+    def __init__(self, topic_requests: Iterable[CreateTopicRequest], timeout: int = 0) -> None:
+        self.topic_requests = list(topic_requests)
+        self.timeout = timeout
+
+    def wire(self, version: int) -> wire.CreateTopicsRequest:
+        """Return this as a wire message."""
+        topic = wire.CreateTopicsRequest.Topic
+        wanted = [
+            topic(
+                name=get_string(asked.topic_name),
+                num_partitions=asked.num_partitions,
+                replication_factor=asked.replication_factor,
+                assignments=[
+                    topic.Assignment(partition_index=int(id_), broker_ids=list(brokers))
+                    for id_, brokers in _pairs(asked.replica_assignment)
+                ],
+                configs=[
+                    topic.Config(name=get_string(name), value=get_string(value))
+                    for name, value in _pairs(asked.config_entries)
+                ],
+            )
+            for asked in self.topic_requests
+        ]
+        return wire.CreateTopicsRequest(topics=wanted, timeout_ms=self.timeout)
+
+
+def _pairs(given: Any) -> list[tuple[Any, Any]]:
+    return list(given.items() if isinstance(given, Mapping) else given)
+
+
+class CreateTopicsResponse(Response[wire.CreateTopicsResponse]):
+    """Tell that topics were made: `.topic_names`.
+
+    :param buff: the response's body, version 0
+    :raises ProtocolClientError: one of them was not
+    """
+
+    WIRE = wire.CreateTopicsResponse
+    API_KEY = 19
+
+    def _take(self, message: wire.CreateTopicsResponse) -> None:
+        self.topic_names = {topic.name for topic in message.topics}
+        for topic in message.topics:
+            if topic.error_code:
+                self.raise_error(topic.error_code, f"topic {topic.name}: {topic.error_message or 'was not created'}")
+
+
+class DeleteTopicsRequest(Request):
+    """Delete topics.
+
+    :param topics: their names
+    :param timeout: how long the broker may wait until they are gone (ms)
+    """
+
+    API_KEY = 20
+
+    def __init__(self, topics: Iterable[str | bytes], timeout: int = 0) -> None:
+        self.topics = [get_string(topic) for topic in topics]
+        self.timeout = timeout
+
+    def wire(self, version: int) -> wire.DeleteTopicsRequest:
+        """Return this as a wire message."""
+        request = wire.DeleteTopicsRequest(timeout_ms=self.timeout)
+        if version >= _DELETE_ONE_BY_ONE:
+            request.topics = [wire.DeleteTopicsRequest.Topic(name=name) for name in self.topics]
+        else:
+            request.topic_names = self.topics
+        return request
+
+
+class DeleteTopicsResponse(Response[wire.DeleteTopicsResponse]):
+    """Tell that topics were deleted: `.topic_names`.
+
+    :param buff: the response's body, version 0
+    :raises ProtocolClientError: one of them was not
+    """
+
+    WIRE = wire.DeleteTopicsResponse
+    API_KEY = 20
+
+    def _take(self, message: wire.DeleteTopicsResponse) -> None:
+        self.topic_names = {topic.name for topic in message.responses if topic.name is not None}
+        for topic in message.responses:
+            if topic.error_code:
+                reason = topic.error_message or "was not deleted; before Kafka 1.0 that takes delete.topic.enable=true"
+                self.raise_error(topic.error_code, f"topic {topic.name}: {reason}")

@@ -1,0 +1,111 @@
+"""`Request` and `Response`: the bases of the documented classes, which are thin and stand on the wire messages."""
+
+from __future__ import annotations
+
+import struct
+from abc import abstractmethod
+from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar
+
+from pykafka.exceptions import CorruptResponseError, error_for
+from pykafka.protocol import schema
+from pykafka.protocol.primitives import Cursor
+from pykafka.utils import Serializable
+
+W = TypeVar("W", bound=schema.Message)
+
+CLIENT_ID = b"pykafka"
+_HEADER = struct.Struct(f"!ihhih{len(CLIENT_ID)}s")
+
+
+class Request(Serializable):
+    """Be the base of documented requests.
+
+    They write themselves in the version that is documented for them; `wire` gives the message for any version.
+    """
+
+    #: API key of this request, from the Kafka protocol.
+    API_KEY: ClassVar[int] = -1
+    #: The version that `get_bytes` writes.
+    API_VERSION: ClassVar[int] = 0
+
+    @abstractmethod
+    def wire(self, version: int) -> schema.Request[Any]:
+        """Return this as a wire message.
+
+        :param version: in which it is going to be sent
+        """
+
+    def get_bytes(self, correlation_id: int = 0) -> bytearray:
+        """Return the whole request, length prefix and header included.
+
+        :param correlation_id: comes back with the response
+        """
+        version = self._own_version()
+        pieces = schema.encode_request(self.wire(version), version, correlation_id, CLIENT_ID.decode())
+        return bytearray().join(pieces)
+
+    def _own_version(self) -> int:
+        return self.API_VERSION
+
+    def __len__(self) -> int:
+        """Return the length of the whole request (bytes)."""
+        return len(self.get_bytes())
+
+    def pack_into(self, buff: bytearray | memoryview, offset: int) -> None:
+        """Write the whole request into a buffer.
+
+        :param buff: to write into
+        :param offset: where to begin (bytes)
+        """
+        content = self.get_bytes()
+        memoryview(buff)[offset : offset + len(content)] = content
+
+    def _write_header(self, buff: bytearray | memoryview, api_version: int = 0, correlation_id: int = 0) -> None:
+        """Write length prefix and header at the begin of a buffer that is as long as the whole request.
+
+        :param buff: to write into
+        :param api_version: of the request
+        :param correlation_id: comes back with the response
+        """
+        size = len(buff) - 4
+        _HEADER.pack_into(buff, 0, size, self.API_KEY, api_version, correlation_id, len(CLIENT_ID), CLIENT_ID)
+
+
+class Response(Generic[W]):
+    """Be the base of documented responses.
+
+    :param buff: the response's body, in the version that is documented for it
+    :raises CorruptResponseError: it cannot be read
+    """
+
+    #: The wire message that it is made from.
+    WIRE: ClassVar[type[schema.Message]]
+    #: The version that the constructor reads.
+    API_VERSION: ClassVar[int] = 0
+
+    def __init__(self, buff: bytes | bytearray | memoryview) -> None:
+        message: Any = self.WIRE.read(Cursor(memoryview(buff)), self.API_VERSION)
+        self._take(message)
+
+    @classmethod
+    def of(cls, message: W) -> Self:
+        """Make one of a wire message, of whatever version that was."""
+        response = cls.__new__(cls)
+        response._take(message)
+        return response
+
+    @abstractmethod
+    def _take(self, message: W) -> None:
+        """Take over what the wire message says."""
+
+    def raise_error(self, err_code: int, response: Any) -> NoReturn:
+        """Raise the error of a code.
+
+        :param err_code: from Kafka
+        :param response: what was read, for the error's text
+        :raises ProtocolClientError: the error of that code
+        :raises CorruptResponseError: the code is 0
+        """
+        if not err_code:
+            raise CorruptResponseError(f"there is no error in {response!r}")
+        raise error_for(err_code, str(response))

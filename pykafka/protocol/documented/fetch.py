@@ -1,0 +1,122 @@
+"""Fetching: the documented classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from pykafka.protocol import wire
+from pykafka.protocol.documented.base import Request, Response
+from pykafka.protocol.documented.shapes import PartitionFetchRequest
+from pykafka.protocol.message import Message
+from pykafka.protocol.messagesets import MessageSet
+from pykafka.utils import get_string
+
+
+class FetchPartitionResponse(NamedTuple):
+    """Answer with the offset after the last message there is, the messages, and an error code."""
+
+    max_offset: int
+    messages: list[Message]
+    err: int
+
+
+class FetchRequest(Request):
+    """Fetch messages of any number of partitions.
+
+    :param partition_requests: what to fetch
+    :param timeout: how long the broker may wait for `min_bytes` (ms)
+    :param min_bytes: how much is worth an answer (bytes)
+    :param api_version: what `get_bytes` writes; a `Broker` chooses by itself
+    """
+
+    API_KEY = 1
+
+    def __init__(
+        self,
+        partition_requests: Iterable[PartitionFetchRequest] = (),
+        timeout: int = 1000,
+        min_bytes: int = 1024,
+        api_version: int = 0,
+    ) -> None:
+        self.api_version = api_version
+        self.timeout = timeout
+        self.min_bytes = min_bytes
+        self._reqs: dict[str, dict[int, PartitionFetchRequest]] = {}
+        for partition_request in partition_requests:
+            self.add_request(partition_request)
+
+    def _own_version(self) -> int:
+        return self.api_version
+
+    def add_request(self, partition_request: PartitionFetchRequest) -> None:
+        """Add a partition.
+
+        :param partition_request: topic, partition, offset to start at, and bytes at most
+        """
+        partitions = self._reqs.setdefault(get_string(partition_request.topic_name), {})
+        partitions[partition_request.partition_id] = partition_request
+
+    def wire(self, version: int) -> wire.FetchRequest:
+        """Return this as a wire message."""
+        topics = []
+        for name, partitions in self._reqs.items():
+            wanted = [
+                wire.FetchRequest.Topic.Partition(
+                    partition=id_, fetch_offset=asked.offset, partition_max_bytes=asked.max_bytes
+                )
+                for id_, asked in partitions.items()
+            ]
+            topics.append(wire.FetchRequest.Topic(topic=name, partitions=wanted))
+        return wire.FetchRequest(max_wait_ms=self.timeout, min_bytes=self.min_bytes, topics=topics)
+
+
+class FetchResponse(Response[wire.FetchResponse]):
+    """Bring messages: `.topics[name][partition id]`.
+
+    :param buff: the response's body, version 0
+    :param offset: where in `buff` it begins (bytes)
+    :param broker_version: accepted for old code; messages say by themselves which format they have
+    :raises InvalidMessageError: a message is corrupt
+
+    `.throttle_time` is how long the broker held the answer back or is going to be silent (ms).
+    """
+
+    WIRE = wire.FetchResponse
+
+    def __init__(self, buff: bytes | bytearray | memoryview, offset: int = 0, broker_version: str = "0.9.0") -> None:
+        super().__init__(memoryview(buff)[offset:])
+
+    def _take(self, message: wire.FetchResponse) -> None:
+        self.throttle_time = message.throttle_time_ms
+        self.topics: dict[str, dict[int, FetchPartitionResponse]] = {}
+        for topic in message.responses:
+            self.topics[topic.topic] = {
+                part.partition_index: FetchPartitionResponse(
+                    part.high_watermark,
+                    self._unpack_message_set(part.records, part.partition_index),
+                    part.error_code,
+                )
+                for part in topic.partitions
+            }
+
+    def _unpack_message_set(self, buff: Any, partition_id: int = -1, broker_version: str = "0.9.0") -> list[Message]:
+        """Return the messages of a message set or of record batches, however nested they are.
+
+        :param buff: their bytes; None is none
+        :param partition_id: the partition that the messages are to carry
+        :param broker_version: accepted for old code
+        """
+        return [] if buff is None else MessageSet.decode(buff, partition_id).messages
+
+
+class FetchResponseV1(FetchResponse):
+    """Bring messages; the body is of version 1."""
+
+    API_VERSION = 1
+
+
+class FetchResponseV2(FetchResponseV1):
+    """Bring messages; the body is of version 2."""
+
+    API_VERSION = 2

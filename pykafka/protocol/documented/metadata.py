@@ -1,0 +1,163 @@
+"""Brokers, topics and leaders: the documented classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pykafka.protocol import wire
+from pykafka.protocol.documented.base import Request, Response
+from pykafka.protocol.documented.shapes import (
+    BrokerMetadata,
+    BrokerMetadataV1,
+    PartitionMetadata,
+    PartitionMetadataV5,
+    TopicMetadata,
+    TopicMetadataV1,
+)
+from pykafka.utils import get_string
+
+_Broker = wire.MetadataResponse.Broker
+_Topic = wire.MetadataResponse.Topic
+
+
+class MetadataRequest(Request):
+    """Ask for brokers, topics and leaders.
+
+    :param topics: names; None asks for all
+    """
+
+    API_KEY = 3
+
+    def __init__(self, topics: Sequence[str | bytes] | None = None) -> None:
+        self.topics = [get_string(topic) for topic in topics or ()]
+
+    def wire(self, version: int) -> wire.MetadataRequest:
+        """Return this as a wire message."""
+        wanted = [wire.MetadataRequest.Topic(name=name) for name in self.topics]
+        return wire.MetadataRequest(topics=wanted or None)
+
+
+class MetadataRequestV1(MetadataRequest):
+    """Ask for brokers, topics and leaders, in version 1."""
+
+    API_VERSION = 1
+
+
+class MetadataRequestV2(MetadataRequestV1):
+    """Ask for brokers, topics and leaders, in version 2."""
+
+    API_VERSION = 2
+
+
+class MetadataRequestV3(MetadataRequestV2):
+    """Ask for brokers, topics and leaders, in version 3."""
+
+    API_VERSION = 3
+
+
+class MetadataRequestV4(MetadataRequestV3):
+    """Ask for brokers, topics and leaders, in version 4.
+
+    :param topics: names; None asks for all
+    :param allow_topic_autocreation: whether brokers may create topics that are named and unknown
+    """
+
+    API_VERSION = 4
+
+    def __init__(self, topics: Sequence[str | bytes] | None = None, allow_topic_autocreation: bool = True) -> None:
+        super().__init__(topics)
+        self.allow_topic_autocreation = allow_topic_autocreation
+
+    def wire(self, version: int) -> wire.MetadataRequest:
+        """Return this as a wire message."""
+        message = super().wire(version)
+        message.allow_auto_topic_creation = self.allow_topic_autocreation
+        return message
+
+
+class MetadataRequestV5(MetadataRequestV4):
+    """Ask for brokers, topics and leaders, in version 5."""
+
+    API_VERSION = 5
+
+
+class MetadataResponse(Response[wire.MetadataResponse]):
+    """Tell of brokers (`.brokers`, by id) and topics (`.topics`, by name).
+
+    :param buff: the response's body, version 0
+
+    `.controller_id` and `.cluster_id` are None where the version does not have them.
+    """
+
+    WIRE = wire.MetadataResponse
+
+    def _take(self, message: wire.MetadataResponse) -> None:
+        self.throttle_time_ms = message.throttle_time_ms
+        self.cluster_id = message.cluster_id
+        self.controller_id = message.controller_id if message.controller_id >= 0 else None
+        self.brokers = {broker.node_id: self._broker(broker) for broker in message.brokers}
+        self.topics = {topic.name or "": self._topic(topic) for topic in message.topics}
+
+    def _broker(self, broker: _Broker) -> BrokerMetadata | BrokerMetadataV1:
+        return BrokerMetadata(broker.node_id, broker.host, broker.port)
+
+    def _topic(self, topic: _Topic) -> TopicMetadata | TopicMetadataV1:
+        return TopicMetadata(topic.name or "", self._partitions(topic), topic.error_code)
+
+    def _partitions(self, topic: _Topic) -> dict[int, Any]:
+        return {
+            part.partition_index: PartitionMetadata(
+                part.partition_index, part.leader_id, part.replica_nodes, part.isr_nodes, part.error_code
+            )
+            for part in topic.partitions
+        }
+
+
+class MetadataResponseV1(MetadataResponse):
+    """Tell of brokers, with their racks, and topics; the body is of version 1."""
+
+    API_VERSION = 1
+
+    def _broker(self, broker: _Broker) -> BrokerMetadata | BrokerMetadataV1:
+        return BrokerMetadataV1(broker.node_id, broker.host, broker.port, broker.rack)
+
+    def _topic(self, topic: _Topic) -> TopicMetadata | TopicMetadataV1:
+        return TopicMetadataV1(topic.name or "", topic.is_internal, self._partitions(topic), topic.error_code)
+
+
+class MetadataResponseV2(MetadataResponseV1):
+    """Tell of brokers and topics; the body is of version 2, which names the cluster."""
+
+    API_VERSION = 2
+
+
+class MetadataResponseV3(MetadataResponseV2):
+    """Tell of brokers and topics; the body is of version 3, which has a throttle time."""
+
+    API_VERSION = 3
+
+
+class MetadataResponseV4(MetadataResponseV3):
+    """Tell of brokers and topics; the body is of version 4."""
+
+    API_VERSION = 4
+
+
+class MetadataResponseV5(MetadataResponseV4):
+    """Tell of brokers and topics, with replicas that are offline; the body is of version 5."""
+
+    API_VERSION = 5
+
+    def _partitions(self, topic: _Topic) -> dict[int, Any]:
+        return {
+            part.partition_index: PartitionMetadataV5(
+                part.partition_index,
+                part.leader_id,
+                part.replica_nodes,
+                part.isr_nodes,
+                part.offline_replicas,
+                part.error_code,
+            )
+            for part in topic.partitions
+        }

@@ -1,0 +1,62 @@
+"""Groups whose members the broker itself assigns (KIP-848)."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, nested, string, uuid
+from pykafka.protocol.wire.groups import INT32_MIN
+
+
+class ConsumerGroupDescribeResponse(Response, api_key=69, versions="0-1", flexible="0+"):
+    """Tell state and members of groups."""
+
+    class Group(Struct):
+        """One group."""
+
+        class Member(Struct):
+            """One member."""
+
+            class Assignment(Struct):
+                """What a member has, or is to have."""
+
+                class TopicPartitions(Struct):
+                    """Partitions of one topic."""
+
+                    topic_id: UUID = uuid("0+")
+                    topic_name: str = string("0+")
+                    partitions: list[int] = array("int32", "0+")
+
+                topic_partitions: list[TopicPartitions] = array(TopicPartitions, "0+")
+
+            member_id: str = string("0+")
+            instance_id: str | None = string("0+", None, nullable="0+")
+            rack_id: str | None = string("0+", None, nullable="0+")
+            member_epoch: int = int32("0+")
+            client_id: str = string("0+")
+            client_host: str = string("0+")
+            subscribed_topic_names: list[str] = array("string", "0+")
+            subscribed_topic_regex: str | None = string("0+", None, nullable="0+")
+            assignment: Assignment = nested(Assignment, "0+")
+            target_assignment: Assignment = nested(Assignment, "0+")
+            member_type: int = int8("1+", -1, ignorable=True)
+
+        error_code: int = int16("0+")
+        error_message: str | None = string("0+", None, nullable="0+")
+        group_id: str = string("0+")
+        group_state: str = string("0+")
+        group_epoch: int = int32("0+")
+        assignment_epoch: int = int32("0+")
+        assignor_name: str = string("0+")
+        members: list[Member] = array(Member, "0+")
+        authorized_operations: int = int32("0+", INT32_MIN)
+
+    throttle_time_ms: int = int32("0+")
+    groups: list[Group] = array(Group, "0+")
+
+
+class ConsumerGroupDescribeRequest(Request[ConsumerGroupDescribeResponse], api_key=69, versions="0-1", flexible="0+"):
+    """Ask for state and members of groups."""
+
+    group_ids: list[str] = array("string", "0+")
+    include_authorized_operations: bool = boolean("0+")
