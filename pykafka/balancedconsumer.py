@@ -18,12 +18,11 @@ from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_ms
 
 if TYPE_CHECKING:
-    from pykafka.cluster import Cluster
     from pykafka.groups.zookeepergroup import ZooKeeperGroup
     from pykafka.handlers.base import EventType
-    from pykafka.partition import Partition
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import Partition, TopicView
     from pykafka.simpleconsumer import SimpleConsumer
-    from pykafka.topic import Topic
 
 log = logging.getLogger(__name__)
 
@@ -88,8 +87,8 @@ class BalancedConsumer(GroupConsumer):
 
     def __init__(
         self,
-        topic: Topic,
-        cluster: Cluster,
+        topic: TopicView,
+        cluster: BaseCluster,
         consumer_group: str | bytes,
         fetch_message_max_bytes: int = 1024 * 1024,
         num_consumer_fetchers: int = 1,
@@ -519,7 +518,7 @@ class BalancedConsumer(GroupConsumer):
             self._cluster.limiter.warn(log, group, "group %s: no metadata: %s", group, error)
 
 
-def _leave(group: ZooKeeperGroup, topic: Topic, name: str) -> None:
+def _leave(group: ZooKeeperGroup, topic: TopicView, name: str) -> None:
     """Let go of a member's nodes and of its connection.
 
     :param group: the member

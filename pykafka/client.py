@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pykafka import topic as _topic  # registers the class that Cluster makes topics of
 from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+from pykafka.topic import Topic
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Topic = _topic.Topic
+__all__ = ["KafkaClient", "Topic"]
 
 
 class KafkaClient:
@@ -91,7 +91,7 @@ class KafkaClient:
         return self.cluster.brokers
 
     @property
-    def topics(self) -> TopicDict:
+    def topics(self) -> TopicDict[Topic]:
         """The known topics by name; looking one up makes a `Topic`."""
         return self.cluster.topics
 

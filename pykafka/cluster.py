@@ -1,91 +1,31 @@
-"""The brokers and topics of one Kafka cluster, kept up to date from its metadata."""
+"""`Cluster`: the brokers and topics of one Kafka cluster, kept up to date from its metadata."""
 
 from __future__ import annotations
 
-import atexit
-import logging
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from pykafka.broker import CLIENT_ID, Broker
-from pykafka.exceptions import (
-    ClientClosedError,
-    ConnectTimeoutError,
-    KafkaException,
-    LeaderNotFoundError,
-    NoBrokersAvailableError,
-    ProtocolClientError,
-    SocketDisconnectedError,
-    UnknownTopicOrPartition,
-    WorkerNotStartedError,
-    error_for,
-)
-from pykafka.metadata.listoffsets import FoundOffset, list_offsets
-from pykafka.metadata.seeds import Discovery
-from pykafka.metadata.topicdict import TopicDict, register_topic_factory
-from pykafka.network.addresses import parse_hosts, parse_source
-from pykafka.network.dialing import Attempt
-from pykafka.network.negotiation import KnownVersions
-from pykafka.protocol import documented, wire
-from pykafka.security import valid_ssl_config
-from pykafka.utils import get_string
-from pykafka.utils.backoff import Backoff
-from pykafka.utils.error_handlers import valid_ms
-from pykafka.utils.loglimit import LogLimiter
+from pykafka.exceptions import error_for
+from pykafka.metadata.cluster import BaseCluster
+from pykafka.metadata.topicdict import TopicDict
+from pykafka.protocol import documented
+from pykafka.topic import Topic
 
 if TYPE_CHECKING:
-    from pykafka.handlers import Handler, Worker
-    from pykafka.protocol.schema import Request
+    from pykafka.handlers import Handler
     from pykafka.security import SslConfigLike
 
-__all__ = ["Cluster", "TopicDict", "register_topic_factory"]
-
-log = logging.getLogger(__name__)
+__all__ = ["Cluster", "TopicDict"]
 
 R = TypeVar("R")
 
-#: Pause between attempts while leaders are elected or brokers are away (s): Kafka's own retry.backoff.ms.
-RETRY_BACKOFF_S = 0.1
-#: How long that pause becomes at most, where it doubles (s): Kafka's own retry.backoff.max.ms.
-RETRY_BACKOFF_MAX_S = 1.0
-#: How long a topic without leaders is asked for along with others, though nobody has wanted it again (s).
-MISS_KEPT_S = 5.0
-#: Metadata is asked for anew when it is older than this (s): Kafka's own metadata.max.age.ms.
-METADATA_MAX_AGE_S = 300.0
-#: For how long a topic that somebody has asked about is kept up to date (s): Kafka's own metadata.max.idle.ms is as long.
-IN_USE_S = 300.0
-#: A topic that is being created is unknown to most brokers at first: this is how long they are asked again (s).
-CREATION_S = 3.0
-#: How long a broker that metadata leaves out is kept while its connection stands (s): brokers that start up know few others.
-LEFT_OUT_S = 5.0
-#: How long `close()` waits for brokers that have left to be closed (s): answers that are on their way are waited for.
-PARTING_S = 5.0
-#: How long a connect may take while there are other brokers to ask (ms): one that swallows packets would hold up all metadata.
-QUICK_CONNECT_MS = 3000
-NO_BROKERS = (
-    "the cluster names no brokers: it is starting, or what answers is cut off from the others; Kafka 0.8.2 names none until "
-    "the first topic is made"
-)
-
-#: The clusters that are open in this process: closed when the interpreter ends, so that what is queued still goes out.
-_open_clusters: weakref.WeakSet[Cluster] = weakref.WeakSet()
+#: Pause before a coordinator that loads its groups is asked for them again (s).
+_LOADING_S = 0.2
 
 
-class _Miss(NamedTuple):
-    """How often in a row a topic was found without leaders, when to ask again, and when somebody last wanted it."""
-
-    times: int
-    again_at: float
-    wanted_at: float
-
-
-class Cluster(Discovery):
+class Cluster(BaseCluster):
     """The brokers and topics that one bootstrap address leads to.
-
-    State: `_metadata`, `brokers` and `topics` change under `_update_lock`, which is held while metadata is asked for, so
-    that any number of workers that find a leader gone cause one request. Readers take no lock.
 
     :param hosts: "host:port,host:port"
     :param handler: supplies workers, locks, sockets and clock
@@ -113,608 +53,102 @@ class Cluster(Discovery):
         broker_version: str = "0.9.0",
         client_id: str = CLIENT_ID,
     ) -> None:
-        self._handler = handler
-        self._socket_timeout_ms = valid_ms(socket_timeout_ms, "socket_timeout_ms")
-        self._offsets_channel_socket_timeout_ms = valid_ms(
-            offsets_channel_socket_timeout_ms, "offsets_channel_socket_timeout_ms"
+        super().__init__(
+            hosts,
+            handler,
+            socket_timeout_ms,
+            offsets_channel_socket_timeout_ms,
+            exclude_internal_topics,
+            source_address,
+            zookeeper_hosts,
+            ssl_config,
+            broker_version,
+            client_id,
+            make_topic=Topic,
         )
-        self._source_host, self._source_port = parse_source(source_address)
-        self._ssl_config = valid_ssl_config(ssl_config)
-        self._broker_version = broker_version
-        self._known_versions = KnownVersions(broker_version)
-        self._client_id = get_string(client_id, "client_id")
-        self._zookeeper_hosts = zookeeper_hosts
-        self._seeds = parse_hosts(hosts) if zookeeper_hosts is None else []
-        #: Through which all of the client gives warnings that may come in numbers.
-        self.limiter = LogLimiter(handler)
-        self._bootstrap: dict[tuple[str, int], Broker] = {}
-        self._brokers: dict[int, Broker] = {}
-        self._metadata: dict[str, documented.TopicMetadata] = {}
-        self._topics = TopicDict(self, exclude_internal_topics)
-        self._controller_id: int | None = None
-        self._cluster_id: str | None = None
-        self._generation = 0
-        #: At which generation all topics in use were asked about last, and all that there are; and some topics since.
-        self.complete_generation = 0
-        self._all_generation = 0
-        self._covered: dict[str, int] = {}
-        # Topics that were last found without leaders, or not at all.
-        self._misses: dict[str, _Miss] = {}
-        self._backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, handler.random)
-        self._updated_at = self._all_at = -METADATA_MAX_AGE_S
-        #: When some topics were asked about since all were.
-        self._asked_at: dict[str, float] = {}
-        # When somebody last wanted to know of a topic.
-        self._wanted_at: dict[str, float] = {}
-        self._update_lock = handler.Lock()
-        # Since when brokers whose connections stand have been left out of metadata.
-        self._left_out: dict[int, float] = {}
-        self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
-        # Workers that close brokers which have left.
-        self._partings: list[Worker] = []
-        self._closed = False
-        _open_clusters.add(self)
-        handler.at_fork(self._after_fork)
-        try:
-            with self._update_lock:
-                self._update_in_use()
-        except BaseException:
-            self.close()
-            raise
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (brokers={sorted(self._brokers)})>"
-
-    def __del__(self) -> None:
-        # May run anywhere, also in a worker that holds any lock: takes none, and waits for nobody.
-        if not getattr(self, "_closed", True):
-            for broker in self._every_broker():
-                broker.forsake()
 
     @property
-    def brokers(self) -> dict[int, Broker]:
-        """The known brokers by id."""
-        return self._brokers
-
-    @property
-    def topics(self) -> TopicDict:
+    def topics(self) -> TopicDict[Topic]:
         """The known topics by name."""
         return self._topics
-
-    @property
-    def handler(self) -> Handler:
-        """The concurrency handler of this cluster and all that is made from it."""
-        return self._handler
-
-    @property
-    def controller_broker(self) -> Broker | None:
-        """The broker that takes topic changes; None where the brokers do not say (before 0.10)."""
-        return self._brokers.get(self._controller_id) if self._controller_id is not None else None
-
-    @property
-    def socket_timeout_ms(self) -> int:
-        """How long a connect or an answer may take (ms)."""
-        return self._socket_timeout_ms
-
-    @property
-    def generation(self) -> int:
-        """How often metadata was taken over; see `refresh`."""
-        return self._generation
-
-    # -- metadata --------------------------------------------------------------------------------------------------
-
-    def update(self, topics: Iterable[str | bytes] | None = None) -> None:
-        """Ask for metadata and bring brokers and topics up to date, in place.
-
-        :param topics: names to ask for; by default all that there are
-        :raises NoBrokersAvailableError: no broker answered
-        """
-        names = None if topics is None else [get_string(topic) for topic in topics]
-        self._want(names or ())
-        with self._update_lock:
-            self._update(names)
-
-    def _want(self, names: Iterable[str]) -> None:
-        """Take note that somebody uses these topics: they are kept up to date for a while."""
-        now = self._handler.now()
-        for name in names:
-            self._wanted_at[name] = now
-
-    def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None:
-        """Update metadata, unless that has been done since `generation` was `seen`; of all topics in use where it is old.
-
-        :param seen: the generation that the caller has acted upon
-        :param topics: names to ask for; by default those in use
-        """
-        names = None if topics is None else [get_string(topic) for topic in topics]
-        self._want(names or ())
-        with self._update_lock:
-            if not self._covers(seen, names):
-                if names is None or self.metadata_is_old:
-                    self._update_in_use()
-                else:
-                    self._update_if_due(names)
-
-    def _update_in_use(self) -> None:
-        """Update the metadata of all topics that somebody holds, or has asked about lately."""
-        since = self._handler.now() - IN_USE_S
-        self._wanted_at = {name: when for name, when in self._wanted_at.copy().items() if when > since}
-        held = (topic.name for topic in self._topics.live())
-        self._update(list(dict.fromkeys([*held, *self._wanted_at])))
-        self._updated_at = self._handler.now()
-        self.complete_generation = self._generation
-
-    def _update_if_due(self, names: Iterable[str]) -> None:
-        """Update metadata, unless it is of topics that were found without leaders a moment ago; all such topics at once."""
-        now = self._handler.now()
-        wanted = dict.fromkeys(names)
-        for name in wanted:
-            if name in self._misses:
-                self._misses[name] = self._misses[name]._replace(wanted_at=now)
-        if any(name not in self._misses or self._misses[name].again_at <= now for name in wanted):
-            self._misses = {name: miss for name, miss in self._misses.items() if now - miss.wanted_at < MISS_KEPT_S}
-            self._update([*wanted, *(name for name in self._misses if name not in wanted)])
-
-    def _covers(self, seen: int, names: list[str] | None) -> bool:
-        """Return whether these topics were asked about since."""
-        if self._all_generation > seen:
-            return True
-        if names is None:
-            return self.complete_generation > seen
-        return all(self._covered.get(name, 0) > seen for name in names)
-
-    def refresh_if_old(self) -> None:
-        """Update metadata that is older than five minutes."""
-        if self.metadata_is_old:
-            self.refresh(self._generation)
-
-    def refresh_older(self, max_age_s: float, topics: Iterable[str]) -> None:
-        """Update topics, and with them all that somebody holds, where one was last asked about this long ago (s)."""
-        names = list(topics)
-        if self._age(names) < max_age_s:
-            return
-        with self._update_lock:
-            if self._age(names) >= max_age_s:
-                self._update(sorted({*names, *(topic.name for topic in self._topics.live())}))
-
-    def _age(self, names: list[str]) -> float:
-        """Return how long ago the one of these topics was asked about that was so before the others (s)."""
-        return self._handler.now() - min(self._asked_at.get(name, self._all_at) for name in names)
-
-    @property
-    def metadata_is_old(self) -> bool:
-        """Whether the topics in use were asked about more than five minutes ago: new partitions are to be noticed by then."""
-        return self._handler.now() - self._updated_at > METADATA_MAX_AGE_S
-
-    def _update(self, names: list[str] | None) -> None:
-        response = self.ask_metadata(names)
-        if names is not None and any(topic.name not in names for topic in response.topics):
-            names = None  # brokers that would create what they are asked for by name are asked for all
-        if response.brokers or not self._brokers:
-            self._take_over(response, names)
-        else:  # from a broker that starts, or is cut off: it knows nothing of topics either
-            self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
-        self._generation += 1
-        now = self._handler.now()
-        if names is None:
-            self._updated_at = now
-            if response.brokers:
-                self._all_at = now
-            self._asked_at = {}
-            self.complete_generation = self._all_generation = self._generation
-            self._covered = {}
-        else:
-            self._covered |= dict.fromkeys(names, self._generation)
-            self._asked_at |= dict.fromkeys(names, now)
-        self._note_misses(list(self._misses) if names is None else names)
-
-    def _take_over(self, response: wire.MetadataResponse, names: list[str] | None) -> None:
-        self._update_brokers(
-            {
-                broker.node_id: documented.BrokerMetadata(broker.node_id, broker.host, broker.port)
-                for broker in response.brokers
-            },
-            response.controller_id,
-        )
-        found = {}
-        for topic in response.topics:
-            name = topic.name
-            if name is None or topic.error_code == UnknownTopicOrPartition.ERROR_CODE:
-                continue
-            if topic.error_code and not topic.partitions:  # an error tells nothing of what there is
-                if name in self._metadata:
-                    found[name] = self._metadata[name]
-                continue
-            found[name] = _topic_metadata(name, topic)
-        if names is None:
-            self._metadata = found
-        else:
-            kept = {name: metadata for name, metadata in self._metadata.items() if name not in names}
-            self._metadata = {**kept, **found}
-        self._topics._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
-        self._cluster_id = response.cluster_id
-
-    def _note_misses(self, topics: Iterable[str]) -> None:
-        """Have topics that have no leaders, or are not there, asked for more seldom each time."""
-        now = self._handler.now()
-        for name in topics:
-            metadata = self._metadata.get(name)
-            if metadata is not None and all(part.leader >= 0 for part in metadata.partitions.values()):
-                self._misses.pop(name, None)
-                continue
-            miss = self._misses.get(name, _Miss(0, now, now))
-            self._misses[name] = miss._replace(
-                times=miss.times + 1, again_at=now + self._backoff.seconds(miss.times + 1)
-            )
-
-    def ask_metadata(self, topics: list[str] | None) -> wire.MetadataResponse:
-        """Ask for metadata without taking it over, and without creating topics.
-
-        :param topics: names; None asks for all
-        :raises NoBrokersAvailableError: no broker answered
-        """
-        # a broker that has only just started names none: the others are asked, too
-        return self.call(_metadata_request(topics), telling=lambda response: bool(response.brokers))
-
-    def _update_brokers(
-        self, broker_metadata: Mapping[int, documented.BrokerMetadata], controller_id: int | None = None
-    ) -> None:
-        """Take over the brokers of fresh metadata: those that moved are made anew, those gone are closed, by a worker."""
-        self._controller_id = controller_id if controller_id is not None and controller_id >= 0 else None
-        brokers = dict(self._brokers)
-        left: list[Broker] = []
-        for id_, found in broker_metadata.items():
-            known = brokers.get(id_)
-            if known is not None and (known.host, known.port) == (found.host, found.port):
-                continue
-            if known is not None:
-                log.info("broker %d moved from %s to %s:%d", id_, known.address, found.host, found.port)
-                left.append(known)
-            brokers[id_] = self._new_broker(id_, found.host, found.port)
-        gone = set(brokers) - set(broker_metadata)
-        left_out = {id_: self._left_out.get(id_, self._handler.now()) for id_ in gone if brokers[id_].reach <= 1}
-        self._left_out = {id_: since for id_, since in left_out.items() if self._handler.now() - since < LEFT_OUT_S}
-        for id_ in gone - set(self._left_out):
-            left.append(brokers.pop(id_))
-        if not brokers and not self._generation:
-            log.warning(NO_BROKERS)
-        self._brokers = brokers
-        if left:
-            self._topics.relink()
-            self._part_with(left)
-
-    def _part_with(self, brokers: list[Broker]) -> None:
-        """Close brokers that nobody is to use any more, without waiting for it: this is under `_update_lock`."""
-        for broker in brokers:
-            broker.part()
-        self._partings = [worker for worker in self._partings if worker.is_alive()]
-        try:
-            self._partings.append(self._handler.spawn(_close_all, brokers, name="pykafka.Cluster.parting"))
-        except WorkerNotStartedError:
-            for broker in brokers:
-                broker.forsake()
-
-    def _new_broker(self, id_: int, host: str, port: int) -> Broker:
-        return Broker(
-            id_,
-            host,
-            port,
-            self._handler,
-            self._socket_timeout_ms,
-            self._offsets_channel_socket_timeout_ms,
-            source_host=self._source_host,
-            source_port=self._source_port,
-            ssl_config=self._ssl_config,
-            broker_version=self._broker_version,
-            client_id=self._client_id,
-            limiter=self.limiter,
-            known_versions=self._known_versions,
-        )
-
-    def topic_metadata(self, name: str) -> documented.TopicMetadata | None:
-        """Return what is known of a topic, without asking the cluster, which is not asked about topics that nobody uses."""
-        self._want([name])
-        return self._metadata.get(name)
-
-    def find_topic(self, name: str) -> documented.TopicMetadata | None:
-        """Return what is known of a topic, asking for it where nothing is; None where there is none. Creates none.
-
-        :raises NoBrokersAvailableError: no broker answered
-        """
-        if self.topic_metadata(name) is None and not self.all_known:
-            self.refresh(self._generation, [name])
-        return self.topic_metadata(name)
-
-    @property
-    def all_known(self) -> bool:
-        """Whether all topics that there are were asked about within the last five minutes."""
-        return self._handler.now() - self._all_at <= METADATA_MAX_AGE_S
-
-    def know_all(self) -> None:
-        """Ask about all topics that there are, where that was more than five minutes ago, or never.
-
-        :raises NoBrokersAvailableError: no broker answered
-        """
-        if not self.all_known:
-            self.update()
-
-    def wait_for_topic(self, name: str) -> documented.TopicMetadata:
-        """Ask for a topic until it is there, which creates it where the brokers allow that.
-
-        :raises UnknownTopicOrPartition: it is not there, and was not created
-        :raises ProtocolClientError: the cluster's reason why not
-        """
-        start = self._handler.now()
-        deadline = start + self._socket_timeout_ms / 1000
-        while True:
-            response = self.call(_metadata_request([name], create=True))
-            topic = next((topic for topic in response.topics if topic.name == name), None)
-            code = topic.error_code if topic is not None else UnknownTopicOrPartition.ERROR_CODE
-            if topic is not None and code == 0 and all(part.leader_id >= 0 for part in topic.partitions):
-                self.update([name])
-                metadata = self._metadata.get(name)
-                if metadata is not None:
-                    return metadata
-            elif code:
-                error = error_for(code, topic=name, api="Metadata")
-                unknown = code == UnknownTopicOrPartition.ERROR_CODE
-                if not error.retriable or (unknown and self._handler.now() - start > CREATION_S):
-                    raise error
-            if self._handler.now() > deadline:
-                why = "check that its brokers are up" if self._brokers else NO_BROKERS
-                raise LeaderNotFoundError(
-                    f"the topic has partitions without a leader after {self._socket_timeout_ms} ms; {why}", topic=name
-                )
-            self._handler.sleep(RETRY_BACKOFF_S)
-
-    # -- brokers ---------------------------------------------------------------------------------------------------
-
-    def call(
-        self,
-        request: Request[R],
-        *,
-        timeout_ms: int | None = None,
-        ceiling: int | None = None,
-        telling: Callable[[R], bool] | None = None,
-    ) -> R:
-        """Send a request to the first broker that answers: those connected first, then the others, then the seeds.
-
-        :param telling: whether an answer tells anything; one that does not is returned where all are like that
-        :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
-        """
-        attempts: list[Any] = []
-        slow: list[Broker] = []
-        empty: list[R] = []
-        for broker in chain(self._candidates(), slow):  # in this order, as `slow` grows meanwhile
-            try:
-                if broker.reach >= 2 and broker not in slow:
-                    broker.channel("main").open(QUICK_CONNECT_MS)
-                answer = broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling)
-                if telling is None or telling(answer):
-                    return answer
-                empty.append(answer)
-            except ProtocolClientError:
-                raise
-            except KafkaException as error:
-                if (
-                    isinstance(error, ConnectTimeoutError)
-                    and broker not in slow
-                    and self._socket_timeout_ms > QUICK_CONNECT_MS
-                ):
-                    slow.append(broker)
-                    continue
-                broker.warn("broker %s did not answer %s: %s", broker.address, type(request).__name__, error)
-                attempts.append((broker.address, error))
-        if empty:
-            return empty[0]
-        raise NoBrokersAvailableError(_explain(attempts), ledger=attempts)
-
-    def _candidates(self) -> Iterator[Broker]:
-        if self._closed:
-            raise ClientClosedError("this client was closed; make a new KafkaClient")
-        brokers = list(self._brokers.values())
-        self._handler.random.shuffle(brokers)
-        brokers.sort(key=lambda broker: (broker.muted_for(), broker.reach))
-        yield from brokers
-        known = {(broker.host, broker.port) for broker in brokers}
-        for address in self._get_broker_connection_info():
-            if address not in known:
-                seed = self._bootstrap.get(address)
-                if seed is None:
-                    seed = self._bootstrap[address] = self._new_broker(-1, *address)
-                yield seed
-
-    def leader(self, topic: str, partition: int) -> Broker:
-        """Return the broker that serves a partition, asking for metadata where it is not known, and was not a moment ago.
-
-        :raises UnknownTopicOrPartition: the cluster has no such partition
-        :raises LeaderNotFoundError: it has no leader at present
-        """
-        self._want([topic])
-        broker = self._known_leader(topic, partition)
-        if broker is None:
-            self.find_leaders([(topic, partition)])
-            broker = self._known_leader(topic, partition)
-        if broker is not None:
-            return broker
-        metadata = self._metadata.get(topic)
-        if metadata is None or partition not in metadata.partitions:
-            raise UnknownTopicOrPartition(
-                "the cluster has no such topic or partition; create it, or check the name",
-                topic=topic,
-                partition=partition,
-            )
-        raise LeaderNotFoundError(
-            "no broker leads this partition at present; check that its replicas are up",
-            topic=topic,
-            partition=partition,
-        )
-
-    def find_leaders(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Ask for metadata, once for all, where leaders are not known, and were not asked for a moment ago.
-
-        :param partitions: (topic, partition) pairs
-        """
-        wanted = [(topic, partition) for topic, partition in partitions if self._known_leader(topic, partition) is None]
-        if not wanted:
-            return
-        with self._update_lock:
-            lacking = {topic: None for topic, partition in wanted if self._known_leader(topic, partition) is None}
-            if lacking:
-                self._update_if_due(list(lacking))
-
-    def _known_leader(self, topic: str, partition: int) -> Broker | None:
-        metadata = self._metadata.get(topic)
-        found = metadata.partitions.get(partition) if metadata is not None else None
-        return self._brokers.get(found.leader) if found is not None else None
-
-    def list_offsets(
-        self,
-        timestamps: Mapping[tuple[str, int], int],
-        *,
-        max_offsets: int = 1,
-        timeout_ms: int | None = None,
-        isolation_level: int = 0,
-    ) -> dict[tuple[str, int], FoundOffset]:
-        """Ask the leaders for offsets by time.
-
-        :param timestamps: {(topic, partition): milliseconds since 1970, -1 for the end or -2 for the start}
-        :param max_offsets: brokers before 0.10.1 may give as many
-        :param timeout_ms: how long leaders may be sought; by default the socket timeout
-        :param isolation_level: 1 takes the first transaction that is still open for the end (brokers since 0.11)
-        :returns: {(topic, partition): FoundOffset(offset, timestamp, offsets)}
-        :raises ProtocolClientError: a partition's error, when retrying did not help
-        """
-        return list_offsets(self, timestamps, max_offsets, timeout_ms or self._socket_timeout_ms, isolation_level)
-
-    def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Broker:
-        """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.
-
-        :param timeout_ms: how long to ask; by default the socket timeout
-        :raises GroupCoordinatorNotAvailable: there was none in time
-        """
-        group = get_string(consumer_group, "consumer_group")
-        patience_ms = self._socket_timeout_ms if timeout_ms is None else timeout_ms
-        deadline = self._handler.now() + patience_ms / 1000
-        while True:
-            left_ms = None if timeout_ms is None else max(100, round((deadline - self._handler.now()) * 1000))
-            # versions up to 3 ask for one group, which is all that is wanted here
-            response = self.call(wire.FindCoordinatorRequest(key=group), ceiling=3, timeout_ms=left_ms)
-            if response.error_code == 0:
-                return self._broker_at(response.node_id, response.host, response.port)
-            error = error_for(response.error_code, response.error_message, api="FindCoordinator")
-            if not error.retriable or self._handler.now() > deadline:
-                raise error
-            self._handler.sleep(RETRY_BACKOFF_S)
 
     def get_offset_manager(self, consumer_group: str | bytes) -> Broker:
         """Return the group's coordinator under its name of 2.0; see `get_group_coordinator`."""
         return self.get_group_coordinator(consumer_group)
 
-    def _broker_at(self, id_: int, host: str, port: int) -> Broker:
-        broker = self._brokers.get(id_)
-        if broker is None:
-            self.update([])
-            broker = self._brokers.get(id_)
-        if broker is None:
-            raise SocketDisconnectedError(
-                "the cluster names a coordinator that is not among its brokers; is that broker starting or stopping?",
-                broker=f"{host}:{port}",
-            )
-        return broker
+    def _known_addresses(self) -> list[tuple[str, int]]:
+        return [(broker.host, broker.port) for broker in self.brokers.values()] or self.seeds()
 
-    # -- closing ---------------------------------------------------------------------------------------------------
+    def _update_brokers(
+        self, broker_metadata: Mapping[int, documented.BrokerMetadata], controller_id: int | None = None
+    ) -> None:
+        """Take over the brokers of fresh metadata.
 
-    def stop_at_close(self, stoppable: Any) -> None:
-        """Have `stoppable.stop()` called by `close()`; it is held weakly."""
-        self._closables.add(stoppable)
-
-    def leave_to_owner(self, stoppable: Any) -> None:
-        """Have `close()` leave `stoppable` to what owns it, which is stopped itself."""
-        self._closables.discard(stoppable)
-
-    def may_pass(self, error: KafkaException) -> bool:
-        """Return whether trying again may help."""
-        return error.retriable and not self._closed
-
-    @property
-    def closed(self) -> bool:
-        """Whether `close()` was called."""
-        return self._closed
-
-    def close(self, midway: bool = False) -> None:
-        """Stop the producers and consumers of this cluster, then end all connections.
-
-        :param midway: whether an error, or the end of the interpreter, is why: consumers do not commit what is in hand
-        :raises KafkaException: the first error of a `stop()`: what it could not deliver or commit
+        :param broker_metadata: by id
+        :param controller_id: id of the broker that takes topic changes
         """
-        errors: list[BaseException] = []
-        for stoppable in list(self._closables):
-            try:
-                (getattr(stoppable, "stop_midway", stoppable.stop) if midway else stoppable.stop)()
-            except KafkaException as error:
-                errors.append(error)
-        self._closed = True
-        for broker in self._every_broker():
-            broker.close()
-        for worker in self._partings:
-            worker.join(PARTING_S)
-        for other in errors[1:]:
-            log.error("while closing: %s", other)
-        if errors:
-            raise errors[0]
+        addresses = {id_: (broker.host, broker.port) for id_, broker in broker_metadata.items()}
+        self._take_over_brokers(addresses, controller_id)
 
-    def _after_fork(self) -> None:
-        # Connections stay the parent's; this child makes its own when it needs them.
-        self._update_lock = self._handler.Lock()
-        self._partings = []
-        self._topics.after_fork()
-        for broker in self._every_broker():
-            broker.after_fork()
+    def _get_metadata(self, topics: Sequence[str | bytes] | None = None) -> documented.MetadataResponse:
+        """Return fresh metadata from any broker, without taking it over.
 
-    def _every_broker(self) -> list[Broker]:
-        return [*self._brokers.values(), *self._bootstrap.values()]
+        :param topics: names; None asks for all
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        return self._request_metadata(self._known_addresses(), topics)
 
+    def _request_metadata(
+        self, broker_connects: Iterable[tuple[str, int]], topics: Sequence[str | bytes] | None
+    ) -> documented.MetadataResponse:
+        """Return the first metadata that one of these addresses gives; errors as of `ask_any`."""
+        return self.ask_any(broker_connects, lambda broker: broker.request_metadata(topics))
 
-@atexit.register
-def _close_at_exit() -> None:
-    for cluster in list(_open_clusters):
-        try:
-            if not cluster.closed:
-                cluster.close(midway=True)
-        except Exception as error:  # noqa: BLE001 - nobody is left to catch it, and other clusters want closing
-            log.error("at the end of the interpreter: %s", error)
+    def _request_random_broker(
+        self, broker_connects: Iterable[tuple[str, int]], req_fn: Callable[[Broker], R | None]
+    ) -> R | None:
+        """Return the first answer that is not None; as `ask_any`.
 
+        :param broker_connects: (host, port) pairs
+        :param req_fn: asks a broker
+        """
+        return self.ask_any(broker_connects, req_fn)
 
-def _close_all(brokers: list[Broker]) -> None:
-    for broker in brokers:
-        broker.close()
+    def _get_broker_connection_info(self) -> list[tuple[str, int]]:
+        """Return (host, port) of each broker that may be asked first; as `seeds`."""
+        return self.seeds()
 
+    def _get_brokers_from_zookeeper(self, zk_connect: str) -> list[tuple[str, int]]:
+        """Return (host, port) of each broker that is registered in ZooKeeper.
 
-def _metadata_request(topics: list[str] | None, create: bool = False) -> wire.MetadataRequest:
-    wanted = None if topics is None else [wire.MetadataRequest.Topic(name=name) for name in topics]
-    return wire.MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
+        :param zk_connect: "host:port,host:port/chroot"
+        :raises NoBrokersAvailableError: ZooKeeper cannot be reached, or no broker is registered there
+        """
+        from pykafka.metadata.zookeeper import broker_addresses
 
+        return broker_addresses(zk_connect, self._handler, self._socket_timeout_ms)
 
-def _topic_metadata(name: str, topic: Any) -> documented.TopicMetadata:
-    partitions = {
-        part.partition_index: documented.PartitionMetadata(
-            part.partition_index, part.leader_id, list(part.replica_nodes), list(part.isr_nodes), part.error_code
-        )
-        for part in topic.partitions
-    }
-    return documented.TopicMetadata(name, partitions, topic.error_code)
+    def fetch_api_versions(self) -> dict[int, documented.ApiVersionsSpec]:
+        """Return which versions of which APIs a broker takes, of any that answers: {API key: ApiVersionsSpec}.
 
+        :raises NoBrokersAvailableError: none answered
+        """
+        return self.ask_any(self._known_addresses(), lambda broker: broker.fetch_api_versions()).api_versions
 
-def _explain(attempts: list[Any]) -> str:
-    tried = "; ".join(_tell(address, error) for address, error in attempts)
-    return f"no broker could be reached ({tried}); check hosts=, the network, and that the brokers are up"
+    def get_managed_group_descriptions(self) -> dict[str, documented.DescribeGroupResponse]:
+        """Return state and members of all groups of the cluster that Kafka manages (since Kafka 0.9), by name.
 
-
-def _tell(address: str, error: Any) -> str:
-    """Return why a broker could not be reached, and of each of its addresses where it has several."""
-    text = error.text if isinstance(error, KafkaException) else str(error)
-    steps = getattr(error, "ledger", ())
-    where = dict.fromkeys(f"{step.address} ({step.error})" for step in steps if isinstance(step, Attempt))
-    several = f" [{', '.join(where)}]" if len(where) > 1 else ""
-    return f"{text}{several}" if address in text else f"{address}: {text}{several}"
+        :raises UnsupportedVersion: the brokers know no groups
+        :raises ProtocolClientError: a broker cannot tell its groups, also after it had the socket timeout to load them
+        """
+        found: dict[str, documented.DescribeGroupResponse] = {}
+        deadline = self._handler.now() + self._socket_timeout_ms / 1000
+        for broker in list(self.brokers.values()):
+            while (listed := broker.list_groups()).error:
+                error = error_for(listed.error, broker=broker.address, api="ListGroups")
+                if not error.retriable or self._handler.now() > deadline:
+                    raise error
+                self._handler.sleep(_LOADING_S)
+            if listed.groups:
+                found.update(broker.describe_groups(list(listed.groups)).groups)
+        return found

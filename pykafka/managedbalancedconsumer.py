@@ -25,13 +25,12 @@ from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_int
 
 if TYPE_CHECKING:
-    from pykafka.cluster import Cluster
     from pykafka.groups.groupconsumer import RebalanceCallback
     from pykafka.handlers.base import EventType
-    from pykafka.partition import Partition
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import Partition, TopicView
     from pykafka.protocol.message import Message
     from pykafka.simpleconsumer import SimpleConsumer
-    from pykafka.topic import Topic
 
 log = logging.getLogger(__name__)
 
@@ -104,8 +103,8 @@ class ManagedBalancedConsumer(BalancedConsumer):
 
     def __init__(
         self,
-        topic: Topic,
-        cluster: Cluster,
+        topic: TopicView,
+        cluster: BaseCluster,
         consumer_group: str | bytes,
         fetch_message_max_bytes: int = 1024 * 1024,
         num_consumer_fetchers: int = 1,

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pykafka.protocol import documented
 
-if TYPE_CHECKING:
-    from pykafka.partition import Partition
+
+class Shared(Protocol):
+    """What is shared out: a `pykafka.partition.Partition`, or what has as much of it."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def leader(self) -> Any: ...
+    @property
+    def topic(self) -> Any: ...
+
+
+P = TypeVar("P", bound=Shared)
 
 #: `(ids of all members, {partition id: Partition}, id of one member) -> its partitions`; each member must come to the same
 #: result, and each partition must go to one member.
@@ -44,21 +55,21 @@ def valid_protocol(param: Any) -> Any:
     return param
 
 
-def _by_leader(partitions: Mapping[int, Partition]) -> list[Partition]:
+def _by_leader(partitions: Mapping[int, P]) -> list[P]:
     # As text, leader first: the order that consumers of 2.x have, which share groups in ZooKeeper with ours.
-    def place(partition: Partition) -> str:
+    def place(partition: Shared) -> str:
         leader, topic = partition.leader, partition.topic
         return f"{topic.name if topic else ''}-{leader.id if leader else -1}-{partition.id}"
 
     return sorted(partitions.values(), key=place)
 
 
-def _by_number(partitions: Mapping[int, Partition]) -> list[Partition]:
+def _by_number(partitions: Mapping[int, P]) -> list[P]:
     # The order of all clients whose groups the brokers keep: it does not change with the leaders.
     return [partitions[id_] for id_ in sorted(partitions)]
 
 
-def _range(participants: Iterable[Any], ordered: list[Partition], consumer_id: Any) -> set[Partition]:
+def _range(participants: Iterable[Any], ordered: list[P], consumer_id: Any) -> set[P]:
     members = sorted(participants)
     place = members.index(consumer_id)
     share, left_over = divmod(len(ordered), len(members))
@@ -66,14 +77,12 @@ def _range(participants: Iterable[Any], ordered: list[Partition], consumer_id: A
     return set(ordered[start : start + share + (place < left_over)])
 
 
-def _roundrobin(participants: Iterable[Any], ordered: list[Partition], consumer_id: Any) -> set[Partition]:
+def _roundrobin(participants: Iterable[Any], ordered: list[P], consumer_id: Any) -> set[P]:
     members = sorted(participants)
     return set(ordered[members.index(consumer_id) :: len(members)])
 
 
-def decide_partitions_range(
-    participants: Iterable[Any], partitions: Mapping[int, Partition], consumer_id: Any
-) -> set[Partition]:
+def decide_partitions_range(participants: Iterable[Any], partitions: Mapping[int, P], consumer_id: Any) -> set[P]:
     """Give each member a run of neighbouring partitions; the first members get one more where it does not come out even.
 
     Neighbours have the same leader, as for members of groups in ZooKeeper; in a group that the brokers keep they have
@@ -87,22 +96,16 @@ def decide_partitions_range(
     return _range(participants, _by_leader(partitions), consumer_id)
 
 
-def decide_partitions_roundrobin(
-    participants: Iterable[Any], partitions: Mapping[int, Partition], consumer_id: Any
-) -> set[Partition]:
+def decide_partitions_roundrobin(participants: Iterable[Any], partitions: Mapping[int, P], consumer_id: Any) -> set[P]:
     """Deal the partitions out one by one, as cards; order, parameters and errors as of `decide_partitions_range`."""
     return _roundrobin(participants, _by_leader(partitions), consumer_id)
 
 
-def _range_by_number(
-    participants: Iterable[Any], partitions: Mapping[int, Partition], consumer_id: Any
-) -> set[Partition]:
+def _range_by_number(participants: Iterable[Any], partitions: Mapping[int, P], consumer_id: Any) -> set[P]:
     return _range(participants, _by_number(partitions), consumer_id)
 
 
-def _roundrobin_by_number(
-    participants: Iterable[Any], partitions: Mapping[int, Partition], consumer_id: Any
-) -> set[Partition]:
+def _roundrobin_by_number(participants: Iterable[Any], partitions: Mapping[int, P], consumer_id: Any) -> set[P]:
     return _roundrobin(participants, _by_number(partitions), consumer_id)
 
 

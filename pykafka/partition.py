@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.common import OffsetType
 from pykafka.exceptions import LeaderNotFoundError
@@ -15,7 +15,22 @@ if TYPE_CHECKING:
 
     from pykafka.broker import Broker
     from pykafka.protocol import documented
-    from pykafka.topic import Topic
+
+
+class TopicView(Protocol):
+    """What partitions, consumers and producers need of their topic; `pykafka.topic.Topic` says what each member does."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def partitions(self) -> dict[int, Partition]: ...
+    @property
+    def changes(self) -> int: ...
+    def update(self, metadata: documented.TopicMetadata) -> None: ...
+    def unlink(self) -> None: ...
+    def fetch_offset_limits(
+        self, offsets_before: int | datetime.datetime, max_offsets: int = 1, partitions: Iterable[int] | None = None
+    ) -> dict[int, documented.OffsetPartitionResponse]: ...
 
 
 class Partition:
@@ -31,7 +46,7 @@ class Partition:
     """
 
     def __init__(
-        self, topic: Topic, id_: int, leader: Broker | None, replicas: Sequence[Broker], isr: Sequence[Broker]
+        self, topic: TopicView, id_: int, leader: Broker | None, replicas: Sequence[Broker], isr: Sequence[Broker]
     ) -> None:
         self._topic = weakref.ref(topic)
         self._topic_name = topic.name
@@ -80,7 +95,7 @@ class Partition:
         return self._isr
 
     @property
-    def topic(self) -> Topic | None:
+    def topic(self) -> TopicView | None:
         """The topic of this partition; None once nothing else holds it."""
         return self._topic()
 

@@ -32,11 +32,10 @@ from pykafka.utils.error_handlers import valid_callable
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from pykafka.cluster import Cluster
     from pykafka.handlers.base import EventType
-    from pykafka.partition import Partition
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import Partition, TopicView
     from pykafka.protocol.message import Message
-    from pykafka.topic import Topic
 
 log = logging.getLogger(__name__)
 
@@ -99,8 +98,8 @@ class SimpleConsumer(BatchConsumer):
 
     def __init__(
         self,
-        topic: Topic,
-        cluster: Cluster,
+        topic: TopicView,
+        cluster: BaseCluster,
         consumer_group: str | bytes | None = None,
         partitions: Iterable[Partition] | None = None,
         fetch_message_max_bytes: int = 1024 * 1024,
@@ -232,7 +231,7 @@ class SimpleConsumer(BatchConsumer):
     # -- what it reads ---------------------------------------------------------------------------------------------
 
     @property
-    def topic(self) -> Topic:
+    def topic(self) -> TopicView:
         """The topic this consumer reads."""
         return self._topic
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.balancedconsumer import BalancedConsumer
-from pykafka.cluster import Cluster, register_topic_factory
 from pykafka.common import OffsetType
 from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
+from pykafka.metadata.cluster import BaseCluster
 from pykafka.partition import Partition
 from pykafka.producer import Producer
 from pykafka.protocol import documented
@@ -32,7 +32,7 @@ class Topic:
     :param topic_metadata: what the cluster says of it
     """
 
-    def __init__(self, cluster: Cluster, topic_metadata: documented.TopicMetadata) -> None:
+    def __init__(self, cluster: BaseCluster, topic_metadata: documented.TopicMetadata) -> None:
         self._name = get_string(topic_metadata.name)
         self._cluster = cluster
         self._partitions: dict[int, Partition] = {}
@@ -164,7 +164,7 @@ class Topic:
         """
         if managed:
             return ManagedBalancedConsumer(self, self._cluster, consumer_group, **kwargs)
-        hosts = self._cluster._zookeeper_hosts
+        hosts = self._cluster.zookeeper_hosts
         if hosts is not None and "zookeeper_connect" not in kwargs:
             kwargs.setdefault("zookeeper_hosts", hosts)
         return BalancedConsumer(self, self._cluster, consumer_group, **kwargs)
@@ -174,6 +174,3 @@ def _ids(partitions: Any) -> list[int]:
     if not isinstance(partitions, Iterable):
         raise TypeError(f"partitions must be a list of ids, not {type(partitions).__name__}: {partitions!r}")
     return [valid_int(id_, allow_zero=True, name="each of partitions") for id_ in partitions]
-
-
-register_topic_factory(Topic)

@@ -9,12 +9,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pykafka import cluster as clusters
 from pykafka.consumer.fetcher import Fetcher
+from pykafka.metadata import cluster as clusters
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.cluster import Cluster
+    from pykafka.metadata.cluster import BaseCluster
     from tests.brokers import KafkaCluster
 
 #: What a broker's log has of interest: trouble, a broker that its controller holds for dead, and messages that went.
@@ -46,9 +46,9 @@ def _clients() -> Iterator[str]:
             yield from _client(cluster)
 
 
-def _client(cluster: Cluster) -> Iterator[str]:
-    yield f"{cluster!r}, handler {cluster.handler.name}, metadata {cluster.handler.now() - cluster._updated_at:.1f} s old"
-    for broker in [*cluster._bootstrap.values(), *cluster._brokers.values()]:
+def _client(cluster: BaseCluster) -> Iterator[str]:
+    yield f"{cluster!r}, handler {cluster.handler.name}, metadata {cluster.handler.now() - cluster._freshness.updated_at:.1f} s old"
+    for broker in cluster._brokers.every():
         yield from (f"  {line}" for line in _broker(broker, cluster.handler.now()))
 
 

@@ -10,13 +10,13 @@ from pykafka.cli.moments import parse_moment
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
+    from pykafka.partition import TopicView
     from pykafka.protocol import documented
-    from pykafka.topic import Topic
 
 __all__ = ["fetch_consumer_lag", "fetch_offsets", "main"]
 
 
-def fetch_offsets(client: KafkaClient, topic: Topic, offset: str) -> dict[int, documented.OffsetPartitionResponse]:
+def fetch_offsets(client: KafkaClient, topic: TopicView, offset: str) -> dict[int, documented.OffsetPartitionResponse]:
     """Return offsets of a topic by time.
 
     :param client: that has the topic
@@ -28,7 +28,7 @@ def fetch_offsets(client: KafkaClient, topic: Topic, offset: str) -> dict[int, d
     return topic.fetch_offset_limits(parse_moment(offset, numbers=False).timestamp)
 
 
-def fetch_consumer_lag(client: KafkaClient, topic: Topic, consumer_group: str) -> dict[int, tuple[int, int]]:
+def fetch_consumer_lag(client: KafkaClient, topic: TopicView, consumer_group: str) -> dict[int, tuple[int, int]]:
     """Return how far a topic and a group are; commits nothing.
 
     :param client: that has the topic

@@ -20,13 +20,12 @@ from pykafka.utils import get_bytes, get_string
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.cluster import Cluster
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.offsets import GroupOffsets
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.recovery import Recovery
-    from pykafka.partition import Partition
-    from pykafka.topic import Topic
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import Partition, TopicView
 
 
 class DocumentedConsumer(ABC):
@@ -35,8 +34,8 @@ class DocumentedConsumer(ABC):
     Calling these works; overriding one changes nothing but for `_setup_fetch_workers` and `_auto_commit`.
     """
 
-    _cluster: Cluster
-    _topic: Topic
+    _cluster: BaseCluster
+    _topic: TopicView
     _options: ConsumerOptions
     _partitions_by_id: dict[int, OwnedPartition]
     _recovery: Recovery

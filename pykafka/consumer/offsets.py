@@ -20,7 +20,7 @@ from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.cluster import Cluster
+    from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Committed(NamedTuple):
     metadata: str
 
 
-def may_commit_later(cluster: Cluster, error: KafkaException) -> bool:
+def may_commit_later(cluster: BaseCluster, error: KafkaException) -> bool:
     """Return whether what could not be committed may well be at another time, by itself.
 
     :param error: an OffsetsNotCommitted
@@ -68,7 +68,7 @@ class GroupOffsets:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: BaseCluster,
         group: str,
         topic: str,
         backoff_ms: int,

@@ -6,17 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pykafka.common import OffsetType
 from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.fetcher import FetchSettings
-from pykafka.partition import Partition
+from pykafka.partition import Partition, TopicView
 from pykafka.utils import INT64_MAX
 from pykafka.utils.error_handlers import valid_int
-
-if TYPE_CHECKING:
-    from pykafka.topic import Topic
 
 #: How much a consumer buffers by default (bytes).
 QUEUED_MAX_BYTES = 64 * 1024 * 1024
@@ -161,7 +158,7 @@ def valid_pairs(param: Any, lowest: int = -1, *, or_time: bool = False) -> list[
     return found
 
 
-def valid_partitions(param: Any, topic: Topic) -> list[Partition]:
+def valid_partitions(param: Any, topic: TopicView) -> list[Partition]:
     """Return the partitions that a consumer is to read.
 
     :param param: what was given

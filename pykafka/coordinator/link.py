@@ -22,7 +22,7 @@ from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.cluster import Cluster
+    from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
 
@@ -33,13 +33,13 @@ LEAVE_TIMEOUT_MS = 5000
 class GroupLink:
     """Be the part of a member that finds the broker which coordinates its group.
 
-    :param client: a KafkaClient, or a Cluster
+    :param client: a KafkaClient, or a BaseCluster
     :param config: group_id, retry_backoff_ms and what subclasses want
     """
 
     def __init__(self, client: Any, config: dict[str, Any]) -> None:
         self.config = config
-        self._cluster: Cluster = getattr(client, "cluster", client)
+        self._cluster: BaseCluster = getattr(client, "cluster", client)
         self._handler = self._cluster.handler
         self.group_id: str = config["group_id"]
         self.coordinator: Broker | None = None

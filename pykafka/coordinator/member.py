@@ -15,10 +15,9 @@ from pykafka.protocol.documented.groups import protocol_metadata
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
-    from pykafka.cluster import Cluster
-    from pykafka.partition import Partition
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import Partition, TopicView
     from pykafka.protocol.documented.groups import MembershipProtocol
-    from pykafka.topic import Topic
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +31,9 @@ class TopicMember(BaseCoordinator):
     :param configs: as for `BaseCoordinator`
     """
 
-    def __init__(self, topic: Topic, cluster: Cluster, membership_protocol: MembershipProtocol, **configs: Any) -> None:
+    def __init__(
+        self, topic: TopicView, cluster: BaseCluster, membership_protocol: MembershipProtocol, **configs: Any
+    ) -> None:
         super().__init__(cluster, None, **configs)
         self._topic = topic
         self._protocol = membership_protocol

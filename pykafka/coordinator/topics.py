@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pykafka.exceptions import KafkaException
 
 if TYPE_CHECKING:
-    from pykafka.cluster import Cluster
+    from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class SharedTopics:
     :param cluster: that has them, or had
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: BaseCluster) -> None:
         self._cluster = cluster
         self._now = cluster.handler.now
         self._absences: dict[str, Absence] = {}

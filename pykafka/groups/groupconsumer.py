@@ -32,12 +32,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pykafka.cluster import Cluster
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
-    from pykafka.partition import Partition
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import Partition, TopicView
     from pykafka.protocol.message import Message
-    from pykafka.topic import Topic
 
 log = logging.getLogger(__name__)
 
@@ -73,8 +72,8 @@ class GroupConsumer(ABC):
 
     def _configure(
         self,
-        topic: Topic,
-        cluster: Cluster,
+        topic: TopicView,
+        cluster: BaseCluster,
         consumer_group: str | bytes,
         *,
         rebalance_max_retries: int,
@@ -200,7 +199,7 @@ class GroupConsumer(ABC):
     # -- what it reads ---------------------------------------------------------------------------------------------
 
     @property
-    def topic(self) -> Topic:
+    def topic(self) -> TopicView:
         """The topic this consumer reads a share of."""
         return self._topic
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka.exceptions import IncompleteResponseError, KafkaException, ProtocolClientError, error_for
 from pykafka.protocol import wire
@@ -12,13 +12,26 @@ from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.cluster import Cluster
+    from pykafka.handlers import Handler
 
 #: Pause before leaders are asked again (s); it doubles up to the second one.
 RETRY_BACKOFF_S = 0.1
 RETRY_BACKOFF_MAX_S = 1.0
 
 TopicPartition = tuple[str, int]
+
+
+class Leaders(Protocol):
+    """The cluster whose leaders are asked; `BaseCluster` says what each member does."""
+
+    @property
+    def handler(self) -> Handler: ...
+    @property
+    def generation(self) -> int: ...
+    def leader(self, topic: str, partition: int) -> Broker: ...
+    def find_leaders(self, partitions: Iterable[tuple[str, int]]) -> None: ...
+    def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None: ...
+    def may_pass(self, error: KafkaException) -> bool: ...
 
 
 class FoundOffset(NamedTuple):
@@ -38,7 +51,7 @@ class FoundOffset(NamedTuple):
 
 
 def list_offsets(
-    cluster: Cluster,
+    cluster: Leaders,
     timestamps: Mapping[TopicPartition, int],
     max_offsets: int,
     timeout_ms: int,
@@ -68,7 +81,7 @@ def list_offsets(
 
 
 def _ask_leaders(
-    cluster: Cluster,
+    cluster: Leaders,
     timestamps: Mapping[TopicPartition, int],
     max_offsets: int,
     isolation_level: int,

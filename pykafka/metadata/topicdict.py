@@ -5,32 +5,42 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Collection, Iterator, KeysView, Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pykafka.exceptions import ClientClosedError, ProtocolClientError
 from pykafka.protocol import documented
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
-    from pykafka.cluster import Cluster
-    from pykafka.topic import Topic
+    from pykafka.handlers import Handler
+    from pykafka.partition import TopicView
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T", bound="TopicView")
+
+#: `(cluster, metadata)` to the object that stands for a topic.
+MakeTopic = Callable[[Any, documented.TopicMetadata], Any]
 #: The names of Kafka's own topics begin so.
 INTERNAL_PREFIX = "__"
 
-_topic_factory: Callable[[Cluster, documented.TopicMetadata], Topic] | None = None
+
+class TopicSource(Protocol):
+    """The cluster whose topics these are; `BaseCluster` says what each member does."""
+
+    @property
+    def handler(self) -> Handler: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def all_known(self) -> bool: ...
+    def know_all(self) -> None: ...
+    def find_topic(self, name: str) -> documented.TopicMetadata | None: ...
+    def topic_metadata(self, name: str) -> documented.TopicMetadata | None: ...
+    def wait_for_topic(self, name: str) -> documented.TopicMetadata: ...
 
 
-def register_topic_factory(factory: Callable[[Cluster, documented.TopicMetadata], Topic]) -> None:
-    """Name the class that `Cluster` makes topics of; `pykafka.topic` calls this when it is imported."""
-    global _topic_factory
-    _topic_factory = factory
-
-
-class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
+class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
     """The topics of a cluster by name; names may be str or bytes.
 
     Listing it makes no `Topic`; looking one up does, and holds it weakly. A name that the cluster does not have is asked
@@ -41,11 +51,12 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
     `update_cluster()` asks at once. `repr()` shows what is known, and never asks.
     """
 
-    def __init__(self, cluster: Cluster, exclude_internal_topics: bool) -> None:
+    def __init__(self, cluster: TopicSource, exclude_internal_topics: bool, make: MakeTopic | None) -> None:
         super().__init__()
+        self._make_topic = make
         self._cluster = weakref.ref(cluster)
         #: The topics that somebody holds, also while the cluster does not have them.
-        self._live: weakref.WeakValueDictionary[str, Topic] = weakref.WeakValueDictionary()
+        self._live: weakref.WeakValueDictionary[str, T] = weakref.WeakValueDictionary()
         self._handler = cluster.handler
         self.after_fork()
         self._exclude_internal_topics = exclude_internal_topics
@@ -90,7 +101,7 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
         self._know_all()
         return super().keys()
 
-    def __getitem__(self, key: str | bytes) -> Topic:  # type: ignore[override]
+    def __getitem__(self, key: str | bytes) -> T:  # type: ignore[override]
         name = get_string(key, "a topic's name")
         reference = super().get(name)
         topic = reference() if reference is not None else None
@@ -102,7 +113,7 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
             return default
         return self[key]
 
-    def _make(self, name: str) -> Topic:
+    def _make(self, name: str) -> T:
         cluster = self._cluster()
         if cluster is None:
             raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
@@ -111,11 +122,10 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
         metadata = cluster.find_topic(name)
         return self.__missing__(name) if metadata is None else self._create(cluster, name, metadata)
 
-    def _create(self, cluster: Cluster, name: str, metadata: documented.TopicMetadata) -> Topic:
-        if _topic_factory is None:  # Spark's workers, which want no topics, are spared what comes with them
-            import_module("pykafka.topic")
-        assert _topic_factory is not None
-        made = _topic_factory(cluster, metadata)
+    def _create(self, cluster: TopicSource, name: str, metadata: documented.TopicMetadata) -> T:
+        if self._make_topic is None:
+            raise TypeError("this cluster was made for work without topics; take those of a KafkaClient")
+        made: T = self._make_topic(cluster, metadata)
         with self._lock:
             topic = self._live.get(name)
             if topic is None:
@@ -124,7 +134,7 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
         self[name] = weakref.ref(topic)
         return topic
 
-    def __missing__(self, key: str | bytes) -> Topic:
+    def __missing__(self, key: str | bytes) -> T:
         name = get_string(key, "a topic's name")
         cluster = self._cluster()
         if cluster is None:
@@ -136,11 +146,11 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
             raise KeyError(f"topic {name!r}: {error}") from error
         return self._create(cluster, name, metadata)
 
-    def values(self) -> list[Topic]:  # type: ignore[override]
+    def values(self) -> list[T]:  # type: ignore[override]
         """Return the topics, making those that nobody holds."""
         return [self[name] for name in list(self)]
 
-    def items(self) -> list[tuple[str, Topic]]:  # type: ignore[override]
+    def items(self) -> list[tuple[str, T]]:  # type: ignore[override]
         """Return (name, topic) pairs, making the topics that nobody holds."""
         return [(name, self[name]) for name in list(self)]
 
@@ -154,7 +164,7 @@ class TopicDict(dict[Any, "weakref.ref[Topic] | None"]):
             else:
                 topic.unlink()
 
-    def live(self) -> Iterator[Topic]:
+    def live(self) -> Iterator[T]:
         """Yield the topics that somebody holds."""
         yield from list(self._live.values())
 

@@ -12,11 +12,11 @@ from pykafka.protocol.message import Message
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
+    from pykafka.partition import TopicView
     from pykafka.producer.accumulator import MessageBatch, PartitionQueue
     from pykafka.producer.deliveries import Callback
     from pykafka.producer.options import ProducerOptions
     from pykafka.producer.sender import OwnedBroker
-    from pykafka.topic import Topic
 
 
 class DocumentedProducer(ABC):
@@ -27,7 +27,7 @@ class DocumentedProducer(ABC):
     """
 
     _handler: Handler
-    _topic: Topic
+    _topic: TopicView
     _options: ProducerOptions
     _running: bool
 

@@ -16,7 +16,7 @@ from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.cluster import Cluster
+    from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Identity:
     :param wanted: whether to produce by numbers; None where that is possible
     """
 
-    def __init__(self, cluster: Cluster, wanted: bool | None) -> None:
+    def __init__(self, cluster: BaseCluster, wanted: bool | None) -> None:
         self._cluster = cluster
         self._wanted = wanted
         self._lock = cluster.handler.Lock()
@@ -65,7 +65,7 @@ class Identity:
         :raises ProtocolClientError: numbers were demanded, and the cluster refuses an id; or it may give one later
         :raises NoBrokersAvailableError: no broker could be asked
         """
-        patience = self._cluster._socket_timeout_ms / 1000
+        patience = self._cluster.socket_timeout_ms / 1000
         if not self._lock.acquire(timeout=patience):
             raise ResponseTimeoutError("no producer id was given in time", api="InitProducerId")
         try:

@@ -41,11 +41,10 @@ from pykafka.utils.error_handlers import valid_callable, valid_int
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from pykafka.cluster import Cluster
-    from pykafka.partition import Partition
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import Partition, TopicView
     from pykafka.producer.idempotence import Lane
     from pykafka.protocol.message import Message
-    from pykafka.topic import Topic
 
 log = logging.getLogger(__name__)
 
@@ -103,8 +102,8 @@ class Producer(DocumentedProducer):
 
     def __init__(
         self,
-        cluster: Cluster,
-        topic: Topic,
+        cluster: BaseCluster,
+        topic: TopicView,
         partitioner: Callable[[Sequence[Partition], Any], Partition] | None = None,
         compression: int = CompressionType.NONE,
         max_retries: int = 3,

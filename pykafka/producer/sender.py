@@ -374,7 +374,7 @@ class OwnedBroker:
         """Send batches in one request, and await its answer."""
         options = self.producer._options
         request = _produce_request(batches, options.required_acks, options.ack_timeout_ms)
-        timeout_ms = max(options.ack_timeout_ms, self.producer._cluster._socket_timeout_ms)
+        timeout_ms = max(options.ack_timeout_ms, self.producer._cluster.socket_timeout_ms)
         # What throttling adds to the timeout ends when all of them have got too old.
         too_old_at = max(batch.created for batch in batches) + options.delivery_timeout_s
         number = object()

@@ -12,8 +12,8 @@ from pykafka.protocol import wire
 from pykafka.security import SslConfig
 
 if TYPE_CHECKING:
-    from pykafka.cluster import Cluster
     from pykafka.handlers import Handler
+    from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def confluent_kafka() -> Any:
     return found
 
 
-def common_settings(cluster: Cluster) -> dict[str, Any]:
+def common_settings(cluster: BaseCluster) -> dict[str, Any]:
     """Return librdkafka's settings for the brokers of a cluster: addresses, their age, TLS.
 
     :raises NoBrokersAvailableError: no broker answered
@@ -52,12 +52,12 @@ def common_settings(cluster: Cluster) -> dict[str, Any]:
     }
     # Of any of them: one that is down at present keeps nobody from the others.
     addresses = [(broker.host, broker.port) for broker in brokers]
-    ranges = cluster._request_random_broker(addresses, lambda broker: broker.api_ranges())
+    ranges = cluster.ask_any(addresses, lambda broker: broker.api_ranges())
     if wire.ApiVersionsRequest.api_key not in ranges:
         # Of brokers that do not say their version it thinks 0.10, and gets no answers.
         is_0_9 = wire.ListGroupsRequest.api_key in ranges
         settings |= {"api.version.request": False, "broker.version.fallback": "0.9.0.1" if is_0_9 else "0.8.2.2"}
-    return settings | _tls_settings(cluster._ssl_config)
+    return settings | _tls_settings(cluster.ssl_config)
 
 
 def _ignore(_: object) -> None:

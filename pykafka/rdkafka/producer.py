@@ -16,11 +16,10 @@ from pykafka.protocol.message import Message
 from pykafka.rdkafka.helpers import common_settings, confluent_kafka, end, error_from, keep_for_ever
 
 if TYPE_CHECKING:
-    from pykafka.cluster import Cluster
     from pykafka.handlers import Worker
     from pykafka.handlers.base import EventType
-    from pykafka.partition import Partition
-    from pykafka.topic import Topic
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import Partition, TopicView
 
 log = logging.getLogger(__name__)
 
@@ -92,8 +91,8 @@ class RdKafkaProducer(Producer):
 
     def __init__(
         self,
-        cluster: Cluster,
-        topic: Topic,
+        cluster: BaseCluster,
+        topic: TopicView,
         partitioner: Callable[[Sequence[Partition], Any], Partition] | None = None,
         compression: int = CompressionType.NONE,
         max_retries: int = 3,

@@ -19,11 +19,10 @@ from pykafka.simpleconsumer import SimpleConsumer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pykafka.cluster import Cluster
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.handlers.base import LockType
-    from pykafka.partition import Partition
-    from pykafka.topic import Topic
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import Partition, TopicView
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +56,8 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
 
     def __init__(
         self,
-        topic: Topic,
-        cluster: Cluster,
+        topic: TopicView,
+        cluster: BaseCluster,
         consumer_group: str | bytes | None = None,
         partitions: Iterable[Partition] | None = None,
         fetch_message_max_bytes: int = 1024 * 1024,

@@ -13,7 +13,7 @@ from pykafka.protocol import wire
 from pykafka.spark.loss import log
 
 if TYPE_CHECKING:
-    from pykafka.cluster import Cluster
+    from pykafka.metadata.cluster import BaseCluster
     from pykafka.spark.options import ClientOptions
 
 _SETTING = "max.message.bytes"
@@ -32,7 +32,7 @@ def limit_of(options: ClientOptions, topic: str) -> int | None:
     return _learnt.get((options, topic))
 
 
-def learn(cluster: Cluster, options: ClientOptions, topic: str, size: int, sent: int) -> int:
+def learn(cluster: BaseCluster, options: ClientOptions, topic: str, size: int, sent: int) -> int:
     """Take note that a batch of several records was refused as too large; return what the topic's may take from now on.
 
     :param size: of the batch before compression (bytes)
@@ -54,7 +54,7 @@ def learn(cluster: Cluster, options: ClientOptions, topic: str, size: int, sent:
     return limit
 
 
-def _setting(cluster: Cluster, options: ClientOptions, topic: str) -> int | None:
+def _setting(cluster: BaseCluster, options: ClientOptions, topic: str) -> int | None:
     resource = wire.DescribeConfigsRequest.Resource(resource_type=_TOPIC_RESOURCE, resource_name=topic)
     resource.configuration_keys = [_SETTING]
     request = wire.DescribeConfigsRequest(resources=[resource])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from pykafka.cluster import Cluster
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, error_for
+from pykafka.metadata.cluster import BaseCluster
 from pykafka.metadata.listoffsets import FoundOffset
 from pykafka.spark import session
 from pykafka.spark.errors import OptionError
@@ -171,7 +171,7 @@ class OffsetReader:
         found = self._retrying(lambda cluster: cluster.list_offsets(wanted, isolation_level=level))
         return {tp: found[tp.topic, tp.partition] for tp in timestamps}
 
-    def _retrying(self, ask: Callable[[Cluster], T]) -> T:
+    def _retrying(self, ask: Callable[[BaseCluster], T]) -> T:
         for retries_left in range(self._options.offset_retries, -1, -1):
             try:
                 return ask(session.cluster_for(self._options.client))
@@ -186,7 +186,7 @@ class OffsetReader:
         raise AssertionError("the loop above returns or raises")
 
 
-def _subscribed(cluster: Cluster, subscription: Subscription) -> set[TopicPartition]:
+def _subscribed(cluster: BaseCluster, subscription: Subscription) -> set[TopicPartition]:
     names = subscription.topics or tuple(sorted({tp.topic for tp in subscription.partitions}))
     # Not cluster.update(): that remembers what it once saw, and topics that are gone are to be noticed here.
     # Brokers that create what they are asked for by name (below version 4) are asked for all topics all the same.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pykafka.broker import Broker
-    from pykafka.cluster import Cluster
+    from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.channel import PendingResponse
     from pykafka.protocol import wire
 
@@ -68,7 +68,9 @@ class RangeReader:
     :param columns: names, in the order of the schema
     """
 
-    def __init__(self, cluster: Cluster, wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...]) -> None:
+    def __init__(
+        self, cluster: BaseCluster, wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...]
+    ) -> None:
         self._cluster = cluster
         self._handler = cluster.handler
         self._tp, self._position, self._end = wanted

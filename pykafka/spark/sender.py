@@ -6,8 +6,8 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pykafka.cluster import Cluster
 from pykafka.exceptions import KafkaException, error_for
+from pykafka.metadata.cluster import BaseCluster
 from pykafka.producer.idempotence import Flight, Lane, Verdict
 from pykafka.protocol import wire
 from pykafka.protocol.messagesets import encode_message_set
@@ -86,7 +86,7 @@ class BatchSender:
     :param options: of the write
     """
 
-    def __init__(self, cluster: Cluster, options: WriteOptions) -> None:
+    def __init__(self, cluster: BaseCluster, options: WriteOptions) -> None:
         self._cluster = cluster
         self._handler = cluster.handler
         self._options = options

@@ -16,7 +16,7 @@ from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.cluster import Cluster
+    from pykafka.metadata.cluster import BaseCluster
     from pykafka.spark.sender import Batch
 
 #: Pause before what failed is tried again (s); twice as long each time, up to the second one.
@@ -32,7 +32,7 @@ class Sequences:
     :param cluster: where the batches go
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: BaseCluster) -> None:
         self.cluster = cluster
         self._identity = Identity(cluster, None)
         self._lanes: dict[TopicPartition, Lane[Batch]] = {}
@@ -104,7 +104,7 @@ class Sequences:
 _kept: dict[tuple[int, ClientOptions], Sequences] = {}
 
 
-def take(cluster: Cluster, options: ClientOptions) -> Sequences:
+def take(cluster: BaseCluster, options: ClientOptions) -> Sequences:
     """Return what the last task kept, or a new beginning where there was none, or it ended otherwise."""
     kept = _kept.pop((os.getpid(), options), None)
     return kept if kept is not None and kept.cluster is cluster else Sequences(cluster)

@@ -11,22 +11,22 @@ import os
 import tempfile
 from pathlib import Path
 
-from pykafka.cluster import Cluster
 from pykafka.exceptions import NoBrokersAvailableError, TlsError
 from pykafka.handlers import ThreadingHandler
+from pykafka.metadata.cluster import BaseCluster
 from pykafka.security import SslConfig
 from pykafka.spark.errors import OptionError
 from pykafka.spark.options import ClientOptions
 from pykafka.spark.tlsoptions import TlsOptions
 
 # A worker is forked from a daemon that never connects; should anybody fork later, the child must not share them.
-_clusters: dict[tuple[int, ClientOptions], Cluster] = {}
+_clusters: dict[tuple[int, ClientOptions], BaseCluster] = {}
 _settled: set[int] = set()
 handler = ThreadingHandler()
 _lock = handler.Lock()
 
 
-def cluster_for(options: ClientOptions) -> Cluster:
+def cluster_for(options: ClientOptions) -> BaseCluster:
     """Return this process's connection to a cluster for these options, connecting it where there is none.
 
     :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
@@ -40,9 +40,9 @@ def cluster_for(options: ClientOptions) -> Cluster:
     return cluster
 
 
-def _connected(options: ClientOptions) -> Cluster:
+def _connected(options: ClientOptions) -> BaseCluster:
     try:
-        return Cluster(
+        return BaseCluster(
             options.hosts,
             handler,
             socket_timeout_ms=options.timeout_ms,

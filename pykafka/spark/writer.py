@@ -16,7 +16,7 @@ from pykafka.utils import is_legal_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pykafka.cluster import Cluster
+    from pykafka.metadata.cluster import BaseCluster
 
 #: Batches of this size are sent at once; smaller ones wait for the rows of the next Arrow batch...
 GOOD_BATCH_BYTES = 256 * 1024
@@ -55,7 +55,7 @@ class RowWriter:
     :param columns: those to write
     """
 
-    def __init__(self, cluster: Cluster, options: WriteOptions, columns: frozenset[str]) -> None:
+    def __init__(self, cluster: BaseCluster, options: WriteOptions, columns: frozenset[str]) -> None:
         self._cluster = cluster
         self._options = options
         self._columns = columns

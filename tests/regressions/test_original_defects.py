@@ -12,7 +12,7 @@ from typing import Any
 import gevent
 import pytest
 
-from pykafka import KafkaClient, broker, connection
+from pykafka import KafkaClient, connection
 from pykafka.broker import Broker
 from pykafka.consumer.fetcher import Fetcher
 from pykafka.embedded import EmbeddedCluster
@@ -33,6 +33,7 @@ from pykafka.exceptions import (
 )
 from pykafka.handlers import GEventHandler, Handler, ResponseFuture, ThreadingHandler
 from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
+from pykafka.network import node
 from pykafka.protocol import BrokerMetadata, MetadataRequest, versions, wire
 from pykafka.security import SslConfig
 from pykafka.simpleconsumer import SimpleConsumer
@@ -310,7 +311,7 @@ def test_u16_connections_of_group_members_speak_tls(handler: Handler, monkeypatc
             super().__init__(*args, **kwargs)
             made.append(kwargs.get("ssl_config"))
 
-    monkeypatch.setattr(broker, "BrokerConnection", Recorded)
+    monkeypatch.setattr(node, "BrokerConnection", Recorded)
     context = ssl.create_default_context()
     one = Broker(1, "127.0.0.1", 1, handler, 500, 500, ssl_config=context, api_versions={})
     for connect in (one.connect, one.connect_offsets_channel):

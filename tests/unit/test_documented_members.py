@@ -245,7 +245,7 @@ def test_topics_by_name(topic: Topic) -> None:
 
 
 def test_a_broker_from_metadata(topic: Topic) -> None:
-    cluster = topic._cluster
+    cluster: Any = topic._cluster
     [(id_, metadata)] = cluster._get_metadata().brokers.items()
     broker = Broker.from_metadata(metadata, cluster.handler, 5000, 5000)
     assert (broker.id, broker.host, broker.port) == (id_, metadata.host, metadata.port)

@@ -253,7 +253,7 @@ def test_a_broker_that_is_left_out_is_kept_while_its_connection_stands(
     assert client.brokers[2] is known
     del layout.brokers[2]
     client.update_cluster()
-    monkeypatch.setattr("pykafka.cluster.LEFT_OUT_S", 0.0)
+    monkeypatch.setattr("pykafka.metadata.brokers.LEFT_OUT_S", 0.0)
     client.update_cluster()
     assert 2 not in client.brokers
     with pytest.raises(SocketDisconnectedError, match="left the cluster, or moved"):

@@ -37,7 +37,7 @@ def test_reading_loads_no_consumers_and_producers() -> None:
     """A worker's first task waits for every import."""
     result = subprocess.run([sys.executable, "-c", READING], capture_output=True, text=True, timeout=60, check=True)
     loaded = set(result.stdout.split())
-    assert "pykafka.cluster" in loaded
+    assert "pykafka.metadata.cluster" in loaded
     heavy = {
         "pykafka.client",
         "pykafka.simpleconsumer",

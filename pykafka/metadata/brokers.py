@@ -1,0 +1,202 @@
+"""`Brokers`: the brokers of one cluster, kept up with its metadata, and asked one after another."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pykafka.exceptions import (
+    ConnectTimeoutError,
+    KafkaException,
+    NoBrokersAvailableError,
+    ProtocolClientError,
+    WorkerNotStartedError,
+)
+from pykafka.network.dialing import Attempt
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.handlers import Handler, Worker
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+#: How long a broker that metadata leaves out is kept while its connection stands (s): brokers that start up know few others.
+LEFT_OUT_S = 5.0
+#: How long `close()` waits for brokers that have left to be closed (s): answers that are on their way are waited for.
+PARTING_S = 5.0
+#: How long a connect may take while there are other brokers to ask (ms): one that swallows packets would hold up all metadata.
+QUICK_CONNECT_MS = 3000
+
+
+class Brokers:
+    """The brokers by id, and those that stand for the addresses at which the cluster is first reached.
+
+    State: `by_id` is replaced as a whole, under the cluster's lock; readers take none.
+
+    :param handler: supplies the worker that closes brokers which have left
+    :param make: `(id, host, port)` to a broker with the client's settings
+    """
+
+    def __init__(self, handler: Handler, make: Callable[[int, str, int], Broker]) -> None:
+        self._handler = handler
+        self._make = make
+        self.by_id: dict[int, Broker] = {}
+        self._seeds: dict[tuple[str, int], Broker] = {}
+        # Since when brokers whose connections stand have been left out of metadata.
+        self._left_out: dict[int, float] = {}
+        # Workers that close brokers which have left.
+        self._partings: list[Worker] = []
+
+    def every(self) -> list[Broker]:
+        """Return all brokers, seeds included."""
+        return [*self.by_id.values(), *self._seeds.values()]
+
+    # -- following the metadata ------------------------------------------------------------------------------------
+
+    def take_over(self, addresses: Mapping[int, tuple[str, int]]) -> list[Broker]:
+        """Take over what metadata says; return the brokers that are gone or moved, for `part_with`.
+
+        :param addresses: {id: (host, port)}
+        """
+        brokers = dict(self.by_id)
+        left: list[Broker] = []
+        for id_, (host, port) in addresses.items():
+            known = brokers.get(id_)
+            if known is not None and (known.host, known.port) == (host, port):
+                continue
+            if known is not None:
+                log.info("broker %d moved from %s to %s:%d", id_, known.address, host, port)
+                left.append(known)
+            brokers[id_] = self._make(id_, host, port)
+        gone = set(brokers) - set(addresses)
+        now = self._handler.now()
+        left_out = {id_: self._left_out.get(id_, now) for id_ in gone if brokers[id_].reach <= 1}
+        self._left_out = {id_: since for id_, since in left_out.items() if now - since < LEFT_OUT_S}
+        left += [brokers.pop(id_) for id_ in gone - set(self._left_out)]
+        self.by_id = brokers
+        return left
+
+    def part_with(self, brokers: list[Broker]) -> None:
+        """Close brokers that nobody is to use any more, without waiting for it."""
+        for broker in brokers:
+            broker.part()
+        self._partings = [worker for worker in self._partings if worker.is_alive()]
+        try:
+            self._partings.append(self._handler.spawn(_close_all, brokers, name="pykafka.Cluster.parting"))
+        except WorkerNotStartedError:
+            for broker in brokers:
+                broker.forsake()
+
+    def close(self) -> None:
+        """End the connections of all brokers."""
+        _close_all(self.every())
+        for worker in self._partings:
+            worker.join(PARTING_S)
+
+    def forsake(self) -> None:
+        """End all connections without taking a lock or waiting."""
+        for broker in self.every():
+            broker.forsake()
+
+    def after_fork(self) -> None:
+        """Leave the parent its connections; this child makes its own when it needs them."""
+        self._partings = []
+        for broker in self.every():
+            broker.after_fork()
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def candidates(self, seeds: Callable[[], Iterable[tuple[str, int]]]) -> Iterator[Broker]:
+        """Yield those that are connected, then the others, then the seeds.
+
+        :param seeds: gives their (host, port) where it comes to that
+        """
+        brokers = list(self.by_id.values())
+        self._handler.random.shuffle(brokers)
+        brokers.sort(key=lambda broker: (broker.muted_for(), broker.reach))
+        yield from brokers
+        known = {(broker.host, broker.port) for broker in brokers}
+        for address in seeds():
+            if address not in known:
+                seed = self._seeds.get(address)
+                if seed is None:
+                    seed = self._seeds[address] = self._make(-1, *address)
+                yield seed
+
+    @contextmanager
+    def at(self, addresses: Iterable[tuple[str, int]]) -> Iterator[list[Broker]]:
+        """Give the broker of each address: a known one with its connections, or one that is closed afterwards.
+
+        :param addresses: (host, port) pairs
+        """
+        known = {(broker.host, broker.port): broker for broker in self.by_id.values()}
+        wanted = [(host, int(port)) for host, port in addresses]
+        own = {address: self._make(-1, *address) for address in wanted if address not in known}
+        try:
+            yield [known.get(address) or own[address] for address in wanted]
+        finally:
+            _close_all(list(own.values()))
+
+
+def first_answer(
+    brokers: Iterable[Broker],
+    ask: Callable[[Broker], R],
+    what: str,
+    telling: Callable[[R], bool] | None = None,
+) -> R:
+    """Return the first answer; those that are not reached quickly are asked once more behind the others.
+
+    :param brokers: whom to ask, in this order
+    :param ask: asks one
+    :param what: is asked, as logs name it
+    :param telling: whether an answer tells anything; one that does not is returned where all are like that
+    :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
+    :raises ProtocolClientError: one has refused
+    """
+    attempts: list[Any] = []
+    slow: list[Broker] = []
+    empty: list[R] = []
+    for broker in chain(brokers, slow):  # in this order, as `slow` grows meanwhile
+        try:
+            if broker.reach >= 2 and broker not in slow:
+                broker.channel("main").open(QUICK_CONNECT_MS)
+            answer = ask(broker)
+            if telling is None or telling(answer):
+                return answer
+            empty.append(answer)
+        except ProtocolClientError:
+            raise
+        except KafkaException as error:
+            hurried = isinstance(error, ConnectTimeoutError) and broker.socket_timeout_ms > QUICK_CONNECT_MS
+            if hurried and broker not in slow:
+                slow.append(broker)
+                continue
+            broker.warn("broker %s did not answer %s: %s", broker.address, what, error)
+            attempts.append((broker.address, error))
+    if empty:
+        return empty[0]
+    raise NoBrokersAvailableError(_explain(attempts), ledger=attempts)
+
+
+def _close_all(brokers: list[Broker]) -> None:
+    for broker in brokers:
+        broker.close()
+
+
+def _explain(attempts: list[Any]) -> str:
+    tried = "; ".join(_tell(address, error) for address, error in attempts)
+    return f"no broker could be reached ({tried}); check hosts=, the network, and that the brokers are up"
+
+
+def _tell(address: str, error: Any) -> str:
+    """Return why a broker could not be reached, and of each of its addresses where it has several."""
+    text = error.text if isinstance(error, KafkaException) else str(error)
+    steps = getattr(error, "ledger", ())
+    where = dict.fromkeys(f"{step.address} ({step.error})" for step in steps if isinstance(step, Attempt))
+    several = f" [{', '.join(where)}]" if len(where) > 1 else ""
+    return f"{text}{several}" if address in text else f"{address}: {text}{several}"

@@ -1,0 +1,560 @@
+"""`BaseCluster`: what the package needs of a cluster: its brokers, leaders, offsets and metadata, kept up to date."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pykafka.broker import CLIENT_ID, Broker
+from pykafka.exceptions import (
+    ClientClosedError,
+    KafkaException,
+    LeaderNotFoundError,
+    SocketDisconnectedError,
+    UnknownTopicOrPartition,
+    error_for,
+)
+from pykafka.metadata.brokers import Brokers, first_answer
+from pykafka.metadata.freshness import Freshness
+from pykafka.metadata.listoffsets import FoundOffset, list_offsets
+from pykafka.metadata.topicdict import MakeTopic, TopicDict
+from pykafka.network.addresses import parse_hosts, parse_source
+from pykafka.network.negotiation import KnownVersions
+from pykafka.protocol import documented, wire
+from pykafka.security import valid_ssl_config
+from pykafka.utils import get_string
+from pykafka.utils.backoff import Backoff
+from pykafka.utils.error_handlers import valid_ms
+from pykafka.utils.loglimit import LogLimiter
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+    from pykafka.protocol.schema import Request
+    from pykafka.security import SslConfigLike
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+#: Pause between attempts while leaders are elected or brokers are away (s): Kafka's own retry.backoff.ms.
+RETRY_BACKOFF_S = 0.1
+#: How long that pause becomes at most, where it doubles (s): Kafka's own retry.backoff.max.ms.
+RETRY_BACKOFF_MAX_S = 1.0
+#: A topic that is being created is unknown to most brokers at first: this is how long they are asked again (s).
+CREATION_S = 3.0
+NO_BROKERS = (
+    "the cluster names no brokers: it is starting, or what answers is cut off from the others; Kafka 0.8.2 names none until "
+    "the first topic is made"
+)
+
+#: The clusters that are open in this process: closed when the interpreter ends, so that what is queued still goes out.
+_open_clusters: weakref.WeakSet[BaseCluster] = weakref.WeakSet()
+
+
+class BaseCluster:
+    """The brokers that one bootstrap address leads to, and what they say of topics.
+
+    State: `_metadata`, the brokers and the topics change under `_update_lock`, which is held while metadata is asked for, so
+    that any number of workers that find a leader gone cause one request. Readers take no lock.
+
+    Parameters as of `pykafka.cluster.Cluster`.
+
+    :param make_topic: `(cluster, metadata)` to the object that stands for a topic; None where none are looked up
+    """
+
+    def __init__(
+        self,
+        hosts: str | bytes,
+        handler: Handler,
+        socket_timeout_ms: int = 30 * 1000,
+        offsets_channel_socket_timeout_ms: int = 10 * 1000,
+        exclude_internal_topics: bool = True,
+        source_address: str | bytes = "",
+        zookeeper_hosts: str | None = None,
+        ssl_config: SslConfigLike | None = None,
+        broker_version: str = "0.9.0",
+        client_id: str = CLIENT_ID,
+        make_topic: MakeTopic | None = None,
+    ) -> None:
+        self._handler = handler
+        self._socket_timeout_ms: int = valid_ms(socket_timeout_ms, "socket_timeout_ms")
+        self._offsets_channel_socket_timeout_ms = valid_ms(
+            offsets_channel_socket_timeout_ms, "offsets_channel_socket_timeout_ms"
+        )
+        self._source_host, self._source_port = parse_source(source_address)
+        self._ssl_config = valid_ssl_config(ssl_config)
+        self._broker_version = broker_version
+        self._known_versions = KnownVersions(broker_version)
+        self._client_id = get_string(client_id, "client_id")
+        self._zookeeper_hosts = zookeeper_hosts
+        self._seeds = parse_hosts(hosts) if zookeeper_hosts is None else []
+        #: Through which all of the client gives warnings that may come in numbers.
+        self.limiter = LogLimiter(handler)
+        self._brokers = Brokers(handler, self._new_broker)
+        self._metadata: dict[str, documented.TopicMetadata] = {}
+        self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
+        self._controller_id: int | None = None
+        self._cluster_id: str | None = None
+        backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, handler.random)
+        self._freshness = Freshness(handler.now, backoff)
+        self._update_lock = handler.Lock()
+        self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._closed = False
+        _open_clusters.add(self)
+        handler.at_fork(self._after_fork)
+        try:
+            with self._update_lock:
+                self._update_in_use()
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (brokers={sorted(self.brokers)})>"
+
+    def __del__(self) -> None:
+        # May run anywhere, also in a worker that holds any lock: takes none, and waits for nobody.
+        if not getattr(self, "_closed", True):
+            self._brokers.forsake()
+
+    @property
+    def brokers(self) -> dict[int, Broker]:
+        """The known brokers by id."""
+        return self._brokers.by_id
+
+    @property
+    def topics(self) -> TopicDict[Any]:
+        """The known topics by name."""
+        return self._topics
+
+    @property
+    def handler(self) -> Handler:
+        """The concurrency handler of this cluster and all that is made from it."""
+        return self._handler
+
+    @property
+    def controller_broker(self) -> Broker | None:
+        """The broker that takes topic changes; None where the brokers do not say (before 0.10)."""
+        return self.brokers.get(self._controller_id) if self._controller_id is not None else None
+
+    @property
+    def socket_timeout_ms(self) -> int:
+        """How long a connect or an answer may take (ms)."""
+        return self._socket_timeout_ms
+
+    @property
+    def zookeeper_hosts(self) -> str | None:
+        """Where ZooKeeper is, for a client that found its brokers there."""
+        return self._zookeeper_hosts
+
+    @property
+    def ssl_config(self) -> SslConfigLike | None:
+        """How brokers are spoken to over TLS; None for plaintext."""
+        return self._ssl_config
+
+    @property
+    def generation(self) -> int:
+        """How often metadata was taken over; see `refresh`."""
+        return self._freshness.generation
+
+    @property
+    def complete_generation(self) -> int:
+        """At which generation all topics in use were asked about last."""
+        return self._freshness.complete_generation
+
+    @property
+    def metadata_is_old(self) -> bool:
+        """Whether the topics in use were asked about more than five minutes ago: new partitions are to be noticed by then."""
+        return self._freshness.is_old
+
+    @property
+    def all_known(self) -> bool:
+        """Whether all topics that there are were asked about within the last five minutes."""
+        return self._freshness.all_known
+
+    # -- metadata --------------------------------------------------------------------------------------------------
+
+    def update(self, topics: Iterable[str | bytes] | None = None) -> None:
+        """Ask for metadata and bring brokers and topics up to date, in place.
+
+        :param topics: names to ask for; by default all that there are
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        names = None if topics is None else [get_string(topic) for topic in topics]
+        self._freshness.want(names or ())
+        with self._update_lock:
+            self._update(names)
+
+    def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None:
+        """Update metadata, unless that has been done since `generation` was `seen`; of all topics in use where it is old.
+
+        :param seen: the generation that the caller has acted upon
+        :param topics: names to ask for; by default those in use
+        """
+        names = None if topics is None else [get_string(topic) for topic in topics]
+        self._freshness.want(names or ())
+        with self._update_lock:
+            if not self._freshness.covers(seen, names):
+                if names is None or self.metadata_is_old:
+                    self._update_in_use()
+                else:
+                    self._update_if_due(names)
+
+    def refresh_if_old(self) -> None:
+        """Update metadata that is older than five minutes."""
+        if self.metadata_is_old:
+            self.refresh(self.generation)
+
+    def refresh_older(self, max_age_s: float, topics: Iterable[str]) -> None:
+        """Update topics, and with them all that somebody holds, where one was last asked about this long ago (s)."""
+        names = list(topics)
+        if self._freshness.age(names) < max_age_s:
+            return
+        with self._update_lock:
+            if self._freshness.age(names) >= max_age_s:
+                self._update(sorted({*names, *(topic.name for topic in self._topics.live())}))
+
+    def _update_in_use(self) -> None:
+        """Update the metadata of all topics that somebody holds, or has asked about lately."""
+        self._update(self._freshness.in_use(topic.name for topic in self._topics.live()))
+        self._freshness.asked_in_use()
+
+    def _update_if_due(self, names: Iterable[str]) -> None:
+        """Update metadata, unless it is of topics that were found without leaders a moment ago; all such topics at once."""
+        due = self._freshness.due(names)
+        if due:
+            self._update(due)
+
+    def _update(self, names: list[str] | None) -> None:
+        response = self.ask_metadata(names)
+        if names is not None and any(topic.name not in names for topic in response.topics):
+            names = None  # brokers that would create what they are asked for by name are asked for all
+        if response.brokers or not self.brokers:
+            self._take_over(response, names)
+        else:  # from a broker that starts, or is cut off: it knows nothing of topics either
+            self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
+        self._freshness.asked(names, self._is_led, bool(response.brokers))
+
+    def _take_over(self, response: wire.MetadataResponse, names: list[str] | None) -> None:
+        self._take_over_brokers(
+            {broker.node_id: (broker.host, broker.port) for broker in response.brokers}, response.controller_id
+        )
+        found = {}
+        for topic in response.topics:
+            name = topic.name
+            if name is None or topic.error_code == UnknownTopicOrPartition.ERROR_CODE:
+                continue
+            if topic.error_code and not topic.partitions:  # an error tells nothing of what there is
+                if name in self._metadata:
+                    found[name] = self._metadata[name]
+                continue
+            found[name] = _topic_metadata(name, topic)
+        if names is None:
+            self._metadata = found
+        else:
+            kept = {name: metadata for name, metadata in self._metadata.items() if name not in names}
+            self._metadata = {**kept, **found}
+        self._topics._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
+        self._cluster_id = response.cluster_id
+
+    def _take_over_brokers(self, addresses: Mapping[int, tuple[str, int]], controller_id: int | None) -> None:
+        """Take over the brokers of fresh metadata: those that moved are made anew, those gone are closed, by a worker."""
+        self._controller_id = controller_id if controller_id is not None and controller_id >= 0 else None
+        left = self._brokers.take_over(addresses)
+        if not self.brokers and not self.generation:
+            log.warning(NO_BROKERS)
+        if left:
+            self._topics.relink()
+            self._brokers.part_with(left)
+
+    def _is_led(self, topic: str) -> bool:
+        metadata = self._metadata.get(topic)
+        return metadata is not None and all(part.leader >= 0 for part in metadata.partitions.values())
+
+    def ask_metadata(self, topics: list[str] | None) -> wire.MetadataResponse:
+        """Ask for metadata without taking it over, and without creating topics.
+
+        :param topics: names; None asks for all
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        # a broker that has only just started names none: the others are asked, too
+        return self.call(_metadata_request(topics), telling=lambda response: bool(response.brokers))
+
+    def _new_broker(self, id_: int, host: str, port: int) -> Broker:
+        return Broker(
+            id_,
+            host,
+            port,
+            self._handler,
+            self._socket_timeout_ms,
+            self._offsets_channel_socket_timeout_ms,
+            source_host=self._source_host,
+            source_port=self._source_port,
+            ssl_config=self._ssl_config,
+            broker_version=self._broker_version,
+            client_id=self._client_id,
+            limiter=self.limiter,
+            known_versions=self._known_versions,
+        )
+
+    def topic_metadata(self, name: str) -> documented.TopicMetadata | None:
+        """Return what is known of a topic, without asking the cluster, which is not asked about topics that nobody uses."""
+        self._freshness.want([name])
+        return self._metadata.get(name)
+
+    def find_topic(self, name: str) -> documented.TopicMetadata | None:
+        """Return what is known of a topic, asking for it where nothing is; None where there is none. Creates none.
+
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        if self.topic_metadata(name) is None and not self.all_known:
+            self.refresh(self.generation, [name])
+        return self.topic_metadata(name)
+
+    def know_all(self) -> None:
+        """Ask about all topics that there are, where that was more than five minutes ago, or never.
+
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        if not self.all_known:
+            self.update()
+
+    def wait_for_topic(self, name: str) -> documented.TopicMetadata:
+        """Ask for a topic until it is there, which creates it where the brokers allow that.
+
+        :raises UnknownTopicOrPartition: it is not there, and was not created
+        :raises ProtocolClientError: the cluster's reason why not
+        """
+        start = self._handler.now()
+        deadline = start + self._socket_timeout_ms / 1000
+        while True:
+            response = self.call(_metadata_request([name], create=True))
+            topic = next((topic for topic in response.topics if topic.name == name), None)
+            code = topic.error_code if topic is not None else UnknownTopicOrPartition.ERROR_CODE
+            if topic is not None and code == 0 and all(part.leader_id >= 0 for part in topic.partitions):
+                self.update([name])
+                metadata = self._metadata.get(name)
+                if metadata is not None:
+                    return metadata
+            elif code:
+                error = error_for(code, topic=name, api="Metadata")
+                unknown = code == UnknownTopicOrPartition.ERROR_CODE
+                if not error.retriable or (unknown and self._handler.now() - start > CREATION_S):
+                    raise error
+            if self._handler.now() > deadline:
+                why = "check that its brokers are up" if self.brokers else NO_BROKERS
+                raise LeaderNotFoundError(
+                    f"the topic has partitions without a leader after {self._socket_timeout_ms} ms; {why}", topic=name
+                )
+            self._handler.sleep(RETRY_BACKOFF_S)
+
+    # -- brokers ---------------------------------------------------------------------------------------------------
+
+    def call(
+        self,
+        request: Request[R],
+        *,
+        timeout_ms: int | None = None,
+        ceiling: int | None = None,
+        telling: Callable[[R], bool] | None = None,
+    ) -> R:
+        """Send a request to the first broker that answers: those connected first, then the others, then the seeds.
+
+        :param telling: whether an answer tells anything; one that does not is returned where all are like that
+        :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
+        """
+        if self._closed:
+            raise ClientClosedError("this client was closed; make a new KafkaClient")
+
+        def ask(broker: Broker) -> R:
+            return broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling)
+
+        return first_answer(self._brokers.candidates(self.seeds), ask, type(request).__name__, telling)
+
+    def ask_any(self, addresses: Iterable[tuple[str, int]], ask: Callable[[Broker], R]) -> R:
+        """Return the first answer that is not None, asking the brokers at some addresses in turn.
+
+        :param addresses: (host, port) pairs
+        :param ask: asks a broker; known brokers are given as they are, with their connections
+        :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
+        """
+        with self._brokers.at(addresses) as brokers:
+            return first_answer(brokers, ask, "what it was asked", lambda answer: answer is not None)
+
+    def seeds(self) -> list[tuple[str, int]]:
+        """Return (host, port) of each broker that may be asked first: those of ZooKeeper, or else of `hosts`.
+
+        :raises NoBrokersAvailableError: ZooKeeper cannot be reached, or no broker is registered there
+        """
+        if self._zookeeper_hosts is not None:
+            from pykafka.metadata.zookeeper import broker_addresses
+
+            return broker_addresses(self._zookeeper_hosts, self._handler, self._socket_timeout_ms)
+        return list(self._seeds)
+
+    def leader(self, topic: str, partition: int) -> Broker:
+        """Return the broker that serves a partition, asking for metadata where it is not known, and was not a moment ago.
+
+        :raises UnknownTopicOrPartition: the cluster has no such partition
+        :raises LeaderNotFoundError: it has no leader at present
+        """
+        self._freshness.want([topic])
+        broker = self._known_leader(topic, partition)
+        if broker is None:
+            self.find_leaders([(topic, partition)])
+            broker = self._known_leader(topic, partition)
+        if broker is not None:
+            return broker
+        metadata = self._metadata.get(topic)
+        if metadata is None or partition not in metadata.partitions:
+            raise UnknownTopicOrPartition(
+                "the cluster has no such topic or partition; create it, or check the name",
+                topic=topic,
+                partition=partition,
+            )
+        raise LeaderNotFoundError(
+            "no broker leads this partition at present; check that its replicas are up",
+            topic=topic,
+            partition=partition,
+        )
+
+    def find_leaders(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Ask for metadata, once for all, where leaders are not known, and were not asked for a moment ago.
+
+        :param partitions: (topic, partition) pairs
+        """
+        wanted = [(topic, partition) for topic, partition in partitions if self._known_leader(topic, partition) is None]
+        if not wanted:
+            return
+        with self._update_lock:
+            lacking = {topic: None for topic, partition in wanted if self._known_leader(topic, partition) is None}
+            if lacking:
+                self._update_if_due(list(lacking))
+
+    def _known_leader(self, topic: str, partition: int) -> Broker | None:
+        metadata = self._metadata.get(topic)
+        found = metadata.partitions.get(partition) if metadata is not None else None
+        return self.brokers.get(found.leader) if found is not None else None
+
+    def list_offsets(
+        self,
+        timestamps: Mapping[tuple[str, int], int],
+        *,
+        max_offsets: int = 1,
+        timeout_ms: int | None = None,
+        isolation_level: int = 0,
+    ) -> dict[tuple[str, int], FoundOffset]:
+        """Ask the leaders for offsets by time.
+
+        :param timestamps: {(topic, partition): milliseconds since 1970, -1 for the end or -2 for the start}
+        :param max_offsets: brokers before 0.10.1 may give as many
+        :param timeout_ms: how long leaders may be sought; by default the socket timeout
+        :param isolation_level: 1 takes the first transaction that is still open for the end (brokers since 0.11)
+        :returns: {(topic, partition): FoundOffset(offset, timestamp, offsets)}
+        :raises ProtocolClientError: a partition's error, when retrying did not help
+        """
+        return list_offsets(self, timestamps, max_offsets, timeout_ms or self._socket_timeout_ms, isolation_level)
+
+    def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Broker:
+        """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.
+
+        :param timeout_ms: how long to ask; by default the socket timeout
+        :raises GroupCoordinatorNotAvailable: there was none in time
+        """
+        group = get_string(consumer_group, "consumer_group")
+        patience_ms = self._socket_timeout_ms if timeout_ms is None else timeout_ms
+        deadline = self._handler.now() + patience_ms / 1000
+        while True:
+            left_ms = None if timeout_ms is None else max(100, round((deadline - self._handler.now()) * 1000))
+            # versions up to 3 ask for one group, which is all that is wanted here
+            response = self.call(wire.FindCoordinatorRequest(key=group), ceiling=3, timeout_ms=left_ms)
+            if response.error_code == 0:
+                return self._broker_at(response.node_id, response.host, response.port)
+            error = error_for(response.error_code, response.error_message, api="FindCoordinator")
+            if not error.retriable or self._handler.now() > deadline:
+                raise error
+            self._handler.sleep(RETRY_BACKOFF_S)
+
+    def _broker_at(self, id_: int, host: str, port: int) -> Broker:
+        broker = self.brokers.get(id_)
+        if broker is None:
+            self.update([])
+            broker = self.brokers.get(id_)
+        if broker is None:
+            raise SocketDisconnectedError(
+                "the cluster names a coordinator that is not among its brokers; is that broker starting or stopping?",
+                broker=f"{host}:{port}",
+            )
+        return broker
+
+    # -- closing ---------------------------------------------------------------------------------------------------
+
+    def stop_at_close(self, stoppable: Any) -> None:
+        """Have `stoppable.stop()` called by `close()`; it is held weakly."""
+        self._closables.add(stoppable)
+
+    def leave_to_owner(self, stoppable: Any) -> None:
+        """Have `close()` leave `stoppable` to what owns it, which is stopped itself."""
+        self._closables.discard(stoppable)
+
+    def may_pass(self, error: KafkaException) -> bool:
+        """Return whether trying again may help."""
+        return error.retriable and not self._closed
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close()` was called."""
+        return self._closed
+
+    def close(self, midway: bool = False) -> None:
+        """Stop the producers and consumers of this cluster, then end all connections.
+
+        :param midway: whether an error, or the end of the interpreter, is why: consumers do not commit what is in hand
+        :raises KafkaException: the first error of a `stop()`: what it could not deliver or commit
+        """
+        errors: list[BaseException] = []
+        for stoppable in list(self._closables):
+            try:
+                (getattr(stoppable, "stop_midway", stoppable.stop) if midway else stoppable.stop)()
+            except KafkaException as error:
+                errors.append(error)
+        self._closed = True
+        self._brokers.close()
+        for other in errors[1:]:
+            log.error("while closing: %s", other)
+        if errors:
+            raise errors[0]
+
+    def _after_fork(self) -> None:
+        # Connections stay the parent's; this child makes its own when it needs them.
+        self._update_lock = self._handler.Lock()
+        self._topics.after_fork()
+        self._brokers.after_fork()
+
+
+@atexit.register
+def _close_at_exit() -> None:
+    for cluster in list(_open_clusters):
+        try:
+            if not cluster.closed:
+                cluster.close(midway=True)
+        except Exception as error:  # noqa: BLE001 - nobody is left to catch it, and other clusters want closing
+            log.error("at the end of the interpreter: %s", error)
+
+
+def _metadata_request(topics: list[str] | None, create: bool = False) -> wire.MetadataRequest:
+    wanted = None if topics is None else [wire.MetadataRequest.Topic(name=name) for name in topics]
+    return wire.MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
+
+
+def _topic_metadata(name: str, topic: Any) -> documented.TopicMetadata:
+    partitions = {
+        part.partition_index: documented.PartitionMetadata(
+            part.partition_index, part.leader_id, list(part.replica_nodes), list(part.isr_nodes), part.error_code
+        )
+        for part in topic.partitions
+    }
+    return documented.TopicMetadata(name, partitions, topic.error_code)

@@ -1,0 +1,142 @@
+"""`Freshness`: which topics a cluster was asked about when, and which are to be asked about now. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pykafka.utils.backoff import Backoff
+
+#: Metadata is asked for anew when it is older than this (s): Kafka's own metadata.max.age.ms.
+METADATA_MAX_AGE_S = 300.0
+#: For how long a topic that somebody has asked about is kept up to date (s): Kafka's own metadata.max.idle.ms is as long.
+IN_USE_S = 300.0
+#: How long a topic without leaders is asked for along with others, though nobody has wanted it again (s).
+MISS_KEPT_S = 5.0
+
+
+class _Miss(NamedTuple):
+    """How often in a row a topic was found without leaders, when to ask again, and when somebody last wanted it."""
+
+    times: int
+    again_at: float
+    wanted_at: float
+
+
+class Freshness:
+    """Keep the books on when each topic was asked about.
+
+    State: changes under the cluster's lock, but for what `want` notes, which anybody may call.
+
+    :param now: the handler's clock (s)
+    :param backoff: pauses before topics without leaders are asked about again
+    """
+
+    def __init__(self, now: Callable[[], float], backoff: Backoff) -> None:
+        self._now = now
+        self._backoff = backoff
+        #: How often metadata was taken over.
+        self.generation = 0
+        #: At which generation all topics in use were asked about last.
+        self.complete_generation = 0
+        # At which generation all topics that there are were asked about, and some of them since.
+        self._all_generation = 0
+        self._covered: dict[str, int] = {}
+        #: When the topics in use were asked about (s).
+        self.updated_at = -METADATA_MAX_AGE_S
+        # When all topics that there are were asked about, and some of them since (s).
+        self._all_at = -METADATA_MAX_AGE_S
+        self._asked_at: dict[str, float] = {}
+        # When somebody last wanted to know of a topic (s).
+        self._wanted_at: dict[str, float] = {}
+        # Topics that were last found without leaders, or not at all.
+        self._misses: dict[str, _Miss] = {}
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the topics in use were asked about more than five minutes ago: new partitions are to be noticed by then."""
+        return self._now() - self.updated_at > METADATA_MAX_AGE_S
+
+    @property
+    def all_known(self) -> bool:
+        """Whether all topics that there are were asked about within the last five minutes."""
+        return self._now() - self._all_at <= METADATA_MAX_AGE_S
+
+    def age(self, names: Iterable[str]) -> float:
+        """Return how long ago the one of these topics was asked about that was so before the others (s)."""
+        return self._now() - min(self._asked_at.get(name, self._all_at) for name in names)
+
+    def want(self, names: Iterable[str]) -> None:
+        """Take note that somebody uses these topics: they are kept up to date for a while."""
+        now = self._now()
+        for name in names:
+            self._wanted_at[name] = now
+
+    def in_use(self, held: Iterable[str]) -> list[str]:
+        """Return the topics that are kept up to date.
+
+        :param held: the names of those that somebody holds
+        """
+        since = self._now() - IN_USE_S
+        self._wanted_at = {name: when for name, when in self._wanted_at.copy().items() if when > since}
+        return list(dict.fromkeys([*held, *self._wanted_at]))
+
+    def covers(self, seen: int, names: Sequence[str] | None) -> bool:
+        """Return whether topics were asked about since a generation.
+
+        :param seen: the generation
+        :param names: of the topics; None: those in use
+        """
+        if self._all_generation > seen:
+            return True
+        if names is None:
+            return self.complete_generation > seen
+        return all(self._covered.get(name, 0) > seen for name in names)
+
+    def due(self, names: Iterable[str]) -> list[str]:
+        """Return which topics to ask about at once where these are wanted: them, and others without leaders.
+
+        None where all of these were found without leaders a moment ago.
+        """
+        now = self._now()
+        wanted = dict.fromkeys(names)
+        for name in wanted:
+            if name in self._misses:
+                self._misses[name] = self._misses[name]._replace(wanted_at=now)
+        if all(name in self._misses and self._misses[name].again_at > now for name in wanted):
+            return []
+        self._misses = {name: miss for name, miss in self._misses.items() if now - miss.wanted_at < MISS_KEPT_S}
+        return [*wanted, *(name for name in self._misses if name not in wanted)]
+
+    def asked(self, names: Sequence[str] | None, led: Callable[[str], bool], told: bool = True) -> None:
+        """Note that topics were asked about.
+
+        :param names: which; None: all there are
+        :param led: tells whether each partition of a topic has a leader now
+        :param told: whether the answer could be believed
+        """
+        self.generation += 1
+        now = self._now()
+        if names is None:
+            self.updated_at = now
+            if told:
+                self._all_at = now
+            self._asked_at = {}
+            self.complete_generation = self._all_generation = self.generation
+            self._covered = {}
+        else:
+            self._covered |= dict.fromkeys(names, self.generation)
+            self._asked_at |= dict.fromkeys(names, now)
+        for name in list(self._misses) if names is None else names:
+            if led(name):
+                self._misses.pop(name, None)
+                continue
+            times = self._misses[name].times + 1 if name in self._misses else 1
+            wanted_at = self._misses[name].wanted_at if name in self._misses else now
+            self._misses[name] = _Miss(times, now + self._backoff.seconds(times), wanted_at)
+
+    def asked_in_use(self) -> None:
+        """Note that what was asked about last were all topics in use."""
+        self.updated_at = self._now()
+        self.complete_generation = self.generation
