@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import KafkaException
 
 if TYPE_CHECKING:
-    from pykafka.coordinator.consumer import ConsumerCoordinator
-    from pykafka.handlers.base import EventType
+    from pykafka.handlers.base import EventType, Handler
+    from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
 
@@ -19,6 +19,17 @@ GRACE_S = 5.0
 LOOK_S = 1.0
 
 
+class Committer(Protocol):
+    """Whose offsets are committed: a `ConsumerCoordinator`."""
+
+    config: dict[str, Any]
+    group_id: str
+    _handler: Handler
+    _cluster: BaseCluster
+
+    def commit_consumed(self) -> object: ...
+
+
 class AutoCommitTask:
     """Commit what a coordinator's subscription has consumed, from a worker of its own.
 
@@ -26,7 +37,7 @@ class AutoCommitTask:
     :param interval: how often (s)
     """
 
-    def __init__(self, coordinator: ConsumerCoordinator, interval: float) -> None:
+    def __init__(self, coordinator: Committer, interval: float) -> None:
         self._coordinator = coordinator
         self._handler = coordinator._handler
         self._interval = interval

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pykafka.exceptions import SocketDisconnectedError
 
 if TYPE_CHECKING:
+    from pykafka.exceptions import KafkaException
     from pykafka.handlers.base import Handler
-    from pykafka.network.pending import PendingRequests
 
 #: How long the reader leaves the connection to helpers after the last one (s); then it watches it itself.
 GRACE_S = 0.1
 #: How often the reader looks up while a helper reads (s).
 LOOK_UP_S = 1.0
+
+
+class Awaited(Protocol):
+    """The requests of a connection whose answers are awaited; `PendingRequests` says what each member does."""
+
+    @property
+    def error(self) -> KafkaException | None: ...
+    def next_deadline(self) -> float | None: ...
+    def __len__(self) -> int: ...
 
 
 class ReadingTurn:
@@ -30,7 +39,7 @@ class ReadingTurn:
     :param requests: what is pending
     """
 
-    def __init__(self, handler: Handler, requests: PendingRequests) -> None:
+    def __init__(self, handler: Handler, requests: Awaited) -> None:
         self._lock = handler.Lock()
         self._resume = handler.Event()
         self._requests = requests

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import IdempotenceLostError, ProtocolClientError, UnsupportedVersion
 from pykafka.producer.idempotence import Flight, Lane
@@ -17,7 +17,6 @@ from pykafka.utils.backoff import Backoff
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.spark.sender import Batch
 
 #: Pause before what failed is tried again (s); twice as long each time, up to the second one.
 RETRY_BACKOFF_S = 0.1
@@ -35,12 +34,12 @@ class Sequences:
     def __init__(self, cluster: BaseCluster) -> None:
         self.cluster = cluster
         self._identity = Identity(cluster, None)
-        self._lanes: dict[TopicPartition, Lane[Batch]] = {}
+        self._lanes: dict[TopicPartition, Lane[Any]] = {}
         self._id: tuple[int, int] | None = None
         #: False on brokers before 0.11 and where ids are denied: a batch whose answer is lost may be stored twice.
         self.numbered = True
 
-    def lane(self, tp: TopicPartition) -> Lane[Batch]:
+    def lane(self, tp: TopicPartition) -> Lane[Any]:
         """Return the lane of a partition."""
         lane = self._lanes.get(tp)
         if lane is None:
@@ -62,7 +61,7 @@ class Sequences:
                     "of rows is lost, the batch is sent again, and its rows may be stored twice"
                 )
 
-    def number(self, lane: Lane[Batch], flight: Flight[Batch], broker: Broker, deadline: float) -> None:
+    def number(self, lane: Lane[Any], flight: Flight[Any], broker: Broker, deadline: float) -> None:
         """Give a batch its numbers, unless it has some or there are none; other parameters and errors as of `begin`.
 
         :param broker: where it goes
