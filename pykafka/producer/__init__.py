@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pykafka.producer.producer import Producer
-from pykafka.producer.sender import OwnedBroker
+from pykafka.producer.producer import OwnedBroker, Producer
 
 __all__ = ["OwnedBroker", "Producer"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 try:
     import cython
@@ -21,10 +21,10 @@ from pykafka.protocol.message import Message
 from pykafka.protocol.records_write import LEAST_BATCH, MAX_BATCH, RecordBatchBuilder, likely_size
 
 if TYPE_CHECKING:
+    from pykafka.broker import Broker
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
-    from pykafka.producer.sender import OwnedBroker
 
 #: Greenlets: after this many messages `append` lets the hub turn, if it has not for a while (`Handler.breathe`).
 BREATHE_EVERY = 256
@@ -112,6 +112,11 @@ class MessageBatch:
         self.parent: MessageBatch | None = None
         self.parts: list[MessageBatch] | None = None
 
+    @property
+    def size(self) -> int:
+        """How many bytes its records take, uncompressed."""
+        return int(self.builder.size)
+
     def error_of(self, index: int) -> KafkaException | None:
         """Return why message `index` was not delivered; None where it was, or is still under way."""
         if self.parts is not None:
@@ -163,6 +168,22 @@ class MessageBatch:
             yield message
 
 
+class Owner(Protocol):
+    """The sender of a leader; `pykafka.producer.sender.Sender` says what each member does."""
+
+    broker: Broker
+    ledger: Ledger
+    wake: EventType
+    queues: dict[int, PartitionQueue]
+    running: bool
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def join(self, timeout: float) -> None: ...
+    def keep(self) -> None: ...
+    def deliver(self, batch: MessageBatch) -> None: ...
+
+
 class PartitionQueue:
     """The batches of one partition: the open one, those that wait for the sender, oldest first, and those on their way.
 
@@ -181,9 +202,9 @@ class PartitionQueue:
         self.expected = LEAST_BATCH
         self.sealed: deque[MessageBatch] = deque()
         self.lane: Lane[MessageBatch] = Lane()
-        self.owner: OwnedBroker | None = None
+        self.owner: Owner | None = None
         #: Who sent what is on the wire.
-        self.sender: OwnedBroker | None = None
+        self.sender: Owner | None = None
         #: Offset behind the last batch of which a broker said where it is; -1 before that.
         self.next_offset = -1
 

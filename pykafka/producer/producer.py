@@ -3,56 +3,31 @@
 from __future__ import annotations
 
 import datetime
-import logging
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from pykafka.common import CompressionType
-from pykafka.exceptions import (
-    ClientClosedError,
-    KafkaException,
-    LeaderNotFoundError,
-    MessageSizeTooLarge,
-    MessagesNotDelivered,
-    ProducerQueueFullError,
-    ProducerStoppedException,
-    ResponseTimeoutError,
-    SocketDisconnectedError,
-)
+from pykafka.exceptions import KafkaException, LeaderNotFoundError, MessageSizeTooLarge, ProducerStoppedException
 from pykafka.partitioners import RandomPartitioner
-from pykafka.producer.accumulator import (
-    RECORD_OVERHEAD,
-    Accumulator,
-    MessageBatch,
-    PartitionQueue,
-    headers_size,
-)
-from pykafka.producer.deliveries import Callback, Deliveries, Failures, OnDelivery, Reports
-from pykafka.producer.documented import DocumentedProducer
-from pykafka.producer.identity import Identity
+from pykafka.producer.accumulator import RECORD_OVERHEAD, MessageBatch, PartitionQueue, headers_size
+from pykafka.producer.deliveries import Callback, OnDelivery
+from pykafka.producer.engine import ProducerEngine
 from pykafka.producer.options import ProducerOptions
-from pykafka.producer.routing import Routing
-from pykafka.producer.sender import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES, OwnedBroker, outcome_unknown
+from pykafka.producer.sender import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES, Sender
 from pykafka.producer.values import Headers, as_bytes, header_pairs, timestamp_ms
 from pykafka.protocol import wire
-from pykafka.utils.backoff import Backoff
+from pykafka.protocol.message import Message
 from pykafka.utils.error_handlers import valid_callable, valid_int
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.partition import Partition, TopicView
-    from pykafka.producer.idempotence import Lane
-    from pykafka.protocol.message import Message
-
-log = logging.getLogger(__name__)
-
-#: How long stop() waits for senders to end, beyond what it waits for messages (s).
-JOIN_TIMEOUT_S = 5.0
 
 
-class Producer(DocumentedProducer):
+class Producer:
     """Send messages to a topic.
 
     `produce()` writes a message into the open batch of its partition and returns; a sender for each leader sends a batch
@@ -160,28 +135,17 @@ class Producer(DocumentedProducer):
         self._partitioner = (
             None if type(partitioner) is RandomPartitioner else valid_callable(partitioner, "partitioner")
         )
-        self._lock = self._handler.Lock()
-        self._accumulator = Accumulator(self._handler, self._options.batch_limit)
-        self._clock = None if self._handler.system_clock else self._handler.time_ms
         self._plain = self._partitioner is None and serializer is None and not sync and not delivery_reports
-        self._routing = Routing(self)
-        self._identity = Identity(cluster, self._options.enable_idempotence)
-        self._backoff = Backoff(retry_backoff_ms, retry_backoff_max_ms, self._handler.random)
-        self._progress = self._handler.Event()
-        self._reports = self._make_reports()
         self._on_delivery = None if on_delivery is None else Callback(on_delivery)
-        self._failures = Failures(max_failed_messages, max_failed_bytes)
-        self._deliveries = self._make_deliveries()
-        self._worker_exception: BaseException | None = None
-        self._flushing = 0
-        self._stopping = False
-        self._running = False
-        self._restart = False
-        self._left_to_parent: list[Any] = []
+        self._engine = self._make_engine()
+        self._accumulator = self._engine.accumulator
         cluster.stop_at_close(self)
         self._handler.at_fork(self._after_fork)
         if auto_start:
             self.start()
+
+    def _make_engine(self) -> ProducerEngine:
+        return ProducerEngine(self._cluster, self._topic, self._options, self, lambda broker: OwnedBroker(self, broker))
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (topic={self._topic.name})>"
@@ -197,8 +161,6 @@ class Producer(DocumentedProducer):
         """Stop the producer, delivering what is queued."""
         self.stop()
 
-    # -- life ------------------------------------------------------------------------------------------------------
-
     def start(self) -> None:
         """Start a sender for each leader; a stopped producer starts afresh.
 
@@ -206,64 +168,7 @@ class Producer(DocumentedProducer):
         :raises LeaderNotFoundError: no partition has a leader
         :raises UnsupportedVersion: `enable_idempotence` is True, and a leader is older than Kafka 0.11
         """
-        if self._running:
-            return
-        if self._cluster.closed:
-            raise ClientClosedError("this client was closed; make a new KafkaClient", topic=self._topic.name)
-        self._worker_exception = None
-        self._routing = Routing(self)
-        self._identity = Identity(self._cluster, self._options.enable_idempotence)
-        if self._options.enable_idempotence:
-            self._check_leaders()
-        try:
-            self._setup_owned_brokers()
-        except BaseException:
-            self._routing.ended = True
-            for owned in self._owned_brokers.values():
-                owned.stop()
-            raise
-        self._running = True
-        self._accumulator.closed = False
-
-    def _check_leaders(self) -> None:
-        """Raise UnsupportedVersion where a leader that can be asked now knows no idempotent producer."""
-        for leader in {partition.leader for partition in self._topic.partitions.values()}:
-            if leader is None:
-                continue
-            try:
-                self._identity.known_to(leader)
-            except SocketDisconnectedError as error:
-                log.info("broker %s is asked what it knows when there is something to send: %s", leader.address, error)
-
-    def _after_fork(self) -> None:
-        # What was queued stays the parent's. Senders are threads that this child has not got, or greenlets that it has
-        # got a copy of, which must not send; locks may be held by nobody. The next produce() starts afresh.
-        self._left_to_parent.append((self._routing, self._identity, self._accumulator))
-        for owned in self._owned_brokers.values():
-            owned.running = False
-        self._restart = self._running and not self._stopping
-        self._running = self._stopping = False
-        self._flushing = 0
-        self._accumulator.closed = True
-        self._accumulator = Accumulator(self._handler, self._options.batch_limit)
-        self._lock = self._handler.Lock()
-        self._progress = self._handler.Event()
-        self._reports = self._make_reports()
-        self._routing = Routing(self)
-        self._identity = Identity(self._cluster, self._options.enable_idempotence)
-        self._failures = self._failures.empty()
-        self._deliveries = self._make_deliveries()
-
-    def _make_deliveries(self) -> Deliveries:
-        options = self._options
-        # of the event alone: the worker keeps no producer that nobody else has any more
-        return Deliveries(
-            self._handler, self._topic.name, self._progress.set, options.max_queued_messages, options.max_queued_bytes
-        )
-
-    def _make_reports(self) -> Reports:
-        options = self._options
-        return Reports(self._handler, self._topic.name, options.max_queued_messages, options.max_queued_bytes)
+        self._engine.start()
 
     def stop(self) -> None:
         """Deliver what is queued and end the senders; does nothing when it is stopped. Takes no messages from its start on.
@@ -271,75 +176,7 @@ class Producer(DocumentedProducer):
         :raises MessagesNotDelivered: messages failed of which nobody was told yet, or did not get through in time;
             `.failures` has them
         """
-        self._restart = False
-        if self._running:
-            with self._lock:
-                self._stopping = True
-                self._accumulator.close()
-            try:
-                if isinstance(self._worker_exception, (KeyboardInterrupt, SystemExit)):
-                    # A signal that came while a sender's greenlet ran: the program was told by it, and what is queued can go.
-                    self._worker_exception = None
-                    for owned in list(self._owned_brokers.values()):
-                        owned.running = False
-                        owned.start()
-                if self._worker_exception is None:
-                    self._wait_all()
-            finally:
-                self._end()
-            self._end_deliveries()
-            if not self._options.sync:  # produce() has raised it
-                self._reports.tell_unread()
-        self._raise_failures()
-
-    def _end_deliveries(self) -> None:
-        """Wait until `on_delivery` has been called for each message; what it keeps from being told is raised instead."""
-        untold = 0
-        batch: Any
-        for batch, messages in self._deliveries.finish(self._options.pending_timeout_ms / 1000):
-            indexes = {message._index for message in messages}
-            untold += len(messages)
-            if self._options.sync:
-                continue  # produce() has raised it
-            self._keep(batch, [message for message in batch.messages() if message._index not in indexes])
-        if untold:
-            log.error(
-                "on_delivery has not returned for %d ms, and is not called for %d messages to %s; stop() raises those of them "
-                "that failed",
-                self._options.pending_timeout_ms,
-                untold,
-                self._topic.name,
-            )
-
-    def _raise_failures(self) -> None:
-        """Raise the failures of which nobody was told yet, and forget them."""
-        with self._lock:
-            failed = self._failures.take()
-            if self._running and not self._stopping:
-                self._accumulator.closed = False
-        if not failed.count:
-            return
-        try:
-            raise MessagesNotDelivered(self._topic.name, failed.pairs())
-        except BaseException as error:
-            if not isinstance(error, MessagesNotDelivered):  # Ctrl-C, or somebody's timeout
-                with self._lock:
-                    self._failures.restore(failed)
-            raise
-
-    def _end(self) -> None:
-        """End the senders and give up what is queued, also where somebody's timeout ends this."""
-        with self._lock:
-            self._routing.ended = True
-        owned_brokers = list(self._owned_brokers.values())
-        try:
-            for owned in owned_brokers:
-                owned.stop()
-            for owned in owned_brokers:
-                owned.join(JOIN_TIMEOUT_S)
-        finally:
-            self._running = self._stopping = False
-            self._give_up_queued()
+        self._engine.stop()
 
     def flush(self, timeout_ms: int | None = None) -> None:
         """Send what is queued without lingering, and wait until each message is acknowledged or has failed.
@@ -348,95 +185,10 @@ class Producer(DocumentedProducer):
         :raises ResponseTimeoutError: that time passed; what is queued stays so, and is sent if it can be
         :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has them
         """
-        patience = (
-            self._options.pending_timeout_ms if timeout_ms is None else valid_int(timeout_ms, True, name="timeout_ms")
-        )
-        left = self._wait_all(timeout_ms)
-        self._raise_worker_exceptions()
-        if left:
-            failed = (
-                f" ({self._failures.count} others have failed: the next flush() tells)" if self._failures.count else ""
-            )
-            raise ResponseTimeoutError(
-                f"{left} messages are still queued, and none got through for {patience} ms{failed}; see that the brokers are "
-                f"up and on_delivery returns, or give flush() a longer timeout_ms{self._about_throttling()}",
-                topic=self._topic.name,
-            )
-        self._raise_failures()
+        patience_ms = None if timeout_ms is None else valid_int(timeout_ms, True, name="timeout_ms")
+        self._engine.flush(patience_ms)
 
-    def _wait_all(self, timeout_ms: int | None = None) -> int:
-        """Wait until nothing is queued, or nothing has got through for so long; return how many messages are left."""
-        patience = (self._options.pending_timeout_ms if timeout_ms is None else timeout_ms) / 1000
-        with self._lock:
-            self._flushing += 1
-        try:
-            # A function of on_delivery that flushes does not wait for itself.
-            here = self._deliveries.here
-            calls = self._deliveries.calls
-            pending: list[Any] = self._queued()
-            if not here:
-                pending += self._deliveries.waiting()
-            deadline = self._handler.now() + patience
-            while pending and self._worker_exception is None:
-                for owned in list(self._owned_brokers.values()):
-                    owned.wake.set()
-                self._deliveries.begin()
-                remaining = deadline - self._handler.now()
-                if remaining <= 0:
-                    break
-                self._progress.wait(min(remaining, 1.0))
-                self._progress.clear()
-                left = [batch for batch in pending if not (batch.done if here else batch.told)]
-                if len(left) < len(pending) or calls != self._deliveries.calls:
-                    calls, deadline = self._deliveries.calls, self._handler.now() + patience
-                pending = left
-            return sum(batch.count for batch in pending)
-        finally:
-            with self._lock:
-                self._flushing -= 1
-
-    def _queued(self) -> list[MessageBatch]:
-        """Return what is queued now: who goes on producing does not make others wait."""
-        with self._lock:
-            found = [flight.item for queue in self._queues.values() for flight in queue.lane.window]
-            for queue in self._queues.values():
-                found += queue.sealed
-                if queue.open is not None and queue.open.count:
-                    found.append(queue.open)
-            return list({id(whole): whole for whole in map(_whole, found)}.values())
-
-    def _about_throttling(self) -> str:
-        """Return what an error about time is to say of brokers that throttle; nothing where none does."""
-        for owned in list(self._owned_brokers.values()):
-            muted_for = owned.broker.muted_for("produce")
-            if muted_for:
-                return (
-                    f"; broker {owned.broker.address} throttles this client by a quota, "
-                    f"for {muted_for * 1000:.0f} ms more"
-                )
-        return ""
-
-    def _give_up_queued(self) -> None:
-        error = ProducerStoppedException(
-            "the producer was stopped before the message got through "
-            f"(pending_timeout_ms={self._options.pending_timeout_ms}{self._about_throttling()})",
-            topic=self._topic.name,
-        )
-        left: list[MessageBatch | None] = []
-        with self._lock:
-            for queue in self._queues.values():
-                left += [flight.item for flight in queue.lane.window]
-                left += queue.sealed
-                left.append(self._accumulator.take_open(queue))
-                queue.open = None  # for good: somebody may still wait for room in this queue
-        for batch in left:
-            if batch is not None and not batch.done:
-                reason = batch.last_error or error
-                self._finish(batch, outcome_unknown(batch, reason) or reason)
-        self._routing = Routing(self)
-        self._accumulator.queues = []
-
-    # -- producing -------------------------------------------------------------------------------------------------
+    # -- producing ----------------------------------------------------------------------------------------------------
 
     def produce(
         self,
@@ -486,10 +238,10 @@ class Producer(DocumentedProducer):
     ) -> Message:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
         valid_callable(on_delivery, "on_delivery")
-        if self._restart:
-            self._restart = False
+        if self._engine.restart:
+            self._engine.restart = False
             self.start()
-        self._check_running()
+        self._engine.check_running()
         if self._options.serializer is not None:
             value, key = self._serialized(value, key)
         value, key = as_bytes("message", value), as_bytes("partition_key", key)
@@ -500,21 +252,11 @@ class Producer(DocumentedProducer):
             self._check_format(queue, pairs is not None, timestamp is not None)
         return self._enqueue(queue, value, key, when, pairs, None if on_delivery is None else Callback(on_delivery))
 
-    def _check_running(self) -> None:
-        """Raise what ended a sender, that the producer takes no messages, or what has failed where that is too much."""
-        self._raise_worker_exceptions()
-        if not self._running or self._stopping:
-            raise ProducerStoppedException(
-                "the producer is not running; call start(), or make another", topic=self._topic.name
-            )
-        if self._failures.full:
-            self._raise_failures()
-
     def _told(self, callback: Callback | None) -> Any:
         """Return what is told of a message: a function, this worker's queue of reports, or None."""
         if callback is not None or self._on_delivery is not None:
             return callback or self._on_delivery
-        return self._reports.queue() if self._options.delivery_reports else None
+        return self._engine.settlement.reports.queue() if self._options.delivery_reports else None
 
     def _serialized(self, value: Any, key: Any) -> tuple[Any, Any]:
         made: object = self._options.serializer(value, key) if self._options.serializer is not None else (value, key)
@@ -534,28 +276,18 @@ class Producer(DocumentedProducer):
         """Write a message into the open batch of its partition, waiting for room where that is allowed."""
         told = self._told(callback)
         self._check_size(value, key, headers)
-        while True:
-            message = self._accumulator.append(value, key, timestamp, headers, queue, told)
-            if message is not None:
-                break
-            self._make_room(queue)
-        if self._options.sync:
-            if queue.owner is not None:
-                batch: Any = message._batch
-                queue.owner.deliver(batch)
-            self._wait_for(message)
-        return message
+        return self._engine.enqueue(queue, value, key, timestamp, headers, told)
 
     def _choose_queue(self, key: Any) -> PartitionQueue:
-        if self._topic.changes != self._routing.seen_changes:
-            self._routing.catch_up()
+        if self._topic.changes != self._engine.routing.seen_changes:
+            self._engine.routing.catch_up()
         if self._partitioner is None:
             queue = self._accumulator.next_queue()
         else:
-            partition = self._partitioner(self._routing.partitions, key)
+            partition = self._partitioner(self._engine.routing.partitions, key)
             if not hasattr(partition, "id"):
                 raise TypeError(f"the partitioner must return one of the partitions it was given, not {partition!r}")
-            queue = self._queues.get(partition.id)
+            queue = self._engine.routing.queues.get(partition.id)
         if queue is None:
             raise LeaderNotFoundError(
                 "the partitioner chose a partition that the topic does not have"
@@ -577,7 +309,7 @@ class Producer(DocumentedProducer):
             )
 
     def _check_format(self, queue: PartitionQueue, has_headers: bool, has_timestamp: bool) -> None:
-        leader = self._routing.leader_of(queue)
+        leader = self._engine.routing.leader_of(queue)
         if leader is None or leader._api_versions is None:
             return  # found out when the batch is sent
         version = leader.api_version(wire.ProduceRequest)
@@ -585,81 +317,6 @@ class Producer(DocumentedProducer):
             raise RuntimeError(f"broker {leader.address} is older than Kafka 0.11 and takes no headers")
         if has_timestamp and version < PRODUCE_V1_MESSAGES:
             raise RuntimeError(f"broker {leader.address} is older than Kafka 0.10 and takes no timestamps")
-
-    def _make_room(self, queue: PartitionQueue) -> None:
-        """Find out why a message found no room, and see to it: a full queue, a full batch, or none yet."""
-        self._check_running()
-        if self._queues.get(queue.partition_id) is not queue:
-            raise ProducerStoppedException("the producer was stopped before there was room", topic=self._topic.name)
-        owner = queue.owner
-        if owner is None:
-            raise LeaderNotFoundError(
-                "no broker leads this partition", topic=self._topic.name, partition=queue.partition_id
-            )
-        # A function of on_delivery may produce all the same: it cannot wait for itself.
-        telling = self._deliveries.full and not self._deliveries.here
-        if not owner.ledger.full and not telling:
-            self._roll(queue, owner)
-            return
-        if not self._options.block_on_queue_full:
-            held = (
-                f"{self._deliveries.messages} messages wait for on_delivery"
-                if telling
-                else f"{owner.ledger.messages} messages ({owner.ledger.bytes} bytes) are queued for broker {owner.broker.id}"
-            )
-            raise ProducerQueueFullError(
-                f"{held}; produce more slowly, raise max_queued_messages, or let block_on_queue_full wait",
-                topic=self._topic.name,
-            )
-        owner.wake.set()
-        self._progress.wait(0.1)
-        self._progress.clear()
-
-    def _roll(self, queue: PartitionQueue, owner: OwnedBroker) -> None:
-        """Give a partition a new open batch, where the present one is full or missing."""
-        if self._routing.outgrown:
-            self._routing.catch_up()
-        now, expected = self._handler.now(), queue.expected
-        fresh = MessageBatch(self._topic.name, queue.partition_id, owner.ledger, now, self._clock, expected)
-        if self._options.sync:
-            fresh.event = self._handler.Event()
-        with self._lock:
-            # Others may have been here, a leader may have moved, the producer may have been stopped: look again.
-            current = queue.owner is owner and self._queues.get(queue.partition_id) is queue and not self._routing.ended
-            if not current or (queue.open is not None and queue.open.count == 0):
-                return
-            full = self._accumulator.take_open(queue)
-            if full is not None:
-                queue.sealed.append(full)
-            queue.open = fresh
-            owner.keep()
-        if full is not None:
-            owner.wake.set()
-
-    def _wait_for(self, message: Message) -> None:
-        """Wait until a message is acknowledged, and raise what went wrong."""
-        batch: Any = message._batch
-        if batch.event is not None and not batch.done:
-            self._wait_for_batch(batch)
-        error = message.error
-        if error is not None:
-            raise error
-
-    def _wait_for_batch(self, batch: MessageBatch) -> None:
-        options = self._options
-        patience = options.delivery_timeout_s + max(options.ack_timeout_ms, self._cluster.socket_timeout_ms) / 1000
-        deadline = self._handler.now() + patience + JOIN_TIMEOUT_S
-        while batch.event is not None and not batch.done:
-            self._raise_worker_exceptions()
-            if self._handler.now() > deadline:  # the sender answers for each batch before, if nobody has interrupted it
-                raise ResponseTimeoutError(
-                    "the sender has not said what became of the message; stop() the producer, and start() it again",
-                    topic=self._topic.name,
-                    partition=batch.partition_id,
-                )
-            batch.event.wait(1.0)
-
-    # -- delivery reports ------------------------------------------------------------------------------------------
 
     def get_delivery_report(
         self, block: bool = True, timeout: float | None = None
@@ -678,118 +335,109 @@ class Producer(DocumentedProducer):
             raise KafkaException(
                 "delivery reports are off; make the producer with delivery_reports=True", topic=self._topic.name
             )
-        return self._reports.get(block, timeout)
+        return self._engine.settlement.reports.get(block, timeout)
 
-    # -- batches (called by senders) -------------------------------------------------------------------------------
+    # -- for subclasses and old code: the engine calls the first three ------------------------------------------------
 
-    def _finish(self, batch: MessageBatch, error: KafkaException | None) -> None:
-        """Settle a batch for good: acknowledged, or failed by `error`."""
-        with self._lock:
-            if batch.done:
-                return
-            # without the frames that it came through, which hold batches
-            batch.error = None if error is None else error.again()
-            batch.done = True
-        batch.wire = None
-        if error is not None:
-            about = f"{batch.topic}/{batch.partition_id} {type(error).__name__}"
-            text, args = "%d messages to %s/%d were not delivered: %s", (batch.topic, batch.partition_id, error)
-            self._cluster.limiter.warn(log, about, text, batch.count, *args, level=logging.ERROR)
-        parent = batch.parent
-        if parent is None:
-            self._report(batch)
-        elif all(part.done for part in parent.parts or ()):
-            self._finish(parent, None)
-            with self._lock:
-                # Parts and whole refer to each other, and would stay until the garbage collector comes by.
-                for part in parent.parts or ():
-                    part.parent = None
+    def _produce(self, message: Message | tuple[tuple[bytes | None, bytes | None], int]) -> None:
+        """Enqueue a message whose partition is known.
 
-    def _report(self, batch: MessageBatch) -> None:
-        """Tell whoever waits for a batch, and take it off the books."""
-        reports, batch.reports = batch.reports, []
-        if not self._options.sync and len(reports) < batch.count:
-            self._keep(batch, reports)
-        callbacks = reports
-        if self._options.delivery_reports:
-            callbacks = [message for message in reports if type(message.delivery_report_q) is Callback]
-            self._reports.put(
-                [
-                    (message, batch.error_of(message._index))
-                    for message in reports
-                    if type(message.delivery_report_q) is not Callback
-                ],
-                batch.queued_bytes / max(batch.count, 1),
-            )
-        if batch.event is not None:
-            batch.event.set()
-        # At last, for whoever waits in `flush()`, and looks at the reports then.
-        self._accumulator.release(batch)
-        if callbacks:
-            self._deliveries.tell(batch, callbacks, batch.queued_bytes)
-        else:
-            batch.told = True
-        self._progress.set()
-
-    def _keep(self, batch: MessageBatch, told: Sequence[Message]) -> None:
-        """Keep what has failed of a batch until somebody is told; at the bound, the next `produce()` is.
-
-        :param told: messages of which somebody is told
+        :param message: a Message with its `partition_id`; or, as in 2.0, ((key, value), partition id)
+        :raises LeaderNotFoundError: the topic has no such partition
+        :raises ProducerStoppedException: the producer is not running
         """
-        indexes = {message._index for message in told}
-        first = 0
-        for leaf in _leaves(batch):
-            if leaf.error is not None:
-                those = {index - first for index in indexes if first <= index < first + leaf.count}
-                with self._lock:
-                    self._failures.add(leaf, leaf.count, leaf.builder.size, those)
-                    if self._failures.full:
-                        self._accumulator.close()
-            first += leaf.count
+        if not isinstance(message, Message):
+            (key, value), partition_id = message
+            message = Message(value, partition_key=key, partition_id=partition_id)
+        if not self._engine.running:
+            raise ProducerStoppedException(
+                "the producer is not running; call start(), or make another", topic=self._topic.name
+            )
+        queue = self._engine.routing.queues.get(message.partition_id)
+        if queue is None:
+            raise LeaderNotFoundError(
+                "the topic has no such partition; check the message's partition_id",
+                topic=self._topic.name,
+                partition=message.partition_id,
+            )
+        timestamp = -1 if message.timestamp is None else message.timestamp
+        queued = self._enqueue(queue, message.value, message.partition_key, timestamp, message.headers)
+        # So that offset and error can be read from the message that was given.
+        message._batch = queued._batch
+        message._index = queued._index
 
-    def _split(self, batch: MessageBatch, reason: str, lane: Lane[MessageBatch]) -> None:
-        """Send a batch that the broker does not take in two halves, so that only what is to blame fails."""
-        log.info("%s/%d: %d messages go in two halves: %s", batch.topic, batch.partition_id, batch.count, reason)
-        parts = batch.split()
-        with self._lock:
-            for flight in lane.split(batch.flight, [(part, part.count) for part in parts]):
-                flight.item.flight = flight
+    def _send_request(self, message_batch: Iterable[MessageBatch], owned_broker: OwnedBroker) -> None:
+        """Send one request; its answer settles the batches, or has them sent again.
 
-    def _worker_failed(self, error: BaseException) -> None:
-        self._worker_exception = error
-        self._progress.set()
+        :param message_batch: what to send, at most a batch a partition
+        :param owned_broker: where to send it
+        """
+        owned_broker._send(list(message_batch))
 
-    def _raise_worker_exceptions(self) -> None:
-        """Raise the error that ended a sender, if one did."""
-        if self._worker_exception is not None:
-            raise self._worker_exception
+    def _mark_as_delivered(
+        self, owned_broker: OwnedBroker, message_batch: Iterable[MessageBatch], req: Any = None
+    ) -> None:
+        """Settle batches that were acknowledged.
 
-    # -- leaders, as documented --------------------------------------------------------------------------------------
+        :param owned_broker: which took them
+        :param message_batch: the batches
+        :param req: accepted for old code
+        """
+        for batch in message_batch:
+            self._engine.settlement.finish(batch, None)
+
+    def _produce_has_timed_out(self, start_time: float) -> bool:
+        """Return whether `pending_timeout_ms` has passed.
+
+        :param start_time: since when (ms since 1970)
+        """
+        return self._engine.handler.time_ms() - start_time > self._options.pending_timeout_ms
+
+    def _after_fork(self) -> None:
+        self._engine.after_fork()
+        self._accumulator = self._engine.accumulator
 
     @property
-    def _queues(self) -> dict[int, PartitionQueue]:
-        return self._routing.queues
+    def _running(self) -> bool:
+        return self._engine.running
 
     @property
     def _owned_brokers(self) -> dict[int, OwnedBroker]:
-        return self._routing.owned_brokers
+        return cast("dict[int, OwnedBroker]", self._engine.routing.owned_brokers)
 
     def _update(self) -> None:
         """Bring metadata and senders up to date."""
-        self._routing.refresh()
+        self._engine.routing.refresh()
 
     def _setup_owned_brokers(self) -> None:
         """Give each leader a sender, and each partition's queue to its leader's."""
-        self._routing.set_up()
+        self._engine.set_up()
+
+    def _wait_all(self) -> int:
+        """Wait until nothing is queued, or nothing has got through for `pending_timeout_ms`; return what is left."""
+        return self._engine.wait_all()
+
+    def _raise_worker_exceptions(self) -> None:
+        """Raise the error that ended a sender, if one did."""
+        self._engine.raise_worker_exception()
 
 
-def _whole(batch: MessageBatch) -> MessageBatch:
-    """Return the batch that was split into this one, else itself."""
-    return batch if batch.parent is None else _whole(batch.parent)
+class OwnedBroker(Sender):
+    """The producer's side of one leader, as the reference has it.
 
+    :param producer: whose messages these are
+    :param broker: where they go
+    :param auto_start: start the sender at once
+    """
 
-def _leaves(batch: MessageBatch) -> list[MessageBatch]:
-    """Return the batches that were sent for this one: itself, unless it was split."""
-    if batch.parts is None:
-        return [batch]
-    return [leaf for part in batch.parts for leaf in _leaves(part)]
+    def __init__(self, producer: Producer, broker: Broker, auto_start: bool = True) -> None:
+        self.producer = producer
+        super().__init__(producer._engine, producer._engine.routing, broker, auto_start)
+
+    def cleanup(self) -> None:
+        """Have the sender end; the same as `stop()`."""
+        self.stop()
+
+    def enqueue(self, message: Message) -> None:
+        """Enqueue a message that has its partition; see `Producer._produce`."""
+        self.producer._produce(message)

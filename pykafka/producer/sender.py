@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import CompressionType
 from pykafka.exceptions import (
     CorruptResponseError,
-    DeliveryUnknownError,
     DuplicateSequenceNumber,
     IdempotenceLostError,
     KafkaException,
@@ -34,6 +33,7 @@ from pykafka.exceptions import (
 from pykafka.producer.accumulator import Ledger, MessageBatch, PartitionQueue
 from pykafka.producer.idempotence import Verdict
 from pykafka.producer.retrying import counts, kind_of, with_remark
+from pykafka.producer.settlement import outcome_unknown
 from pykafka.protocol import wire
 from pykafka.protocol.messagesets import encode_message_set
 from pykafka.utils.compression import compress
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import EventType
     from pykafka.network.channel import PendingResponse
     from pykafka.network.futures import ResponseFuture
-    from pykafka.producer import Producer
+    from pykafka.producer.core import ProducerCore
     from pykafka.producer.idempotence import Flight, Lane
-    from pykafka.protocol.message import Message
+    from pykafka.producer.routing import Routing
 
 log = logging.getLogger(__name__)
 
@@ -62,25 +62,26 @@ PRODUCE_RECORD_BATCHES = 3
 PRODUCE_ZSTD = 7
 
 
-class OwnedBroker:
+class Sender:
     """The producer's side of one leader: its queues, its books and its sender.
 
     State: `queues`, and each queue's `sealed` and `lane`, change under the producer's lock. Who holds `_stepping` is the
     sender for that moment; what it has taken and not yet entered in `_awaiting` is its own to settle.
 
-    :param producer: whose messages these are
+    :param core: of the producer whose messages these are
+    :param routing: of the run of the producer
     :param broker: where they go
     :param auto_start: start the sender at once
     """
 
-    def __init__(self, producer: Producer, broker: Broker, auto_start: bool = True) -> None:
-        self.producer = producer
+    def __init__(self, core: ProducerCore, routing: Routing, broker: Broker, auto_start: bool = True) -> None:
+        self._core = core
         self.broker = broker
-        self._handler = producer._handler
-        self._lock = producer._lock
-        self._routing = producer._routing  # of this run of the producer, whatever it does later
+        self._handler = core.handler
+        self._lock = core.lock
+        self._routing = routing  # of this run of the producer, whatever it does later
         self.wake = self._handler.Event()
-        options = producer._options
+        options = core.options
         # who waits for each message sends it, too, and wakes nobody
         enough = 0 if options.sync else options.min_queued_messages
         self.ledger = Ledger(self.wake, options.max_queued_messages, options.max_queued_bytes, enough)
@@ -95,7 +96,7 @@ class OwnedBroker:
         self._look_ups_failed = 0
         self._stepping = self._handler.Lock()
         # Itself, while something is queued: what the sender's worker holds.
-        self._kept: list[OwnedBroker] = []
+        self._kept: list[Sender] = []
         self._worker: Worker | None = None
         if auto_start:
             self.start()
@@ -116,14 +117,6 @@ class OwnedBroker:
         """Have the sender end; what is still queued stays in the queues."""
         self.running = False
         self.wake.set()
-
-    def cleanup(self) -> None:
-        """Have the sender end; the same as `stop()`."""
-        self.stop()
-
-    def enqueue(self, message: Message) -> None:
-        """Enqueue a message that has its partition; see `Producer._produce`."""
-        self.producer._produce(message)
 
     def message_is_pending(self) -> bool:
         """Return whether a message for this broker waits for its acknowledgement."""
@@ -151,7 +144,7 @@ class OwnedBroker:
     def _failed(self, error: BaseException) -> None:
         log.error("sender of broker %d ended by an error", self.broker.id, exc_info=error)
         if not self._routing.ended:
-            self.producer._worker_failed(error)
+            self._core.worker_failed(error)
 
     def deliver(self, batch: MessageBatch) -> None:
         """Send what is ready and read the answer in the caller's worker, unless others are at it already."""
@@ -181,7 +174,7 @@ class OwnedBroker:
         """Send what is ready; return how long to sleep unless woken (s)."""
         with self._stepping:
             deadline = self._send_ready()
-        if self._routing.stale or self.producer._cluster.metadata_is_old:
+        if self._routing.stale or self._core.cluster.metadata_is_old:
             if self._handler.now() >= self._look_up_at:
                 return self._look_up()
             deadline = self._look_up_at if deadline is None else min(deadline, self._look_up_at)
@@ -194,7 +187,7 @@ class OwnedBroker:
         found = self._routing.refresh()
         self._look_ups_failed = 0 if found else self._look_ups_failed + 1
         # Messages wake the sender as they come; that is no reason to ask again at once.
-        pause = self.producer._backoff.seconds(self._look_ups_failed)
+        pause = self._core.backoff.seconds(self._look_ups_failed)
         self._look_up_at = self._handler.now() + pause
         return 0.0 if found else pause
 
@@ -202,8 +195,8 @@ class OwnedBroker:
         """Send what is ready; return when there will be more, if nothing changes."""
         try:
             ready, deadline = self._take_ready(self._handler.now())
-            for request in _cut(ready, self.producer._options.max_request_size):
-                self.producer._send_request(request, self)
+            for request in _cut(ready, self._core.options.max_request_size):
+                self._core.hooks._send_request(request, self)
         except BaseException:  # somebody's timeout, Ctrl-C, or an overridden method's error
             self._settle_interrupted()
             self.wake.set()
@@ -236,7 +229,7 @@ class OwnedBroker:
             # an answer wakes the sender when requests may be sent again
             self._blocked = len(self._awaiting) >= MAX_IN_FLIGHT
             for queue in self.queues.values():
-                queue.armed = self.producer._options.sync
+                queue.armed = self._core.options.sync
                 due = self._due(queue, now)
                 if due is not None and muted_for:
                     due = self._due_unheard(queue, max(due, now + muted_for))
@@ -270,8 +263,8 @@ class OwnedBroker:
         batch = queue.open
         if batch is None or not batch.count:
             return None
-        options = self.producer._options
-        if self.producer._flushing:
+        options = self._core.options
+        if self._core.flushing:
             return now
         # while a batch is under way, this one had better be filled
         if not lane.on_wire and (self.ledger.messages >= options.min_queued_messages or self.ledger.full):
@@ -285,7 +278,7 @@ class OwnedBroker:
             batch = flight.item if flight is not None else None
         else:
             batch = queue.sealed[0] if queue.sealed else queue.open
-        return heard_at if batch is None else min(heard_at, batch.created + self.producer._options.delivery_timeout_s)
+        return heard_at if batch is None else min(heard_at, batch.created + self._core.options.delivery_timeout_s)
 
     def _hold(self, batch: MessageBatch, seconds: float) -> None:
         """Put a batch back that the broker, which throttles, is not sent now; the caller holds the lock."""
@@ -306,7 +299,7 @@ class OwnedBroker:
         elif queue.sealed:
             batch = queue.sealed.popleft()
         else:
-            batch = self.producer._accumulator.take_open(queue)
+            batch = self._core.accumulator.take_open(queue)
         if batch is None:
             return None
         if flight is None:
@@ -322,20 +315,20 @@ class OwnedBroker:
         """Let a batch wait before it is sent again, the longer the oftener it has failed; called under the lock."""
         now = self._handler.now()
         batch.failures += 1
-        until = now + self.producer._backoff.seconds(batch.failures)
+        until = now + self._core.backoff.seconds(batch.failures)
         # its last try is when its time is over
-        batch.retry_at = min(until, max(now, batch.created + self.producer._options.delivery_timeout_s))
+        batch.retry_at = min(until, max(now, batch.created + self._core.options.delivery_timeout_s))
 
     def _check_age(self, batch: MessageBatch) -> None:
         """Fail a batch that has waited for a leader beyond the delivery timeout."""
-        if self._handler.now() - batch.created <= self.producer._options.delivery_timeout_s:
+        if self._handler.now() - batch.created <= self._core.options.delivery_timeout_s:
             return
         error = batch.last_error or RequestTimedOut("no broker leads the partition; check that its replicas are up")
         self._give_up(batch, self._explained(batch, error))
 
     def _explained(self, batch: MessageBatch, error: KafkaException) -> KafkaException:
         """Say how long a batch was tried, with the last error that it met."""
-        options = self.producer._options
+        options = self._core.options
         late = self._handler.now() - batch.created > options.delivery_timeout_s
         bound = f"delivery_timeout_ms={options.delivery_timeout_ms}" if late else f"max_retries={options.max_retries}"
         remark = f"not delivered in {batch.failures} tries, within {bound}"
@@ -347,7 +340,7 @@ class OwnedBroker:
         sendable = batches
         try:
             version = self.broker.api_version(wire.ProduceRequest)
-            if self.producer._options.idempotent:
+            if self._core.options.idempotent:
                 sendable = batches = self._number(batches)
             sendable = [batch for batch in batches if self._seal(batch, version)]
             if len(sendable) < len(batches):
@@ -372,9 +365,9 @@ class OwnedBroker:
 
     def _request(self, batches: list[MessageBatch], version: int) -> None:
         """Send batches in one request, and await its answer."""
-        options = self.producer._options
+        options = self._core.options
         request = _produce_request(batches, options.required_acks, options.ack_timeout_ms)
-        timeout_ms = max(options.ack_timeout_ms, self.producer._cluster.socket_timeout_ms)
+        timeout_ms = max(options.ack_timeout_ms, self._core.cluster.socket_timeout_ms)
         # What throttling adds to the timeout ends when all of them have got too old.
         too_old_at = max(batch.created for batch in batches) + options.delivery_timeout_s
         number = object()
@@ -404,7 +397,7 @@ class OwnedBroker:
 
         Where they have none, batches go without; but not behind others of their partition that have had some.
         """
-        identity = self.producer._identity
+        identity = self._core.identity
         self._numbered = identity.known_to(self.broker)
         for batch in batches:
             lane = self._lane_of(batch)
@@ -440,10 +433,10 @@ class OwnedBroker:
         form = (magic, flight.producer_id, flight.epoch, flight.sequence)
         if batch.wire is not None and batch.wire_form == form:
             return True
-        codec = self.producer._options.compression
+        codec = self._core.options.compression
         builder = batch.builder
         if magic < 2 and builder.with_headers and batch.count > 1:
-            self.producer._split(
+            self._core.settlement.split(
                 batch, "some messages have headers, which this broker does not take", self._lane_of(batch)
             )
             return False
@@ -516,7 +509,7 @@ class OwnedBroker:
         self, batches: list[MessageBatch], pending: PendingResponse[wire.ProduceResponse], future: ResponseFuture
     ) -> None:
         try:
-            if self.producer._options.required_acks == 0:
+            if self._core.options.required_acks == 0:
                 future.get(timeout=0)
                 self._settle([(batch, None) for batch in batches])
             else:
@@ -596,9 +589,9 @@ class OwnedBroker:
     def _follow(self, batch: MessageBatch, verdict: Verdict, error: KafkaException | None) -> None:
         """Do with a batch what its answer calls for."""
         if error is None or verdict is Verdict.DELIVERED:
-            self.producer._mark_as_delivered(self, [batch])
+            self._core.hooks._mark_as_delivered(self, [batch])
         elif verdict is Verdict.SPLIT:
-            self.producer._split(batch, str(error), self._lane_of(batch))
+            self._core.settlement.split(batch, str(error), self._lane_of(batch))
         elif verdict is Verdict.FAILED:
             self._finish(batch, error)
         elif verdict is Verdict.RESEND and not self._may_retry(batch, error):
@@ -612,7 +605,7 @@ class OwnedBroker:
                     batch.retry_at = self._handler.now()
 
     def _may_retry(self, batch: MessageBatch, error: KafkaException) -> bool:
-        options = self.producer._options
+        options = self._core.options
         self._routing.stale |= error.invalid_metadata or not isinstance(error, ProtocolClientError)
         batch.attempts += counts(kind_of(error), batch.flight.numbered)
         if self._handler.now() - batch.created > options.delivery_timeout_s:
@@ -629,13 +622,13 @@ class OwnedBroker:
             _let_go(flight)
 
     def _finish(self, batch: MessageBatch, error: KafkaException) -> None:
-        self.producer._finish(batch, outcome_unknown(batch, error) or error)
+        self._core.settlement.finish(batch, outcome_unknown(batch, error) or error)
 
     def _lane_of(self, batch: MessageBatch) -> Lane[MessageBatch]:
         return self._routing.queues[batch.partition_id].lane
 
 
-def _run(reference: weakref.ref[OwnedBroker], wake: EventType, kept: list[OwnedBroker]) -> None:
+def _run(reference: weakref.ref[Sender], wake: EventType, kept: list[Sender]) -> None:
     """Send what is ready, whenever there is something; the main function of a sender's worker.
 
     While nothing is queued it does not hold the producer, and ends when nobody else does.
@@ -656,18 +649,6 @@ def _run(reference: weakref.ref[OwnedBroker], wake: EventType, kept: list[OwnedB
             owned._failed(error)
     finally:
         kept.clear()
-
-
-def outcome_unknown(batch: MessageBatch, error: KafkaException) -> DeliveryUnknownError | None:
-    """Return the error of a batch with sequence numbers that the broker may have, in spite of `error`; else None."""
-    flight = batch.flight
-    if flight is None or not flight.numbered or not (flight.uncertain or flight.on_wire):
-        return None
-    unknown = DeliveryUnknownError(
-        f"given up, though the broker may have it: {error}", topic=batch.topic, partition=batch.partition_id
-    )
-    unknown.__cause__ = error.again()
-    return unknown
 
 
 def _locate(queue: PartitionQueue, batches: list[MessageBatch]) -> None:

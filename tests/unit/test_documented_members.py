@@ -273,7 +273,7 @@ def test_a_producers_other_members(topic: Topic) -> None:
     message = producer.produce(b"v")
     producer._wait_all()
     assert message.offset == 0
-    producer._worker_failed(ZeroDivisionError("a worker's"))
+    producer._engine.worker_failed(ZeroDivisionError("a worker's"))
     with pytest.raises(ZeroDivisionError, match="a worker's"):
         producer._raise_worker_exceptions()
     producer.stop()

@@ -12,7 +12,7 @@ from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer import accumulator
 from pykafka.producer.accumulator import Ledger, MessageBatch
-from pykafka.producer.sender import OwnedBroker
+from pykafka.producer.sender import Sender
 from pykafka.protocol.records_write import RecordBatchBuilder
 
 
@@ -59,7 +59,7 @@ def test_offsets_of_batches_whose_answers_were_lost(
     greenlets: bool, answers: list[tuple[int, int] | None], offsets: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches that were proven written by later answers kept offset -1."""
-    read: Callable[..., None] = OwnedBroker._read_answer
+    read: Callable[..., None] = Sender._read_answer
     met = iter(answers)
 
     with (
@@ -68,14 +68,14 @@ def test_offsets_of_batches_whose_answers_were_lost(
     ):
         handler = client.cluster.handler
 
-        def told(owned: OwnedBroker, batches: Any, response: Any) -> None:
+        def told(owned: Sender, batches: Any, response: Any) -> None:
             part = response.responses[0].partition_responses[0]
             instead = next(met)
             if instead is not None:
                 part.error_code, part.base_offset = instead
             read(owned, batches, response)
 
-        monkeypatch.setattr(OwnedBroker, "_read_answer", told)
+        monkeypatch.setattr(Sender, "_read_answer", told)
         told_of: list[tuple[Any, int]] = []
         producer = client.topics["t"].get_producer(
             required_acks=-1,

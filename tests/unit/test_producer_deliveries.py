@@ -71,7 +71,7 @@ def test_produce_raises_what_has_failed_where_it_is_too_much(
         except MessagesNotDelivered as error:
             raised += len(error.failures) >= 100
             told += error.failures
-        assert producer._failures.count < 1000
+        assert producer._engine.settlement.failures.count < 1000
     with pytest.raises(MessagesNotDelivered) as caught:
         while True:
             producer.produce(b"%d" % taken)
@@ -132,9 +132,9 @@ def test_what_failed_before_a_restart_is_not_forgotten(
     producer = make()
     cluster.inject_errors("Produce", REFUSED)
     producer.produce(b"refused")
-    until(client.cluster.handler, lambda: producer._failures.count)
-    producer._worker_exception = RuntimeError("a sender has ended")
-    producer._end()
+    until(client.cluster.handler, lambda: producer._engine.settlement.failures.count)
+    producer._engine.worker_exception = RuntimeError("a sender has ended")
+    producer._engine._end()
     producer.start()
     producer.produce(b"fine")
     with pytest.raises(MessagesNotDelivered, match="1 messages"):
@@ -439,7 +439,7 @@ def test_one_that_never_returns_does_not_keep_stop(
     assert [message.value for message, _ in caught.value.failures] == [b"refused"]
     assert "on_delivery has not returned for 300 ms, and is not called for 2 messages to t" in caplog.text
     go_on.set()
-    worker = producer._deliveries._worker
+    worker = producer._engine.settlement.deliveries._worker
     assert worker is not None
     assert worker.join(20)
     assert told == [b"delivered"]
@@ -463,7 +463,7 @@ def test_its_worker_comes_and_goes(client: KafkaClient, make: Make, monkeypatch:
     for number in range(3):
         producer.produce(b"%d" % number)
         until(handler, lambda: told[-1:] == [b"%d" % number])  # noqa: B023 - called at once
-        worker = producer._deliveries._worker
+        worker = producer._engine.settlement.deliveries._worker
         assert worker is not None
         assert worker.join(20)
     producer.stop()

@@ -24,7 +24,7 @@ from pykafka.exceptions import (
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer.deliveries import Reports
 from pykafka.producer.idempotence import Lane
-from pykafka.producer.sender import OwnedBroker
+from pykafka.producer.sender import Sender
 from pykafka.protocol.message import Message
 from pykafka.topic import Topic
 from tests.waiting import until
@@ -80,9 +80,9 @@ def test_an_answer_whose_handing_out_is_interrupted_is_handed_out_again(
     client = start()
     with client.topics["t"].get_sync_producer() as producer:
         producer.produce(b"first")
-        settle, interrupts, here = OwnedBroker._read_answer, [1, 2], client.cluster.handler.local()
+        settle, interrupts, here = Sender._read_answer, [1, 2], client.cluster.handler.local()
 
-        def interrupted(owned: OwnedBroker, *args: Any) -> None:
+        def interrupted(owned: Sender, *args: Any) -> None:
             if interrupts and getattr(
                 here, "armed", False
             ):  # not in the connection's own reader, which nobody interrupts
@@ -91,7 +91,7 @@ def test_an_answer_whose_handing_out_is_interrupted_is_handed_out_again(
                 raise Interrupted
             settle(owned, *args)
 
-        monkeypatch.setattr(OwnedBroker, "_read_answer", interrupted)
+        monkeypatch.setattr(Sender, "_read_answer", interrupted)
         started, sent = time.monotonic(), 1
         while interrupts and sent < 50:
             here.armed = True
@@ -187,16 +187,16 @@ def test_an_interrupted_taking_is_made_up_for(start: Start, monkeypatch: pytest.
     client = start()
     with client.topics["t"].get_sync_producer() as producer:
         producer.produce(b"first")
-        take, interrupts = OwnedBroker._take, [1]
+        take, interrupts = Sender._take, [1]
 
-        def interrupted(owned: OwnedBroker, queue: Any) -> Any:
+        def interrupted(owned: Sender, queue: Any) -> Any:
             batch = take(owned, queue)
             if interrupts and batch is not None:
                 interrupts.pop()
                 raise Interrupted
             return batch
 
-        monkeypatch.setattr(OwnedBroker, "_take", interrupted)
+        monkeypatch.setattr(Sender, "_take", interrupted)
         with pytest.raises(Interrupted):
             producer.produce(b"interrupted")
         assert producer.produce(b"after").offset == 2
@@ -208,14 +208,14 @@ def test_what_stop_has_given_up_is_not_sent_afterwards(start: Start, monkeypatch
     producer = client.topics["t"].get_producer(linger_ms=1, pending_timeout_ms=100)
     producer.produce(b"first")
     producer.flush(20_000)  # by itself it would wait no longer than stop() is to
-    seal, go_on = OwnedBroker._seal, handler.Event()
+    seal, go_on = Sender._seal, handler.Event()
 
-    def late(owned: OwnedBroker, *args: Any) -> bool:
+    def late(owned: Sender, *args: Any) -> bool:
         go_on.wait(30)
         return seal(owned, *args)
 
-    monkeypatch.setattr(OwnedBroker, "_seal", late)
-    monkeypatch.setattr("pykafka.producer.producer.JOIN_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(Sender, "_seal", late)
+    monkeypatch.setattr("pykafka.producer.engine.JOIN_TIMEOUT_S", 0.1)
     owned = producer._owned_brokers[1]
     producer.produce(b"given up")
     with pytest.raises(MessagesNotDelivered) as caught:
@@ -448,15 +448,15 @@ def test_a_signal_that_hits_the_sender_loses_nothing(
     producer = client.topics["t"].get_producer(linger_ms=1)
     producer.produce(b"first")
     producer.flush()
-    take, hits = OwnedBroker._take_ready, [signal()]
+    take, hits = Sender._take_ready, [signal()]
 
-    def hit(owned: OwnedBroker, now: float) -> Any:
+    def hit(owned: Sender, now: float) -> Any:
         if hits:
             raise hits.pop()
         return take(owned, now)
 
-    monkeypatch.setattr(OwnedBroker, "_take_ready", hit)
+    monkeypatch.setattr(Sender, "_take_ready", hit)
     message = producer.produce(b"second")
-    until(client.cluster.handler, lambda: producer._worker_exception is not None, 10)
+    until(client.cluster.handler, lambda: producer._engine.worker_exception is not None, 10)
     producer.stop()
     assert message.offset == 1

@@ -44,7 +44,7 @@ def test_none_of_the_brokers_is_up() -> None:
         for broker in client.brokers.values():
             cluster.broker_down(broker.id)
             broker.close()
-        with pytest.raises(NoBrokersAvailableError, match="check that they are up"):
+        with pytest.raises(NoBrokersAvailableError, match="that the brokers are up"):
             helpers.common_settings(client.cluster)
 
 

@@ -1,0 +1,85 @@
+"""`ProducerCore`: what the parts of a producer share: its options, lock, open batches, identity and settlement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafka.producer.accumulator import Accumulator, MessageBatch, Owner
+from pykafka.producer.identity import Identity
+from pykafka.producer.settlement import Settlement
+from pykafka.utils.backoff import Backoff
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import TopicView
+    from pykafka.producer.options import ProducerOptions
+
+
+class Hooks(Protocol):
+    """The methods of a producer that old code overrides; the core calls them, and they the core."""
+
+    def _send_request(self, message_batch: Iterable[MessageBatch], owned_broker: Any) -> None: ...
+    def _mark_as_delivered(self, owned_broker: Any, message_batch: Iterable[MessageBatch], req: Any = None) -> None: ...
+    def _setup_owned_brokers(self) -> None: ...
+
+
+class ProducerCore:
+    """Own what `Producer`, its senders and its routing work on.
+
+    State: `accumulator`, `identity` and `settlement` are of one process, and made anew after a fork; `flushing`, and what they
+    hold, changes under `lock`.
+
+    :param cluster: to which to produce
+    :param topic: to which to produce
+    :param options: checked
+    :param hooks: what old code may override
+    :param make_sender: makes the sender of a leader
+    """
+
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        topic: TopicView,
+        options: ProducerOptions,
+        hooks: Hooks,
+        make_sender: Callable[[Broker], Owner],
+    ) -> None:
+        self.cluster = cluster
+        self.topic = topic
+        self.handler = cluster.handler
+        self.options = options
+        self.hooks = hooks
+        self.make_sender = make_sender
+        self.backoff = Backoff(options.retry_backoff_ms, options.retry_backoff_max_ms, self.handler.random)
+        self.worker_exception: BaseException | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Make what belongs to one process."""
+        self.lock = self.handler.Lock()
+        self.progress = self.handler.Event()
+        self.accumulator = Accumulator(self.handler, self.options.batch_limit)
+        self.settlement = Settlement(
+            self.handler,
+            self.topic.name,
+            self.options,
+            self.lock,
+            self.accumulator,
+            self.progress,
+            self.cluster.limiter,
+        )
+        self.identity = Identity(self.cluster, self.options.enable_idempotence)
+        #: How many callers wait in `flush()` and `stop()`: nothing lingers meanwhile.
+        self.flushing = 0
+
+    def worker_failed(self, error: BaseException) -> None:
+        """Take note of what ended a sender: whoever produces hears of it."""
+        self.worker_exception = error
+        self.progress.set()
+
+    def raise_worker_exception(self) -> None:
+        """Raise the error that ended a sender, if one did."""
+        if self.worker_exception is not None:
+            raise self.worker_exception

@@ -1,0 +1,355 @@
+"""`ProducerEngine`: starting and stopping senders, finding room for messages, and waiting for them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import (
+    ClientClosedError,
+    LeaderNotFoundError,
+    ProducerQueueFullError,
+    ProducerStoppedException,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+)
+from pykafka.producer.accumulator import MessageBatch, Owner, PartitionQueue
+from pykafka.producer.core import Hooks, ProducerCore
+from pykafka.producer.identity import Identity
+from pykafka.producer.routing import Routing
+from pykafka.producer.settlement import outcome_unknown
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import TopicView
+    from pykafka.producer.options import ProducerOptions
+    from pykafka.protocol.message import Message
+
+log = logging.getLogger(__name__)
+
+#: How long stop() waits for senders to end, beyond what it waits for messages (s).
+JOIN_TIMEOUT_S = 5.0
+
+
+class ProducerEngine(ProducerCore):
+    """Run a producer: its senders, the room for its messages, and the wait for them.
+
+    State: `running` and `stopping` belong to whoever starts and stops; `routing` is of one run.
+
+    Parameters as of `ProducerCore`.
+    """
+
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        topic: TopicView,
+        options: ProducerOptions,
+        hooks: Hooks,
+        make_sender: Callable[[Broker], Owner],
+    ) -> None:
+        super().__init__(cluster, topic, options, hooks, make_sender)
+        self._clock = None if self.handler.system_clock else self.handler.time_ms
+        self.running = False
+        self.stopping = False
+        #: Whether the next message starts it again, in a forked child.
+        self.restart = False
+        self.routing = Routing(self)
+        self._left_to_parent: list[Any] = []
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start a sender for each leader; errors as of `Producer.start`."""
+        if self.running:
+            return
+        if self.cluster.closed:
+            raise ClientClosedError("this client was closed; make a new KafkaClient", topic=self.topic.name)
+        self.worker_exception = None
+        self.routing = Routing(self)
+        self.identity = Identity(self.cluster, self.options.enable_idempotence)
+        if self.options.enable_idempotence:
+            self._check_leaders()
+        try:
+            self.hooks._setup_owned_brokers()
+        except BaseException:
+            self.routing.ended = True
+            for owned in self.routing.owned_brokers.values():
+                owned.stop()
+            raise
+        self.running = True
+        self.accumulator.closed = False
+
+    def set_up(self) -> None:
+        """Give each leader a sender, and each partition's queue to its leader's."""
+        self.routing.set_up()
+
+    def _check_leaders(self) -> None:
+        """Raise UnsupportedVersion where a leader that can be asked now knows no idempotent producer."""
+        for leader in {partition.leader for partition in self.topic.partitions.values()}:
+            if leader is None:
+                continue
+            try:
+                self.identity.known_to(leader)
+            except SocketDisconnectedError as error:
+                log.info("broker %s is asked what it knows when there is something to send: %s", leader.address, error)
+
+    def after_fork(self) -> None:
+        """Leave to the parent what is its own, in a forked child; the next message starts afresh.
+
+        Senders are threads that this child has not got, or greenlets that it has got a copy of, which must not send; locks
+        may be held by nobody.
+        """
+        self._left_to_parent.append((self.routing, self.identity, self.accumulator))
+        for owned in self.routing.owned_brokers.values():
+            owned.running = False
+        self.restart = self.running and not self.stopping
+        self.running = self.stopping = False
+        self.accumulator.closed = True
+        self._begin()
+        self.routing = Routing(self)
+
+    def stop(self) -> None:
+        """Deliver what is queued and end the senders; errors as of `Producer.stop`."""
+        self.restart = False
+        if self.running:
+            with self.lock:
+                self.stopping = True
+                self.accumulator.close()
+            try:
+                if isinstance(self.worker_exception, (KeyboardInterrupt, SystemExit)):
+                    # A signal that came while a sender's greenlet ran: the program was told by it, and what is queued can go.
+                    self.worker_exception = None
+                    for owned in list(self.routing.owned_brokers.values()):
+                        owned.running = False
+                        owned.start()
+                if self.worker_exception is None:
+                    self.wait_all()
+            finally:
+                self._end()
+            self.settlement.end_deliveries()
+            if not self.options.sync:  # produce() has raised it
+                self.settlement.reports.tell_unread()
+        self.raise_failures()
+
+    def _end(self) -> None:
+        """End the senders and give up what is queued, also where somebody's timeout ends this."""
+        with self.lock:
+            self.routing.ended = True
+        owned_brokers = list(self.routing.owned_brokers.values())
+        try:
+            for owned in owned_brokers:
+                owned.stop()
+            for owned in owned_brokers:
+                owned.join(JOIN_TIMEOUT_S)
+        finally:
+            self.running = self.stopping = False
+            self._give_up_queued()
+
+    def raise_failures(self) -> None:
+        """Raise the failures of which nobody was told yet, and forget them."""
+        with self.lock:
+            failed = self.settlement.failures.take()
+            if self.running and not self.stopping:
+                self.accumulator.closed = False
+        self.settlement.raise_failures(failed)
+
+    def flush(self, timeout_ms: int | None = None) -> None:
+        """Wait until what is queued is acknowledged or has failed; parameters and errors as of `Producer.flush`."""
+        patience = self.options.pending_timeout_ms if timeout_ms is None else timeout_ms
+        left = self.wait_all(timeout_ms)
+        self.raise_worker_exception()
+        if left:
+            failed = (
+                f" ({self.settlement.failures.count} others have failed: the next flush() tells)"
+                if self.settlement.failures.count
+                else ""
+            )
+            raise ResponseTimeoutError(
+                f"{left} messages are still queued, and none got through for {patience} ms{failed}; see that the brokers are "
+                f"up and on_delivery returns, or give flush() a longer timeout_ms{self._about_throttling()}",
+                topic=self.topic.name,
+            )
+        self.raise_failures()
+
+    def wait_all(self, timeout_ms: int | None = None) -> int:
+        """Wait until nothing is queued, or nothing has got through for so long; return how many messages are left."""
+        patience = (self.options.pending_timeout_ms if timeout_ms is None else timeout_ms) / 1000
+        with self.lock:
+            self.flushing += 1
+        try:
+            # A function of on_delivery that flushes does not wait for itself.
+            here = self.settlement.deliveries.here
+            calls = self.settlement.deliveries.calls
+            pending: list[Any] = self._queued()
+            if not here:
+                pending += self.settlement.deliveries.waiting()
+            deadline = self.handler.now() + patience
+            while pending and self.worker_exception is None:
+                for owned in list(self.routing.owned_brokers.values()):
+                    owned.wake.set()
+                self.settlement.deliveries.begin()
+                remaining = deadline - self.handler.now()
+                if remaining <= 0:
+                    break
+                self.progress.wait(min(remaining, 1.0))
+                self.progress.clear()
+                left = [batch for batch in pending if not (batch.done if here else batch.told)]
+                if len(left) < len(pending) or calls != self.settlement.deliveries.calls:
+                    calls, deadline = self.settlement.deliveries.calls, self.handler.now() + patience
+                pending = left
+            return sum(batch.count for batch in pending)
+        finally:
+            with self.lock:
+                self.flushing -= 1
+
+    def _queued(self) -> list[MessageBatch]:
+        """Return what is queued now: who goes on producing does not make others wait."""
+        with self.lock:
+            found = [flight.item for queue in self.routing.queues.values() for flight in queue.lane.window]
+            for queue in self.routing.queues.values():
+                found += queue.sealed
+                if queue.open is not None and queue.open.count:
+                    found.append(queue.open)
+            return list({id(whole): whole for whole in map(_whole, found)}.values())
+
+    def _about_throttling(self) -> str:
+        """Return what an error about time is to say of brokers that throttle; nothing where none does."""
+        for owned in list(self.routing.owned_brokers.values()):
+            muted_for = owned.broker.muted_for("produce")
+            if muted_for:
+                return (
+                    f"; broker {owned.broker.address} throttles this client by a quota, "
+                    f"for {muted_for * 1000:.0f} ms more"
+                )
+        return ""
+
+    def _give_up_queued(self) -> None:
+        error = ProducerStoppedException(
+            "the producer was stopped before the message got through "
+            f"(pending_timeout_ms={self.options.pending_timeout_ms}{self._about_throttling()})",
+            topic=self.topic.name,
+        )
+        left: list[MessageBatch | None] = []
+        with self.lock:
+            for queue in self.routing.queues.values():
+                left += [flight.item for flight in queue.lane.window]
+                left += queue.sealed
+                left.append(self.accumulator.take_open(queue))
+                queue.open = None  # for good: somebody may still wait for room in this queue
+        for batch in left:
+            if batch is not None and not batch.done:
+                reason = batch.last_error or error
+                self.settlement.finish(batch, outcome_unknown(batch, reason) or reason)
+        self.routing = Routing(self)
+        self.accumulator.queues = []
+
+    def check_running(self) -> None:
+        """Raise what ended a sender, that the producer takes no messages, or what has failed where that is too much."""
+        self.raise_worker_exception()
+        if not self.running or self.stopping:
+            raise ProducerStoppedException(
+                "the producer is not running; call start(), or make another", topic=self.topic.name
+            )
+        if self.settlement.failures.full:
+            self.raise_failures()
+
+    # -- room for messages -----------------------------------------------------------------------------------------
+
+    def enqueue(self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, told: Any) -> Message:
+        """Write a message into the open batch of its partition, waiting for room where that is allowed.
+
+        :param told: whom to tell: a `Callback`, a queue of reports, or None
+        """
+        while True:
+            message = self.accumulator.append(value, key, timestamp, headers, queue, told)
+            if message is not None:
+                break
+            self._make_room(queue)
+        if self.options.sync:
+            if queue.owner is not None:
+                batch: Any = message._batch
+                queue.owner.deliver(batch)
+            self._wait_for(message)
+        return message
+
+    def _make_room(self, queue: PartitionQueue) -> None:
+        """Find out why a message found no room, and see to it: a full queue, a full batch, or none yet."""
+        self.check_running()
+        if self.routing.queues.get(queue.partition_id) is not queue:
+            raise ProducerStoppedException("the producer was stopped before there was room", topic=self.topic.name)
+        owner = queue.owner
+        if owner is None:
+            raise LeaderNotFoundError(
+                "no broker leads this partition", topic=self.topic.name, partition=queue.partition_id
+            )
+        # A function of on_delivery may produce all the same: it cannot wait for itself.
+        telling = self.settlement.deliveries.full and not self.settlement.deliveries.here
+        if not owner.ledger.full and not telling:
+            self._roll(queue, owner)
+            return
+        if not self.options.block_on_queue_full:
+            held = (
+                f"{self.settlement.deliveries.messages} messages wait for on_delivery"
+                if telling
+                else f"{owner.ledger.messages} messages ({owner.ledger.bytes} bytes) are queued for broker {owner.broker.id}"
+            )
+            raise ProducerQueueFullError(
+                f"{held}; produce more slowly, raise max_queued_messages, or let block_on_queue_full wait",
+                topic=self.topic.name,
+            )
+        owner.wake.set()
+        self.progress.wait(0.1)
+        self.progress.clear()
+
+    def _roll(self, queue: PartitionQueue, owner: Owner) -> None:
+        """Give a partition a new open batch, where the present one is full or missing."""
+        if self.routing.outgrown:
+            self.routing.catch_up()
+        now, expected = self.handler.now(), queue.expected
+        fresh = MessageBatch(self.topic.name, queue.partition_id, owner.ledger, now, self._clock, expected)
+        if self.options.sync:
+            fresh.event = self.handler.Event()
+        with self.lock:
+            # Others may have been here, a leader may have moved, the producer may have been stopped: look again.
+            current = (
+                queue.owner is owner and self.routing.queues.get(queue.partition_id) is queue and not self.routing.ended
+            )
+            if not current or (queue.open is not None and queue.open.count == 0):
+                return
+            full = self.accumulator.take_open(queue)
+            if full is not None:
+                queue.sealed.append(full)
+            queue.open = fresh
+            owner.keep()
+        if full is not None:
+            owner.wake.set()
+
+    def _wait_for(self, message: Message) -> None:
+        """Wait until a message is acknowledged, and raise what went wrong."""
+        batch: Any = message._batch
+        if batch.event is not None and not batch.done:
+            self._wait_for_batch(batch)
+        error = message.error
+        if error is not None:
+            raise error
+
+    def _wait_for_batch(self, batch: MessageBatch) -> None:
+        options = self.options
+        patience = options.delivery_timeout_s + max(options.ack_timeout_ms, self.cluster.socket_timeout_ms) / 1000
+        deadline = self.handler.now() + patience + JOIN_TIMEOUT_S
+        while batch.event is not None and not batch.done:
+            self.raise_worker_exception()
+            if self.handler.now() > deadline:  # the sender answers for each batch before, if nobody has interrupted it
+                raise ResponseTimeoutError(
+                    "the sender has not said what became of the message; stop() the producer, and start() it again",
+                    topic=self.topic.name,
+                    partition=batch.partition_id,
+                )
+            batch.event.wait(1.0)
+
+
+def _whole(batch: MessageBatch) -> MessageBatch:
+    """Return the batch that was split into this one, else itself."""
+    return batch if batch.parent is None else _whole(batch.parent)
