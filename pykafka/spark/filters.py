@@ -19,9 +19,9 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+from pykafka.spark.batch import KafkaBatchReader
 from pykafka.spark.cluster import OffsetReader
 from pykafka.spark.offsets import MAX_OFFSET, OffsetRange
-from pykafka.spark.source import KafkaBatchReader
 from pykafka.utils import milliseconds
 
 #: Columns that are never null, and whose filters can be kept to the letter.

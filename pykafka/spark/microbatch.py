@@ -10,6 +10,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from pykafka.spark import session
 from pykafka.spark.admission import Admission
+from pykafka.spark.batch import as_partitions, read_partition
 from pykafka.spark.cluster import OffsetReader
 from pykafka.spark.loss import LossReporter
 from pykafka.spark.offsets import (
@@ -30,7 +31,6 @@ from pykafka.spark.offsets import (
 from pykafka.spark.options import ReadOptions
 from pykafka.spark.progress import ProgressCommitter
 from pykafka.spark.shipped import Shipped
-from pykafka.spark.source import as_partitions, read_partition
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,0 +1,136 @@
+"""The reader of a batch: what it reads is settled when it is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from pykafka.spark.offsets import (
+    Bounds,
+    OffsetRange,
+    Offsets,
+    TopicPartition,
+    clamp_end,
+    clamp_start,
+    plan_ranges,
+    refuse_backwards,
+    resolve,
+    split_ranges,
+)
+from pykafka.spark.options import ReadOptions
+from pykafka.spark.shipped import Shipped
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pykafka.spark.cluster import OffsetReader
+    from pykafka.spark.loss import LossReporter
+
+# What talks to Kafka is imported where it is used: Spark imports this module to look a format's name up.
+
+
+@dataclass
+class KafkaInputPartition(InputPartition):
+    """The records that one task reads.
+
+    :param topic: name
+    :param partition: number
+    :param start: first offset
+    :param end: offset after the last
+    """
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    def __init__(self, topic: str, partition: int, start: int, end: int) -> None:
+        super().__init__(None)
+        self.topic, self.partition, self.start, self.end = topic, partition, start, end
+
+    def __repr__(self) -> str:
+        return f"KafkaInputPartition({self.topic}-{self.partition} {self.start}..{self.end})"
+
+
+class KafkaBatchReader(Shipped, DataSourceReader):
+    """Read what topics hold at the time of planning.
+
+    :param options: of the read
+    :param columns: names, in the order of the schema
+    """
+
+    def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+
+    def partitions(self) -> list[InputPartition]:
+        """Return one range of offsets a partition of Kafka, resolved now.
+
+        :raises OptionError: topics that do not exist; offsets for other partitions than those read
+        :raises DataLossError: offsets that are not in Kafka (failOnDataLoss)
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        from pykafka.spark.cluster import OffsetReader
+        from pykafka.spark.loss import LossReporter
+
+        options, offsets = self._options, OffsetReader(self._options)
+        report = LossReporter(options.fail_on_data_loss)
+        partitions = offsets.first_partitions()
+        starting = offsets.located(options.starting, partitions)
+        ending = offsets.located(options.ending, partitions)
+        bounds = offsets.bounds(partitions)
+        start = resolve(starting, bounds, "startingOffsets")
+        end = resolve(ending, bounds, "endingOffsets")
+        start, end = self._committed(start, end, bounds, offsets, report)
+        refuse_backwards({tp: min(offset, bounds[tp].latest) for tp, offset in start.items()}, end)
+        start, end = clamp_start(start, bounds, report), clamp_end(end, bounds, report)
+        end = {tp: max(offset, start[tp]) for tp, offset in end.items()}
+        ranges = self._narrowed(plan_ranges(start, end, {}, report), offsets)
+        return as_partitions(ranges, options)
+
+    def _committed(
+        self,
+        start: Offsets,
+        end: Offsets,
+        bounds: dict[TopicPartition, Bounds],
+        offsets: OffsetReader,
+        report: LossReporter,
+    ) -> tuple[Offsets, Offsets]:
+        # Both without what lies behind transactions that are open, which is reported by itself: nothing of it is lost.
+        latest = {tp: at.latest for tp, at in bounds.items()}
+        found = []
+        for what, where in (("from", start), ("up to", end)):
+            held = offsets.behind_transactions(where, latest)
+            for tp, transaction in held.items():
+                report.uncommitted(f"{tp} was to be read {what} offset {where[tp]}", transaction)
+            found.append({tp: latest[tp] if tp in held else offset for tp, offset in where.items()})
+        return found[0], found[1]
+
+    def _narrowed(self, ranges: list[OffsetRange], offsets: OffsetReader) -> list[OffsetRange]:
+        # What the filters leave of the ranges: all, as there are none.
+        return ranges
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a range as columns, on an executor; errors as in `pykafka.spark.reader.read_range`."""
+        return read_partition(partition, self._options, self._columns)
+
+
+def as_partitions(ranges: list[OffsetRange], options: ReadOptions) -> list[InputPartition]:
+    """Return what Spark makes tasks of: the ranges, cut as minPartitions and maxRecordsPerPartition say."""
+    cut = split_ranges(ranges, options.min_partitions, options.max_records_per_partition)
+    return [KafkaInputPartition(tp.topic, tp.partition, first, last) for tp, first, last in cut]
+
+
+def read_partition(partition: Any, options: ReadOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a task's range; none where Spark made a task of no partition at all."""
+    if not isinstance(partition, KafkaInputPartition):
+        return iter(())
+    from pykafka.spark.reader import read_range
+    from pykafka.spark.session import settle
+
+    settle()
+    tp = TopicPartition(partition.topic, partition.partition)
+    return read_range(OffsetRange(tp, partition.start, partition.end), options, columns)
