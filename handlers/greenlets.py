@@ -22,11 +22,10 @@ from pykafka.handlers.base import (
     Stream,
     Worker,
 )
-from pykafka.handlers.lookups import Lookup, await_lookup, look_up
+from pykafka.handlers.lookups import Lookup, await_lookup, is_numeric, look_up
 from pykafka.handlers.native import NativeHandler
 from pykafka.handlers.patching import original
 from pykafka.handlers.streams import connect_stream
-from pykafka.handlers.threads import is_numeric
 from pykafka.handlers.tls import open_tls
 
 P = ParamSpec("P")

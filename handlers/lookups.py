@@ -151,3 +151,14 @@ def resolve_aside(
     lookup = lookups.join(getaddrinfo, host, port, done.set)
     await_lookup(done.wait, host, timeout, wanted)
     return lookup.result()
+
+
+def is_numeric(host: str) -> bool:
+    """Return whether looking this host up needs no network."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except OSError:
+            continue
+        return True
+    return False

@@ -29,10 +29,9 @@ from pykafka.handlers.base import (
     Worker,
     log,
 )
-from pykafka.handlers.lookups import Lookup, Lookups, look_up, resolve_aside
+from pykafka.handlers.lookups import Lookup, Lookups, is_numeric, look_up, resolve_aside
 from pykafka.handlers.patching import original
 from pykafka.handlers.streams import PollWaiter, connect_stream
-from pykafka.handlers.threads import is_numeric
 from pykafka.handlers.tls import open_tls
 
 P = ParamSpec("P")

@@ -26,7 +26,7 @@ from pykafka.handlers.base import (
     Stream,
     Worker,
 )
-from pykafka.handlers.lookups import Lookups, look_up, resolve_aside
+from pykafka.handlers.lookups import Lookups, is_numeric, look_up, resolve_aside
 from pykafka.handlers.patching import is_patched
 from pykafka.handlers.streams import PollWaiter, connect_stream
 from pykafka.handlers.tls import open_tls
@@ -256,14 +256,3 @@ class ThreadingHandler(Handler):
         from kazoo.handlers.threading import SequentialThreadingHandler
 
         return SequentialThreadingHandler()
-
-
-def is_numeric(host: str) -> bool:
-    """Return whether looking this host up needs no network."""
-    for family in (socket.AF_INET, socket.AF_INET6):
-        try:
-            socket.inet_pton(family, host)
-        except OSError:
-            continue
-        return True
-    return False

@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -73,12 +74,11 @@ def pipeline(
     `spark-submit $(kafka-tools pipeline --script) FILE`. Brokers are those of FILE.
     """
     with _needing_spark(ctx):
-        from pykafka.spark import __main__ as program
         from pykafka.spark.pipeline import Declaration, DeclarationError, StopRequest
         from pykafka.spark.pipeline.example import EXAMPLE
 
     if init or script:
-        click.echo(EXAMPLE if init else program.__file__, nl=script)
+        click.echo(EXAMPLE if init else _script(), nl=script)
         return
     if file is None:
         raise click.UsageError("give the FILE that declares the pipeline; --init prints one to begin with")
@@ -308,3 +308,10 @@ def reason(error: Exception) -> tuple[int, str]:
 
 
 COMMANDS = (pipeline,)
+
+
+def _script() -> str:
+    """Return the path of the program that spark-submit can run."""
+    spec = find_spec("pykafka.spark.__main__")
+    assert spec is not None
+    return str(spec.origin)
