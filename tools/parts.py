@@ -152,8 +152,8 @@ MATRIX = {
     "closing": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_closing.py"], 4),
     "idempotence-threads": Part("4.3.1", [FIVE_MILLION, "-k", "threads"], 5),
     "idempotence-greenlets": Part("4.3.1", [FIVE_MILLION, "-k", "greenlets"], 5),
-    "spark-4.0": Part("4.3.1", EARLIER_SPARK, 5, ".venv-spark40"),
-    "spark-4.1": Part("4.3.1", EARLIER_SPARK, 5, ".venv-spark41"),
+    "spark-4.0": Part("4.3.1", EARLIER_SPARK, 8, ".venv-spark40"),
+    "spark-4.1": Part("4.3.1", EARLIER_SPARK, 8, ".venv-spark41"),
     "whole-spark-4.2": Part(
         "4.3.1",
         ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"],
