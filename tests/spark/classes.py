@@ -17,7 +17,6 @@ from pathlib import Path
 import pyspark
 
 from tests.brokers.archives import class_archive, recording
-from tests.brokers.jars import cache_directory
 from tests.spark.standalone import JVM_OPTIONS, ROOT, SPARK_HOME, spark_environment
 
 #: How long Spark may take for the little that is recorded (s); where it takes longer, all goes on without an archive.
@@ -34,8 +33,9 @@ def jvm_options(make: bool) -> list[str]:
     jars = SPARK_HOME / "jars"
     # JVMs take an archive only for the very jars that it was made of.
     key = hashlib.sha256(f"{jars} {jars.stat().st_mtime_ns}".encode()).hexdigest()[:12]
-    place = cache_directory() / "spark" / f"pyspark-{pyspark.__version__}-{key}"
-    place.parent.mkdir(exist_ok=True)
+    # Beside those jars, so that it goes when the virtual environment goes.
+    place = Path(sys.prefix) / "share" / "pykafka-tests" / f"pyspark-{pyspark.__version__}-{key}"
+    place.parent.mkdir(parents=True, exist_ok=True)
     found = class_archive(place, _record if make else lambda _: None)
     # A JVM that cannot use it says so on its standard output, which belongs to the tests.
     return [FIRST_COMPILER, *found, *(["-Xlog:disable"] if found else [])]
