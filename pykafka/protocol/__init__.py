@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
     """Import a class when it is first asked for: modules below this one pass here when they are imported."""
     if name in _OWN:
         return getattr(import_module(_OWN[name]), name)
-    if not name.startswith("_"):
+    if name[:1].isupper():  # not a module, which is being imported
         found = getattr(import_module(_DOCUMENTED), name, None)
         if found is not None:
             return found

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient, cluster
+from pykafka import KafkaClient
 from pykafka.exceptions import ClientClosedError, LeaderNotFoundError, UnknownTopicOrPartition
 from pykafka.handlers import Handler
+from pykafka.metadata import cluster as clusters
 from pykafka.metadata import listoffsets
 from pykafka.protocol import wire
 from tests.scripted import TOPIC, ScriptedBroker
@@ -88,7 +89,7 @@ LEADERLESS = {"wide": [-1] * 100} | {f"narrow-{number}": [-1] for number in rang
 
 @pytest.fixture
 def leaderless(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
-    for module in (cluster, listoffsets):  # all pauses at two fifths of what they are
+    for module in (clusters, listoffsets):  # all pauses at two fifths of what they are
         monkeypatch.setattr(module, "RETRY_BACKOFF_S", 0.04)
         monkeypatch.setattr(module, "RETRY_BACKOFF_MAX_S", 0.4)
     broker = Asked(dict(LEADERLESS))

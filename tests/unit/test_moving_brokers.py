@@ -318,7 +318,7 @@ def test_closing_a_client_does_not_wait_for_a_name_server(
 def test_stopping_does_not_wait_for_a_name_server(
     client: KafkaClient, layout: Layout, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pykafka.producer.producer.JOIN_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("pykafka.producer.engine.JOIN_TIMEOUT_S", 0.2)
     layout.brokers[2] = SILENT
     layout.topics["there"] = 2
     client.update_cluster()
