@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 import gevent
 
@@ -38,8 +38,11 @@ def cut_off(handler: Handler, seconds: float) -> Iterator[None]:
     :param seconds: after which
     """
 
-    def end(*_: Any) -> None:
-        raise CutOff
+    def end(_number: int, frame: FrameType | None) -> None:
+        if _loses_what_is_raised(frame):
+            signal.setitimer(signal.ITIMER_REAL, 0.001)
+        else:
+            raise CutOff
 
     if handler.cooperative:
         with gevent.Timeout(seconds, CutOff):
@@ -52,3 +55,13 @@ def cut_off(handler: Handler, seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, former)
+
+
+def _loses_what_is_raised(frame: FrameType | None) -> bool:
+    """Tell whether an object is being freed here: Python only prints what is raised then, and goes on."""
+    while frame is not None:
+        file = frame.f_code.co_filename.rpartition("/")[2]
+        if frame.f_code.co_name == "__del__" or file in ("_weakrefset.py", "weakref.py"):
+            return True
+        frame = frame.f_back
+    return False
