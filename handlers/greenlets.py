@@ -238,14 +238,7 @@ def resolve_on_hub(
     hub = gevent.get_hub()
     if type(hub.resolver).__module__ != "gevent.resolver.thread":
         asked = Lookup(0.0)
-
-        def ask() -> None:
-            try:
-                asked.end(look_up(getaddrinfo, host, port))
-            except Exception as error:  # noqa: BLE001 - raised below
-                asked.end(error)
-
-        greenlet = gevent.spawn(ask)
+        greenlet = gevent.spawn(asked.ask, getaddrinfo, host, port)
         try:
             await_lookup(lambda seconds: greenlet.join(seconds) or greenlet.ready(), host, timeout, wanted)
         finally:

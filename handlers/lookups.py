@@ -36,9 +36,16 @@ class Lookup:
         self.waiting: list[Callable[[], object]] = []
         self._outcome: list[Address] | Exception = OSError(errno.ECANCELED, "the lookup was ended")
 
-    def end(self, outcome: list[Address] | Exception) -> None:
-        """Take note of what it has found, or why it has found nothing."""
-        self._outcome = outcome
+    def ask(self, getaddrinfo: Callable[..., list[Any]], host: str, port: int) -> None:
+        """Call the resolver, and take note of what it gives or raises."""
+        try:
+            self._outcome = look_up(getaddrinfo, host, port)
+        except Exception as error:  # noqa: BLE001 - raised by those who wait
+            self._outcome = error
+
+    def fail(self, error: Exception) -> None:
+        """Take note of why the resolver was not called."""
+        self._outcome = error
 
     def result(self) -> list[Address]:
         """Return what it has found; raise what the resolver has raised."""
@@ -85,16 +92,14 @@ class Lookups:
         try:
             self._handler.spawn(self._run, getaddrinfo, (host, port), found, name=f"pykafka.resolve.{host}")
         except Exception as error:
-            found.end(error)  # of those who have joined it meanwhile, too
+            found.fail(error)  # of those who have joined it meanwhile, too
             self._settle((host, port), found)
             raise
         return found
 
     def _run(self, getaddrinfo: Callable[..., list[Any]], key: tuple[str, int], lookup: Lookup) -> None:
         try:
-            lookup.end(look_up(getaddrinfo, *key))
-        except Exception as error:  # noqa: BLE001 - raised by those who wait
-            lookup.end(error)
+            lookup.ask(getaddrinfo, *key)
         finally:
             self._settle(key, lookup)
 

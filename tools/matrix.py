@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NoReturn
@@ -160,6 +160,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--outcomes", type=Path, metavar="FILE", help="add there how the parts went, and sum up later")
     parser.add_argument("--sum-up", type=Path, metavar="FILE", help="run nothing: sum up what is written there")
     parser.add_argument(
+        "--rotation", type=Path, metavar="FILE", help="with --sum-up: outcomes whose failures are told, and fail nothing"
+    )
+    parser.add_argument(
         "--failed",
         action="append",
         default=[],
@@ -174,13 +177,19 @@ def parsed() -> argparse.Namespace:
     return args
 
 
-def sum_up(outcomes: list[Outcome], others: list[str]) -> int:
+def sum_up(outcomes: list[Outcome], others: list[str], rotation: Iterable[Outcome] = ()) -> int:
     """Print the closing lines; give the exit code.
 
     :param others: what else has failed
+    :param rotation: parts whose failures are told only
     """
-    print("\n".join(closing(outcomes, others)), flush=True)
+    print("\n".join(closing(outcomes, others, rotation)), flush=True)
     return 1 if others or any(outcome.failures for outcome in outcomes) else 0
+
+
+def written(file: Path) -> list[Outcome]:
+    """Read the outcomes that were added to a file."""
+    return [Outcome(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def run(args: argparse.Namespace) -> int:
@@ -224,10 +233,10 @@ def main() -> int:
         print("\n".join(PARTS))
         return 0
     if args.sum_up is not None:
-        told = args.sum_up.read_text().splitlines() if args.sum_up.exists() else []
-        outcomes = [Outcome(**json.loads(line)) for line in told]
+        outcomes = written(args.sum_up)
         # A step of make has failed where a part of it has.
-        return sum_up(outcomes, [] if any(outcome.failures for outcome in outcomes) else args.failed)
+        others = [] if any(outcome.failures for outcome in outcomes) else args.failed
+        return sum_up(outcomes, others, written(args.rotation) if args.rotation is not None else [])
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupted)
     return run(args)

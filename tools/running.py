@@ -474,22 +474,33 @@ def _tail(text: str, size: int) -> str:
     return text.strip()[-size:]
 
 
-def closing(outcomes: Iterable[Outcome], others: Iterable[str] = ()) -> list[str]:
+def failed(outcomes: Iterable[Outcome]) -> list[str]:
+    """Name the tests that have failed, and the parts that broke, with their logs."""
+    outcomes = list(outcomes)
+    tests = [f"{test} ({outcome.name}; {outcome.log})" for outcome in outcomes for test in outcome.failed]
+    return tests + [f"{outcome.name}: {outcome.broken} ({outcome.log})" for outcome in outcomes if outcome.broken]
+
+
+def closing(
+    outcomes: Iterable[Outcome], others: Iterable[str] = (), rotation: Iterable[Outcome] = ()
+) -> list[str]:
     """Give the last lines of a run: the parts, what was flaky, with its log, and the sum, which agrees with the exit code.
 
     :param others: what else has failed
+    :param rotation: parts that were run besides. What fails there is told, and is no failure of the run: a part that
+        was not run for a week says nothing of the last commit
     """
-    outcomes = list(outcomes)
-    others = list(others)
-    lines = ["", "PARTS", *(outcome.told() for outcome in sorted(outcomes, key=lambda outcome: outcome.failures > 0))]
-    failed = [f"{test} ({outcome.name}; {outcome.log})" for outcome in outcomes for test in outcome.failed]
-    failed += [f"{outcome.name}: {outcome.broken} ({outcome.log})" for outcome in outcomes if outcome.broken]
-    if failed or others:
-        lines += ["", "FAILED", *failed, *others]
-    flaky = [(outcome, test, why) for outcome in outcomes for test, why in outcome.flaky.items()]
+    outcomes, others, rotation = list(outcomes), list(others), list(rotation)
+    told = sorted([*outcomes, *rotation], key=lambda outcome: outcome.failures > 0)
+    lines = ["", "PARTS", *(outcome.told() for outcome in told)]
+    if besides := failed(rotation):
+        lines += ["", "FAILED IN ROTATION: holds nothing up, and is the next thing to be mended", *besides]
+    if failures := [*failed(outcomes), *others]:
+        lines += ["", "FAILED", *failures]
+    flaky = [(outcome, test, why) for outcome in [*outcomes, *rotation] for test, why in outcome.flaky.items()]
     if flaky:
         lines += ["", "FLAKY: failed, and passed when run again alone; each is a defect to be looked into"]
     for outcome, test, why in flaky:
         lines += [f"FLAKY {test} ({outcome.name}; {outcome.log})", *(f"    {line}" for line in why.splitlines())]
-    failures = sum(outcome.failures for outcome in outcomes) + len(others)
-    return [*lines, "", f"{sum(outcome.passed for outcome in outcomes)} passed, {failures} failed"]
+    passed = sum(outcome.passed for outcome in [*outcomes, *rotation])
+    return [*lines, "", f"{passed} passed, {sum(outcome.failures for outcome in outcomes) + len(others)} failed"]

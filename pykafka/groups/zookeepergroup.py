@@ -103,13 +103,13 @@ class ZooKeeperGroup:
         :raises ZooKeeperError: none of them answered in time
         """
         client = KazooClient(hosts, timeout=self._timeout_s, handler=self._handler.kazoo())
+        connected = False
         try:
             connected = is_connected(client, self._timeout_s)
-        except BaseException:  # it would go on connecting
-            self._ending.take(partial(end_session, client), self._patience_s)
-            raise
+        finally:
+            if not connected:  # it would go on connecting
+                self._ending.take(partial(end_session, client), self._patience_s)
         if not connected:
-            self._ending.take(partial(end_session, client), self._patience_s)
             raise ZooKeeperError(
                 f"ZooKeeper at {hosts} did not answer within {self._timeout_s:g} s; check zookeeper_hosts=, or let "
                 "the brokers balance the group (0.9 and later): get_balanced_consumer(..., managed=True)",

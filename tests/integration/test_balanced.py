@@ -356,14 +356,20 @@ def test_a_callback_that_ends_the_worker_ends_the_consumer(
     group.sizes(1, 2)
 
 
-def test_positions_are_not_committed_when_the_session_is_over(group: Balanced, place: Place) -> None:
-    """Others may have gone on: they were put back to where this one had been, 200 to 20, and 180 came again."""
+def overtaken(group: Balanced) -> tuple[BalancedConsumer, GroupOffsets]:
+    """Have a member consume nine messages, and the group commit further by other hands; return both."""
     group.produce(60)
     one = group.join(auto_commit_enable=True)
     group.sizes(3)
     assert group.drain(9).total() == 9
     others = GroupOffsets(group.client.cluster, group.name, group.topic.name, 100, 3)
     others.commit(dict.fromkeys(range(3), 20))
+    return one, others
+
+
+def test_positions_are_not_committed_when_the_session_is_over(group: Balanced, place: Place) -> None:
+    """Others may have gone on: they were put back to where this one had been, 200 to 20, and 180 came again."""
+    one, others = overtaken(group)
     before = one._consumer
     other = KazooClient(place.zookeeper, client_id=one._zookeeper.client_id)
     other.start()
@@ -380,12 +386,7 @@ def test_positions_are_not_committed_when_the_session_is_over(group: Balanced, p
 
 def test_positions_are_not_committed_when_the_session_may_be_over(group: Balanced) -> None:
     """ZooKeeper was away for so long that others may have the partitions; letting them go committed over theirs."""
-    group.produce(60)
-    one = group.join(auto_commit_enable=True)
-    group.sizes(3)
-    assert group.drain(9).total() == 9
-    others = GroupOffsets(group.client.cluster, group.name, group.topic.name, 100, 3)
-    others.commit(dict.fromkeys(range(3), 20))
+    one, others = overtaken(group)
     nodes, before = one._nodes, one._consumer
     assert before is not None
     nodes.suspended_since = group.client.cluster.handler.now() - nodes.session_timeout_s

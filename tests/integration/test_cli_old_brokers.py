@@ -67,6 +67,8 @@ def test_all_else_works(old: KafkaCluster) -> None:
     assert len(run("consume_topic", name, "-l", "0").stdout_bytes.splitlines()) == total
     # Of times these brokers know those of segments: what was written before 2020 is nothing, so all of it comes.
     assert len(run("consume_topic", name, "-l", "0", "--from", "2020-01-01").stdout_bytes.splitlines()) == total
+    assert "no group" in run("print_consumer_lag", name, "group", status=Status.NOT_FOUND).stderr
+    commit(old.hosts, name, "group")
     assert data(run("print_consumer_lag", name, "group", "--json"))["total"] == total
     run("reset_offsets", name, "group", "4")
     assert data(run("print_consumer_lag", name, "group", "--json"))["total"] == total - 4

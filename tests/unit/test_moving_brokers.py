@@ -98,12 +98,8 @@ def client(members: list[Member], handler: Handler) -> Iterator[KafkaClient]:
         yield client
 
 
-def connecting(
-    client: KafkaClient, layout: Layout, peers: dict[str, int], outcome: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> Any:
-    """Have a worker connect to broker 2 at an address that swallows what is sent there."""
-    layout.brokers[2] = f"127.0.0.1:{peers['swallows']}"
-    client.update_cluster()
+def opening(client: KafkaClient, outcome: list[Any]) -> Any:
+    """Have a worker open a connection to broker 2; what keeps it from that goes into `outcome`."""
     channel = client.brokers[2].channel("produce")
 
     def connect() -> None:
@@ -112,6 +108,15 @@ def connecting(
         except KafkaException as error:
             outcome.append(error)
 
+    return client.cluster.handler.spawn(connect, name="connecting")
+
+
+def connecting(
+    client: KafkaClient, layout: Layout, peers: dict[str, int], outcome: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    """Have a worker connect to broker 2 at an address that swallows what is sent there."""
+    layout.brokers[2] = f"127.0.0.1:{peers['swallows']}"
+    client.update_cluster()
     handler = client.cluster.handler
     begun, really_connect = handler.Event(), handler.connect
 
@@ -120,7 +125,7 @@ def connecting(
         return really_connect(*args, **options)
 
     monkeypatch.setattr(handler, "connect", note)
-    worker = handler.spawn(connect, name="connecting")
+    worker = opening(client, outcome)
     assert begun.wait(20)
     return worker
 
@@ -296,17 +301,9 @@ def test_closing_a_client_does_not_wait_for_a_name_server(
     """On threads a lookup could not be interrupted, and whoever closed the connection waited for its end."""
     layout.brokers[2] = SILENT
     client.update_cluster()
-    channel = client.brokers[2].channel("produce")
-    outcome: list[KafkaException] = []
-
-    def connect() -> None:
-        try:
-            channel.open()
-        except KafkaException as error:
-            outcome.append(error)
-
+    outcome: list[Any] = []
     handler = client.cluster.handler
-    worker = handler.spawn(connect, name="connecting")
+    worker = opening(client, outcome)
     until(handler, lambda: bool(asked))
     started = handler.now()
     client.close()

@@ -136,6 +136,10 @@ def test_what_fails_twice_has_failed(tree: Path, capsys: pytest.CaptureFixture[s
     said = capsys.readouterr().out
     assert said.splitlines()[-1] == "0 passed, 1 failed"
     assert "FLAKY" not in said
+    assert sum_up([], [], [outcome]) == 0, "what fails in rotation fails nothing"
+    said = capsys.readouterr().out
+    assert "FAILED IN ROTATION" in said
+    assert "test_it.py::test_fails (part; " in said
 
 
 def test_what_crashes_twice_has_failed_and_the_rest_is_run(tree: Path) -> None:
