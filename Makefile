@@ -10,7 +10,7 @@ PYTEST := $(PY) -m pytest
 BROKER ?= embedded
 ARGS ?=
 
-.PHONY: help setup build test test-fast test-matrix lint types demo dist bench bench-check clean distclean java
+.PHONY: help setup build test test-fast test-matrix lint format types demo dist bench bench-check clean distclean java
 
 help: ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -52,8 +52,13 @@ test-matrix: java build ## every Kafka from 0.8.2.2 on, and more; PARTS="core-1.
 test-fast: build ## the tests that need no Java and no patience
 	$(PYTEST) $(ARGS) -m "not slow and not kafka and not spark" tests/unit tests/property tests/contract tests/regressions tests/integration
 
+format: $(VENV)/.ready-lint ## bring all Python files into the form that lint wants
+	$(VENV)/bin/ruff check --fix-only --quiet .
+	$(VENV)/bin/ruff format .
+
 lint: $(VENV)/.ready-lint types ## ruff, mypy, import-linter
 	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check --quiet . || { echo "make format brings the files into form"; exit 1; }
 	$(VENV)/bin/lint-imports --config setup.cfg
 
 types: $(VENV)/.ready-lint ## mypy only

@@ -47,7 +47,8 @@ def _clients() -> Iterator[str]:
 
 
 def _client(cluster: BaseCluster) -> Iterator[str]:
-    yield f"{cluster!r}, handler {cluster.handler.name}, metadata {cluster.handler.now() - cluster._freshness.updated_at:.1f} s old"
+    age = cluster.handler.now() - cluster._freshness.updated_at
+    yield f"{cluster!r}, handler {cluster.handler.name}, metadata {age:.1f} s old"
     for broker in cluster._brokers.every():
         yield from (f"  {line}" for line in _broker(broker, cluster.handler.now()))
 

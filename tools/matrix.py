@@ -160,7 +160,10 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--outcomes", type=Path, metavar="FILE", help="add there how the parts went, and sum up later")
     parser.add_argument("--sum-up", type=Path, metavar="FILE", help="run nothing: sum up what is written there")
     parser.add_argument(
-        "--rotation", type=Path, metavar="FILE", help="with --sum-up: outcomes whose failures are told, and fail nothing"
+        "--rotation",
+        type=Path,
+        metavar="FILE",
+        help="with --sum-up: outcomes whose failures are told, and fail nothing",
     )
     parser.add_argument(
         "--failed",

@@ -481,9 +481,7 @@ def failed(outcomes: Iterable[Outcome]) -> list[str]:
     return tests + [f"{outcome.name}: {outcome.broken} ({outcome.log})" for outcome in outcomes if outcome.broken]
 
 
-def closing(
-    outcomes: Iterable[Outcome], others: Iterable[str] = (), rotation: Iterable[Outcome] = ()
-) -> list[str]:
+def closing(outcomes: Iterable[Outcome], others: Iterable[str] = (), rotation: Iterable[Outcome] = ()) -> list[str]:
     """Give the last lines of a run: the parts, what was flaky, with its log, and the sum, which agrees with the exit code.
 
     :param others: what else has failed

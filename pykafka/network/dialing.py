@@ -17,9 +17,9 @@ from pykafka.security import SslConfig, SslConfigLike, explain_tls_error
 if TYPE_CHECKING:
     from pykafka.handlers import Address, Handler, Stream
 
-ADVERTISED = "the broker advertises this address: if it does not lead there from here, correct advertised.listeners of that broker"
-
-
+ADVERTISED = (
+    "the broker advertises this address: where it is wrong from here, correct advertised.listeners of that broker"
+)
 PORT_MAX = 65535
 
 
