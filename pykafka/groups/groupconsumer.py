@@ -529,7 +529,7 @@ class GroupConsumer(ABC):
         told = error
         if not isinstance(error, Exception):
             told = ConsumerStoppedException(
-                f"the consumer has ended and left its group: its worker, which calls post_rebalance_callback, was ended by "
+                f"the consumer has ended, and leaves its group: its worker, which calls post_rebalance_callback, was ended by "
                 f"{type(error).__name__}{f' ({error})' if str(error) else ''}; start() it again, or make another",
                 topic=self._topic.name,
             )
@@ -563,6 +563,9 @@ class GroupConsumer(ABC):
             if consumer is None:
                 return
             if not self._still_owns():
+                if self._options.auto_commit_enable:
+                    text = "group %s: what was consumed last is not committed, as others may have the partitions by now: %s"
+                    log.warning(text, self._consumer_group, sorted(consumer.partitions))
                 consumer._options = replace(consumer._options, auto_commit_enable=False)
             try:
                 (consumer.stop_midway if midway else consumer.stop)()

@@ -347,7 +347,7 @@ def test_a_callback_that_ends_the_worker_ends_the_consumer(
     with pytest.raises(ConsumerStoppedException, match="post_rebalance_callback") as told:
         assert one.consume() is None
     assert isinstance(told.value.__cause__, kind)
-    assert zookeeper.get_children(f"/consumers/{group.name}/ids") == [two._consumer_id]
+    group.until(lambda: zookeeper.get_children(f"/consumers/{group.name}/ids") == [two._consumer_id])
     group.members.remove(one)
     group.sizes(3)
     assert group.drain(30) == values
