@@ -474,9 +474,8 @@ def _tail(text: str, size: int) -> str:
     return text.strip()[-size:]
 
 
-def failed(outcomes: Iterable[Outcome]) -> list[str]:
+def failed(outcomes: list[Outcome]) -> list[str]:
     """Name the tests that have failed, and the parts that broke, with their logs."""
-    outcomes = list(outcomes)
     tests = [f"{test} ({outcome.name}; {outcome.log})" for outcome in outcomes for test in outcome.failed]
     return tests + [f"{outcome.name}: {outcome.broken} ({outcome.log})" for outcome in outcomes if outcome.broken]
 
@@ -489,16 +488,16 @@ def closing(outcomes: Iterable[Outcome], others: Iterable[str] = (), rotation: I
         was not run for a week says nothing of the last commit
     """
     outcomes, others, rotation = list(outcomes), list(others), list(rotation)
-    told = sorted([*outcomes, *rotation], key=lambda outcome: outcome.failures > 0)
-    lines = ["", "PARTS", *(outcome.told() for outcome in told)]
+    every = [*outcomes, *rotation]
+    lines = ["", "PARTS", *(outcome.told() for outcome in sorted(every, key=lambda outcome: outcome.failures > 0))]
     if besides := failed(rotation):
         lines += ["", "FAILED IN ROTATION: holds nothing up, and is the next thing to be mended", *besides]
-    if failures := [*failed(outcomes), *others]:
-        lines += ["", "FAILED", *failures]
-    flaky = [(outcome, test, why) for outcome in [*outcomes, *rotation] for test, why in outcome.flaky.items()]
+    if names := [*failed(outcomes), *others]:
+        lines += ["", "FAILED", *names]
+    flaky = [(outcome, test, why) for outcome in every for test, why in outcome.flaky.items()]
     if flaky:
         lines += ["", "FLAKY: failed, and passed when run again alone; each is a defect to be looked into"]
     for outcome, test, why in flaky:
         lines += [f"FLAKY {test} ({outcome.name}; {outcome.log})", *(f"    {line}" for line in why.splitlines())]
-    passed = sum(outcome.passed for outcome in [*outcomes, *rotation])
-    return [*lines, "", f"{passed} passed, {sum(outcome.failures for outcome in outcomes) + len(others)} failed"]
+    failures = sum(outcome.failures for outcome in outcomes) + len(others)
+    return [*lines, "", f"{sum(outcome.passed for outcome in every)} passed, {failures} failed"]

@@ -563,9 +563,10 @@ class GroupConsumer(ABC):
             if consumer is None:
                 return
             if not self._still_owns():
-                if self._options.auto_commit_enable:
-                    text = "group %s: what was consumed last is not committed, as others may have the partitions by now: %s"
-                    log.warning(text, self._consumer_group, sorted(consumer.partitions))
+                left = consumer._uncommitted(consumer._positions())
+                if left and self._options.auto_commit_enable:
+                    text = "group %s: %s is not committed, as others may have these partitions by now"
+                    log.warning(text, self._consumer_group, left)
                 consumer._options = replace(consumer._options, auto_commit_enable=False)
             try:
                 (consumer.stop_midway if midway else consumer.stop)()

@@ -384,7 +384,9 @@ def test_positions_are_not_committed_when_the_session_is_over(group: Balanced, p
     assert {committed.offset for committed in others.fetch([0, 1, 2]).values()} == {30}
 
 
-def test_positions_are_not_committed_when_the_session_may_be_over(group: Balanced) -> None:
+def test_positions_are_not_committed_when_the_session_may_be_over(
+    group: Balanced, caplog: pytest.LogCaptureFixture
+) -> None:
     """ZooKeeper was away for so long that others may have the partitions; letting them go committed over theirs."""
     one, others = overtaken(group)
     nodes, before = one._nodes, one._consumer
@@ -394,6 +396,7 @@ def test_positions_are_not_committed_when_the_session_may_be_over(group: Balance
     one._wanted.set()
     group.until(lambda: not before._running)
     assert {committed.offset for committed in others.fetch([0, 1, 2]).values()} == {20}
+    assert "{0: 3, 1: 3, 2: 3} is not committed" in caplog.text
     nodes._session_changed("CONNECTED")
     group.sizes(3)
     more = group.produce(30, start=100)
