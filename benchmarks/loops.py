@@ -103,13 +103,13 @@ def produce(messages: int) -> None:
 
 
 def _partition(number: int) -> Any:
-    return SimpleNamespace(id=number)
+    return SimpleNamespace(id=number, topic_name="topic")
 
 
 def _rounds(messages: int) -> Iterator[Buffers]:
     # Buffers with a batch of each partition in them, as often as it takes.
     handler = ThreadingHandler()
-    buffers = Buffers(handler, "topic", 10**9)
+    buffers = Buffers(handler, 10**9)
     buffers.closed = False
     some = [OwnedPartition(_partition(number), buffers, 10**9, 10**9) for number in range(PARTITIONS)]
     for _ in range(messages // (PARTITIONS * BATCH)):

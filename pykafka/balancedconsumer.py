@@ -9,13 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
-from pykafka.consumer.options import AUTO_COMMIT_TIMEOUT_MS, METADATA_MAX_AGE_MS, QUEUED_MAX_BYTES
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
-from pykafka.groups.groupconsumer import GroupConsumer, RebalanceCallback
+from pykafka.groups.groupconsumer import GroupConsumer
+from pykafka.groups.options import RebalanceCallback, ZooKeeperOptions
 from pykafka.handlers.ending import Ending
-from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
-from pykafka.utils import get_string
-from pykafka.utils.error_handlers import valid_ms
+from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 
 if TYPE_CHECKING:
     from pykafka.groups.zookeepergroup import ZooKeeperGroup
@@ -118,43 +116,13 @@ class BalancedConsumer(GroupConsumer):
         reset_offset_on_fetch: bool = True,
         *,
         isolation_level: str = "read_uncommitted",
-        queued_max_bytes: int = QUEUED_MAX_BYTES,
-        auto_commit_timeout_ms: int = AUTO_COMMIT_TIMEOUT_MS,
-        metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
+        queued_max_bytes: int = 64 * 1024 * 1024,
+        auto_commit_timeout_ms: int = 5 * 60 * 1000,
+        metadata_max_age_ms: int = 60 * 1000,
     ) -> None:
-        self._configure(
-            topic,
-            cluster,
-            consumer_group,
-            rebalance_max_retries=rebalance_max_retries,
-            rebalance_backoff_ms=rebalance_backoff_ms,
-            reset_offset_on_start=reset_offset_on_start,
-            post_rebalance_callback=post_rebalance_callback,
-            use_rdkafka=use_rdkafka,
-            deserializer=deserializer,
-            fetch_message_max_bytes=fetch_message_max_bytes,
-            num_consumer_fetchers=num_consumer_fetchers,
-            auto_commit_enable=auto_commit_enable,
-            auto_commit_interval_ms=auto_commit_interval_ms,
-            queued_max_messages=queued_max_messages,
-            fetch_min_bytes=fetch_min_bytes,
-            fetch_error_backoff_ms=fetch_error_backoff_ms,
-            fetch_wait_max_ms=fetch_wait_max_ms,
-            offsets_channel_backoff_ms=offsets_channel_backoff_ms,
-            offsets_commit_max_retries=offsets_commit_max_retries,
-            auto_offset_reset=auto_offset_reset,
-            consumer_timeout_ms=consumer_timeout_ms,
-            reset_offset_on_fetch=reset_offset_on_fetch,
-            isolation_level=isolation_level,
-            queued_max_bytes=queued_max_bytes,
-            auto_commit_timeout_ms=auto_commit_timeout_ms,
-            metadata_max_age_ms=metadata_max_age_ms,
-        )
-        self._membership_protocol: GroupMembershipProtocol = valid_protocol(membership_protocol)
-        self._zookeeper_connection_timeout_ms = valid_ms(
-            zookeeper_connection_timeout_ms, "zookeeper_connection_timeout_ms"
-        )
-        self._zookeeper_hosts = get_string(zookeeper_connect or zookeeper_hosts, "zookeeper_hosts")
+        self._configure(topic, cluster, locals(), deserializer, use_rdkafka)
+        arguments = locals() | {"zookeeper_hosts": zookeeper_connect or zookeeper_hosts}
+        self._zookeeper_options = ZooKeeperOptions.of(arguments)
         self._external_zookeeper = zookeeper
         # the same objects every time: kazoo keeps a set of those that wait
         proxy = weakref.ref(self)
@@ -192,30 +160,7 @@ class BalancedConsumer(GroupConsumer):
         :raises PartitionOwnedError: another member would not let go of a partition
         :raises KafkaException: offsets could not be found out
         """
-        if self._running:
-            return
-        self._ending.wait(self._leaving_s)  # where a stop() was cut off
-        self._restart = False
-        self._stopping = self._handler.Event()
-        self._worker_exceptions.clear()
-        self._lost = {}
-        self._running = True
-        try:
-            self._setup_zookeeper(self._zookeeper_hosts, self._zookeeper_connection_timeout_ms)
-            self._add_self()
-            self._rebalance()
-        except BaseException:
-            self._running = False
-            self._stopping.set()
-            try:
-                self._halt_or_report()
-            finally:
-                self._leave()
-            raise
-        if not self._stopping.is_set():  # by the callback
-            self._check_at = self._handler.now() + self._check_interval_s
-            leave = partial(_leave, self._nodes, self._topic, self._consumer_group)
-            self._worker = self._spawn_worker(leave, f"pykafka.Rebalance.{self._topic.name}")
+        super().start()
 
     def stop(self) -> None:
         """Stop consuming, committing first where auto-commit is on; then leave the group.
@@ -225,27 +170,28 @@ class BalancedConsumer(GroupConsumer):
         :raises OffsetsNotCommitted: that commit failed, or one before that no `consume()` has told of; the consumer is
             stopped all the same
         """
-        self._restart = False
-        worker, self._worker = self._worker, None
-        if getattr(self._here, "is_worker", False):  # called by the callback
-            worker = None
-        patience_s = 2 * (self._zookeeper_connection_timeout_ms + self._cluster.socket_timeout_ms) / 1000
-        try:  # also where it does not run: a former stop() may have been cut off anywhere
-            if self._running:
-                self._running = False
-                self._stopping.set()
-                self._wanted.set()
-                self._released.set()
-                self._changed.set()
-            if worker is not None:  # or it has ended this consumer, or is about to
-                worker.join(patience_s)
-        finally:
-            try:
-                self._halt(self._midway)
-            finally:
-                self._forget_positions()
-                self._leave()
-        self._raise_uncommitted()
+        super().stop()
+
+    def _await_leaving(self) -> None:
+        self._ending.wait(self._leaving_s)
+
+    def _enter(self) -> None:
+        options = self._zookeeper_options
+        self._setup_zookeeper(options.zookeeper_hosts, options.zookeeper_connection_timeout_ms)
+        self._add_self()
+
+    def _start_worker(self) -> Any:
+        self._check_at = self._handler.now() + self._check_interval_s
+        leave = partial(_leave, self._nodes, self._topic, self._consumer_group)
+        return self._spawn_worker(leave, f"pykafka.Rebalance.{self._topic.name}")
+
+    def _interrupt(self) -> None:
+        self._wanted.set()
+        self._released.set()
+
+    @property
+    def _patience_s(self) -> float:
+        return 2 * (self._zookeeper_options.zookeeper_connection_timeout_ms + self._cluster.socket_timeout_ms) / 1000
 
     def _leave(self) -> None:
         """Let go of everything in ZooKeeper; what cannot be deleted goes with the session."""
@@ -258,8 +204,7 @@ class BalancedConsumer(GroupConsumer):
     @property
     def _leaving_s(self) -> float:
         """How long leaving may take (s): ZooKeeper is asked a few times."""
-        timeout_ms: int = self._zookeeper_connection_timeout_ms
-        return 4 * timeout_ms / 1000 + LEAVING_S
+        return 4 * self._zookeeper_options.zookeeper_connection_timeout_ms / 1000 + LEAVING_S
 
     # -- ZooKeeper -------------------------------------------------------------------------------------------------
 
@@ -382,8 +327,8 @@ class BalancedConsumer(GroupConsumer):
 
         :raises PartitionOwnedError: one has not, after all retries; what could be had is consumed
         """
-        backoff_s = self._rebalance_backoff_ms / 1000
-        deadline = self._handler.now() + self._rebalance_max_retries * backoff_s
+        backoff_s = self._group_options.rebalance_backoff_ms / 1000
+        deadline = self._handler.now() + self._group_options.rebalance_max_retries * backoff_s
         while True:
             self._released.clear()
             self._look_at_metadata()
@@ -451,7 +396,7 @@ class BalancedConsumer(GroupConsumer):
                 self._cluster.limiter.warn(log, group, text, group, error, level=logging.ERROR)
                 if self._nodes.suspended_since is None and not self._nodes.lost:
                     self._worker_failed(error)
-                self._stopping.wait(max(0.1, self._rebalance_backoff_ms / 1000))
+                self._stopping.wait(max(0.1, self._group_options.rebalance_backoff_ms / 1000))
                 self._wanted.set()
             self._check_at = self._handler.now() + pause
         return self._wanted, max(self._check_at - self._handler.now(), 0.0)
@@ -483,8 +428,9 @@ class BalancedConsumer(GroupConsumer):
 
     def _get_internal_consumer(self, partitions: Iterable[Partition], start: bool = True) -> SimpleConsumer:
         consumer = super()._get_internal_consumer(partitions, start=False)
-        if self._group is not None:
-            consumer._may_commit = self._group.may_own
+        commits = consumer._engine.commits
+        if self._group is not None and commits is not None:
+            commits.may_commit = self._group.may_own
         if start:
             consumer.start()
         return consumer

@@ -1,14 +1,14 @@
-"""What many parts share: the codes of codecs and of offsets by name, and `Message`."""
+"""What many parts share: codecs and offsets by name, partitions of topics, and `Message`."""
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pykafka.protocol.message import Message
 
-__all__ = ["CompressionType", "Message", "OffsetType"]
+__all__ = ["CompressionType", "Message", "OffsetAndMetadata", "OffsetType", "TopicPartition"]
 
 
 class CompressionType(IntEnum):
@@ -26,6 +26,23 @@ class OffsetType(IntEnum):
 
     EARLIEST = -2
     LATEST = -1
+
+
+class TopicPartition(NamedTuple):
+    """Name a partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class OffsetAndMetadata(NamedTuple):
+    """Tell an offset, that of the next message to consume, and the text that a group keeps with it."""
+
+    offset: int
+    metadata: str = ""
 
 
 def __getattr__(name: str) -> Any:

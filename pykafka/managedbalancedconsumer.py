@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.balancedconsumer import BalancedConsumer
 from pykafka.common import OffsetType
-from pykafka.consumer.options import AUTO_COMMIT_TIMEOUT_MS, METADATA_MAX_AGE_MS, QUEUED_MAX_BYTES
 from pykafka.coordinator.member import TopicMember
 from pykafka.coordinator.state import EVENT_OF_ERROR, Event
 from pykafka.exceptions import (
@@ -19,13 +18,12 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
     error_for,
 )
-from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
+from pykafka.groups.groupconsumer import GroupConsumer
+from pykafka.groups.options import MemberOptions, RebalanceCallback
+from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 from pykafka.protocol import documented
-from pykafka.utils import get_string
-from pykafka.utils.error_handlers import valid_int
 
 if TYPE_CHECKING:
-    from pykafka.groups.groupconsumer import RebalanceCallback
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.partition import Partition, TopicView
@@ -43,7 +41,7 @@ LOOK_SELDOM_S = 1.0
 SEARCH_MS = 3000
 
 
-class ManagedBalancedConsumer(BalancedConsumer):
+class ManagedBalancedConsumer(GroupConsumer):
     """Consume a share of a topic; the brokers (0.9 and later) keep the group, and one of its members shares out.
 
     It balances in one group with all consumers that know its membership protocol: `range` and `roundrobin` are everybody's.
@@ -134,53 +132,16 @@ class ManagedBalancedConsumer(BalancedConsumer):
         group_instance_id: str | bytes | None = None,
         *,
         isolation_level: str = "read_uncommitted",
-        queued_max_bytes: int = QUEUED_MAX_BYTES,
-        auto_commit_timeout_ms: int = AUTO_COMMIT_TIMEOUT_MS,
-        metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
+        queued_max_bytes: int = 64 * 1024 * 1024,
+        auto_commit_timeout_ms: int = 5 * 60 * 1000,
+        metadata_max_age_ms: int = 60 * 1000,
     ) -> None:
-        self._configure(
-            topic,
-            cluster,
-            consumer_group,
-            rebalance_max_retries=rebalance_max_retries,
-            rebalance_backoff_ms=rebalance_backoff_ms,
-            reset_offset_on_start=reset_offset_on_start,
-            post_rebalance_callback=post_rebalance_callback,
-            use_rdkafka=use_rdkafka,
-            deserializer=deserializer,
-            fetch_message_max_bytes=fetch_message_max_bytes,
-            num_consumer_fetchers=num_consumer_fetchers,
-            auto_commit_enable=auto_commit_enable,
-            auto_commit_interval_ms=auto_commit_interval_ms,
-            queued_max_messages=queued_max_messages,
-            fetch_min_bytes=fetch_min_bytes,
-            fetch_error_backoff_ms=fetch_error_backoff_ms,
-            fetch_wait_max_ms=fetch_wait_max_ms,
-            offsets_channel_backoff_ms=offsets_channel_backoff_ms,
-            offsets_commit_max_retries=offsets_commit_max_retries,
-            auto_offset_reset=auto_offset_reset,
-            consumer_timeout_ms=consumer_timeout_ms,
-            reset_offset_on_fetch=reset_offset_on_fetch,
-            isolation_level=isolation_level,
-            queued_max_bytes=queued_max_bytes,
-            auto_commit_timeout_ms=auto_commit_timeout_ms,
-            metadata_max_age_ms=metadata_max_age_ms,
-        )
-        self._membership_protocol: GroupMembershipProtocol = valid_protocol(membership_protocol)
+        self._configure(topic, cluster, locals(), deserializer, use_rdkafka)
         self._consumer_id = ""
-        self._group_instance_id = (
-            None if group_instance_id is None else get_string(group_instance_id, "group_instance_id")
-        )
+        options = MemberOptions.of(locals())
+        self._group_instance_id = options.group_instance_id
         self._member = TopicMember(
-            topic,
-            cluster,
-            membership_protocol,
-            group_id=self._consumer_group,
-            session_timeout_ms=valid_int(session_timeout_ms, name="session_timeout_ms"),
-            heartbeat_interval_ms=valid_int(heartbeat_interval_ms, name="heartbeat_interval_ms"),
-            max_poll_interval_ms=valid_int(max_poll_interval_ms, name="max_poll_interval_ms"),
-            group_instance_id=self._group_instance_id,
-            metadata_max_age_ms=metadata_max_age_ms,
+            topic, cluster, self._membership_protocol, group_id=self._consumer_group, **asdict(options)
         )
         self._default_error_handlers = self._build_default_error_handlers()
         if auto_start:
@@ -201,27 +162,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
         :raises UnsupportedVersion: the brokers are older than 0.9
         :raises KafkaException: what kept it from its share
         """
-        if self._running:
-            return
-        self._member.close()  # where a stop() was cut off
-        self._restart = False
-        self._stopping = self._handler.Event()
-        self._worker_exceptions.clear()
-        self._lost = {}
-        self._running = True
-        self._member.activity.count += 1
-        try:
-            self._rebalance()
-        except BaseException:
-            self._running = False
-            self._stopping.set()
-            try:
-                self._halt_or_report()
-            finally:
-                self._leave()
-            raise
-        if not self._stopping.is_set():  # by the callback
-            self._worker = self._setup_heartbeat_worker()
+        super().start()
 
     def stop(self) -> None:
         """Stop consuming, committing first where auto-commit is on; then leave the group, so that others can take over.
@@ -231,32 +172,29 @@ class ManagedBalancedConsumer(BalancedConsumer):
         :raises OffsetsNotCommitted: that commit failed, or one before that no `consume()` has told of; the consumer is
             stopped all the same
         """
-        self._restart = False
-        worker, self._worker = self._worker, None
-        if getattr(self._here, "is_worker", False):  # called by the callback
-            worker = None
-        patience_s = 2 * self._cluster.socket_timeout_ms / 1000
-        try:  # also where it does not run: a former stop() may have been cut off anywhere
-            if self._running:
-                self._running = False
-                self._stopping.set()
-                self._changed.set()
-                self._member.changed.set()
-                self._member.abort()
-            if worker is not None:  # or it has ended this consumer, or is about to
-                worker.join(patience_s)
-        finally:
-            try:
-                self._halt(self._midway)
-            finally:
-                self._leave()
-        self._raise_uncommitted()
+        super().stop()
+
+    def _await_leaving(self) -> None:
+        self._member.close()
+
+    def _enter(self) -> None:
+        self._member.activity.count += 1
+
+    def _interrupt(self) -> None:
+        self._member.changed.set()
+        self._member.abort()
+
+    @property
+    def _patience_s(self) -> float:
+        return 2 * self._cluster.socket_timeout_ms / 1000
 
     def _leave(self) -> None:
         self._member.close()
-        self._forget_positions()
         self._generation_id, self._consumer_id = -1, ""
         self._due = self._trouble_since = None
+
+    def _start_worker(self) -> Any:
+        return self._setup_heartbeat_worker()
 
     def _setup_heartbeat_worker(self) -> Any:
         """Start the worker that heeds what coordinators answer to heartbeats; these go out from a native thread."""
@@ -284,7 +222,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
             if self._stopping.is_set():
                 return None
             self._tell_of_trouble(error)
-            self._stopping.wait(max(0.1, self._rebalance_backoff_ms / 1000))
+            self._stopping.wait(max(0.1, self._group_options.rebalance_backoff_ms / 1000))
         if self._stopping.is_set():
             return None
         return member.changed, LOOK_SELDOM_S if member.sender.shares_events else LOOK_S
@@ -365,9 +303,6 @@ class ManagedBalancedConsumer(BalancedConsumer):
 
     # -- shares ------------------------------------------------------------------------------------------------------
 
-    def _still_owns(self) -> bool:
-        return True  # a commit bears generation and member id, and the coordinator refuses those that are over
-
     def _update_member_assignment(self) -> None:
         """Join the group and take the share that is assigned, again where the group changes meanwhile.
 
@@ -380,8 +315,8 @@ class ManagedBalancedConsumer(BalancedConsumer):
             self._resume_share()
 
     def _join_until_settled(self) -> None:
-        backoff_s = self._rebalance_backoff_ms / 1000
-        deadline = self._handler.now() + self._rebalance_max_retries * backoff_s
+        backoff_s = self._group_options.rebalance_backoff_ms / 1000
+        deadline = self._handler.now() + self._group_options.rebalance_max_retries * backoff_s
         pause = 0.1
         again = False
         while True:
@@ -406,7 +341,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
                 if _moves_on(error):
                     continue
                 # a join that was never answered has taken longer than all retries may: one more, if retries are wanted
-                if self._handler.now() > deadline and (again or not self._rebalance_max_retries):
+                if self._handler.now() > deadline and (again or not self._group_options.rebalance_max_retries):
                     raise
                 again = True
             self._stopping.wait(min(pause, backoff_s))
@@ -424,7 +359,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
             present = self._consumer
             if present is not None and (not kept or ids != set(present.partitions)):
                 # it has been committed, and may be another's by now
-                present._options = replace(present._options, auto_commit_enable=False)
+                present._engine.never_commit()
                 self._halt_or_report()
             self._forget_positions(ids if kept else ())
             self._generation_id, self._consumer_id = self._member.generation, self._member.member_id
@@ -488,7 +423,7 @@ class ManagedBalancedConsumer(BalancedConsumer):
         """Make the internal consumer; one that the worker makes looks for its offsets for a short time, and then again."""
         consumer = super()._get_internal_consumer(partitions, start=False)
         if getattr(self._here, "is_worker", False):
-            consumer._search_timeout_ms = min(SEARCH_MS, self._cluster.socket_timeout_ms)
+            consumer._engine.search_timeout_ms = min(SEARCH_MS, self._cluster.socket_timeout_ms)
         if start:
             consumer.start()
         return consumer
@@ -528,9 +463,9 @@ class ManagedBalancedConsumer(BalancedConsumer):
 
     def _resume_share(self) -> None:
         consumer = self._consumer
-        if consumer is not None and consumer._running:
-            consumer._buffers.closed = False
-            consumer._arrived.set()
+        if consumer is not None and consumer._engine.running:
+            consumer._engine.buffers.closed = False
+            consumer._engine.arrived()
 
     # -- errors ------------------------------------------------------------------------------------------------------
 
@@ -552,6 +487,10 @@ class ManagedBalancedConsumer(BalancedConsumer):
         if handle is None:
             raise error_for(error_code, api="group membership")
         handle()
+
+
+# Old code asks isinstance(consumer, BalancedConsumer) of both kinds.
+BalancedConsumer.register(ManagedBalancedConsumer)
 
 
 def _moves_on(error: KafkaException) -> bool:

@@ -75,6 +75,11 @@ class Partition:
         return hash((self._topic_name, self._id))
 
     @property
+    def topic_name(self) -> str:
+        """The name of the topic it belongs to, also where nobody holds that topic any more."""
+        return self._topic_name
+
+    @property
     def id(self) -> int:
         """The number of this partition within its topic."""
         return self._id

@@ -6,10 +6,11 @@ import datetime
 import logging
 import weakref
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pykafka.balancedconsumer import BalancedConsumer
 from pykafka.common import OffsetType
+from pykafka.groups.groupconsumer import GroupConsumer
 from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
 from pykafka.metadata.cluster import BaseCluster
 from pykafka.partition import Partition
@@ -150,9 +151,17 @@ class Topic:
             return RdKafkaSimpleConsumer(self, self._cluster, consumer_group=consumer_group, **kwargs)
         return SimpleConsumer(self, self._cluster, consumer_group=consumer_group, **kwargs)
 
+    @overload
     def get_balanced_consumer(
-        self, consumer_group: str | bytes, managed: bool = False, **kwargs: Any
-    ) -> BalancedConsumer:
+        self, consumer_group: str | bytes, managed: Literal[False] = False, **kwargs: Any
+    ) -> BalancedConsumer: ...
+    @overload
+    def get_balanced_consumer(
+        self, consumer_group: str | bytes, managed: Literal[True], **kwargs: Any
+    ) -> ManagedBalancedConsumer: ...
+    @overload
+    def get_balanced_consumer(self, consumer_group: str | bytes, managed: bool, **kwargs: Any) -> GroupConsumer: ...
+    def get_balanced_consumer(self, consumer_group: str | bytes, managed: bool = False, **kwargs: Any) -> GroupConsumer:
         """Return a consumer that shares this topic with the others of its group.
 
         :param consumer_group: whose members share the topic

@@ -66,7 +66,7 @@ def _broker(broker: Broker, now: float) -> Iterator[str]:
             yield f"broker {broker.id}, fetcher: {worker._worker!r}, {len(worker._kept)} kept, {len(worker._coming)} coming"
             for owned in [member.owned for member in islice(worker._members, LINES)]:
                 yield (
-                    f"  {owned.buffers.topic_name} {owned.partition_id}: position {owned.position}, to fetch from "
+                    f"  {owned.key.topic} {owned.partition_id}: position {owned.position}, to fetch from "
                     f"{owned.fetch_offset}, {owned.messages} buffered, paused {owned.paused}, lent {bool(owned.loan)}, "
                     f"in trouble since {owned.trouble_since}; {owned.buffers.nbytes} bytes of the consumer buffered"
                 )

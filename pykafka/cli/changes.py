@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pykafka.cli.groups import active_members
 from pykafka.cli.listing import committed_offsets, group_offsets, known_topic, partition_ids
 from pykafka.cli.moments import Moment, resolve
+from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     LeaderNotFoundError,
     NonEmptyGroup,
@@ -85,7 +86,8 @@ def reset_offsets(
     before = committed_offsets(client, topic, group, ids)
     after = resolve(client, topic, moment, ids)
     if not dry_run:
-        group_offsets(client, topic, group).commit(after, "kafka-tools")
+        offsets = {TopicPartition(topic, id_): offset for id_, offset in after.items()}
+        group_offsets(client, group).commit(offsets, "kafka-tools")
     return [OffsetChange(id_, before[id_], after[id_]) for id_ in ids]
 
 

@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.cli.listing import partition_ids
-from pykafka.consumer.offsets import CHANNEL, FETCH_CEILING
 from pykafka.exceptions import (
     CorruptResponseError,
     GroupIdNotFound,
@@ -15,6 +14,7 @@ from pykafka.exceptions import (
     ProtocolClientError,
     error_for,
 )
+from pykafka.metadata.groupoffsets import CHANNEL, FETCH_CEILING
 from pykafka.protocol import documented, wire
 from pykafka.utils import get_string
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pykafka.cli import main
 from pykafka.cli.listing import group_offsets
 from pykafka.cli.moments import parse_moment
+from pykafka.common import TopicPartition
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
@@ -37,9 +38,10 @@ def fetch_consumer_lag(client: KafkaClient, topic: TopicView, consumer_group: st
     :returns: {partition id: (offset that the next message gets, offset that the group reads next or -1)}
     """
     # Before the ends are asked for: in the other order, a group that reads meanwhile would be ahead of them.
-    committed = group_offsets(client, topic.name, consumer_group).fetch(list(topic.partitions))
+    wanted = [TopicPartition(topic.name, id_) for id_ in topic.partitions]
+    committed = group_offsets(client, consumer_group).fetch(wanted)
     latest = fetch_offsets(client, topic, "latest")
-    return {id_: (latest[id_].offset[0], found.offset) for id_, found in committed.items()}
+    return {key.partition: (latest[key.partition].offset[0], found.offset) for key, found in committed.items()}
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.cli.moments import Moment, limits
+from pykafka.common import TopicPartition
 from pykafka.consumer.offsets import GroupOffsets
 from pykafka.exceptions import IncompleteResponseError, UnknownTopicOrPartition, UnsupportedVersion, error_for
 from pykafka.protocol import wire
@@ -182,15 +183,15 @@ def list_offsets(client: KafkaClient, topic: str, moment: Moment) -> list[Partit
     ]
 
 
-def group_offsets(client: KafkaClient, topic: str, group: str) -> GroupOffsets:
-    """Return the way to what a group has committed for a topic; it joins nothing."""
-    return GroupOffsets(client.cluster, group, topic, BACKOFF_MS, MAX_RETRIES)
+def group_offsets(client: KafkaClient, group: str) -> GroupOffsets:
+    """Return the way to what a group has committed; it joins nothing."""
+    return GroupOffsets(client.cluster, group, BACKOFF_MS, MAX_RETRIES)
 
 
 def committed_offsets(client: KafkaClient, topic: str, group: str, ids: Iterable[int]) -> dict[int, int | None]:
     """Return what a group has committed: {partition: offset to read next, or None}."""
-    found = group_offsets(client, topic, group).fetch(list(ids))
-    return {id_: one.offset if one.offset >= 0 else None for id_, one in found.items()}
+    found = group_offsets(client, group).fetch([TopicPartition(topic, id_) for id_ in ids])
+    return {key.partition: one.offset if one.offset >= 0 else None for key, one in found.items()}
 
 
 def consumer_lag(client: KafkaClient, topic: str, group: str) -> Lag:

@@ -12,6 +12,7 @@ cdef Py_ssize_t CURSOR_BYTES
 cdef class OwnedPartition:
     cdef public object partition
     cdef public int partition_id
+    cdef public object key
     cdef public Buffers buffers
     cdef public Py_ssize_t max_messages
     cdef public Py_ssize_t max_bytes
@@ -53,7 +54,6 @@ cdef (Py_ssize_t, Py_ssize_t) _volume(object readers)
 
 
 cdef class Buffers:
-    cdef public str topic_name
     cdef readonly Py_ssize_t max_bytes
     cdef readonly Py_ssize_t nbytes
     cdef Py_ssize_t work

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidMessageError
 
 try:
@@ -51,6 +52,7 @@ class OwnedPartition:
     def __init__(self, partition: Partition, buffers: Buffers, max_messages: int, max_bytes: int) -> None:
         self.partition = partition
         self.partition_id = partition.id
+        self.key = TopicPartition(partition.topic_name, partition.id)
         self.buffers = buffers
         self.max_messages = max_messages
         self.max_bytes = max_bytes
@@ -158,13 +160,11 @@ class Buffers:
     counts the calls that take messages, so that what the last one took is known: with several workers, the last of any.
 
     :param handler: whose lock the pure source takes, and whose hub is let turn
-    :param topic_name: of the partitions
     :param max_bytes: fetching pauses while this much is buffered of all partitions together, and goes on when a quarter
         of it has been read
     """
 
-    def __init__(self, handler: Handler, topic_name: str, max_bytes: int) -> None:
-        self.topic_name = topic_name
+    def __init__(self, handler: Handler, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.nbytes = 0
         self._resume_at = max_bytes - max_bytes // 4

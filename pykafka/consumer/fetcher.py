@@ -16,6 +16,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from pykafka.common import TopicPartition
 from pykafka.consumer.aborted import AbortedTransactions
 from pykafka.exceptions import (
     IncompleteResponseError,
@@ -126,7 +127,7 @@ class _Kept(NamedTuple):
     aborted: set[int]
 
 
-Plan = dict[tuple[str, int], _Asked]
+Plan = dict[TopicPartition, _Asked]
 
 
 def _apart(records: memoryview) -> memoryview | bytes:
@@ -294,7 +295,7 @@ class Fetcher:
                     later.append(member)
                     continue
                 epoch, offset = at
-                asked = plan.setdefault((buffers.topic_name, owned.partition_id), _Asked(offset, []))
+                asked = plan.setdefault(owned.key, _Asked(offset, []))
                 if asked.offset != offset:
                     later.append(member)
                     continue
@@ -373,7 +374,7 @@ class Fetcher:
         fetched = []
         for topic in response.responses:
             for part in topic.partitions:
-                asked = plan.pop((topic.topic, part.partition_index), None)
+                asked = plan.pop(TopicPartition(topic.topic, part.partition_index), None)
                 if asked is None:
                     continue
                 context: dict[str, Any] = {
@@ -406,7 +407,7 @@ class Fetcher:
                 asked,
                 IncompleteResponseError(
                     broker=self._broker.address,
-                    topic=owned.buffers.topic_name,
+                    topic=owned.key.topic,
                     partition=owned.partition_id,
                     api="Fetch",
                 ),
@@ -463,7 +464,7 @@ class Fetcher:
         except KafkaException as problem:
             error = problem.with_context(
                 broker=self._broker.address,
-                topic=owned.buffers.topic_name,
+                topic=owned.key.topic,
                 partition=owned.partition_id,
                 api="Fetch",
             )

@@ -1,4 +1,4 @@
-"""`Growth`: noticing that a topic has got partitions, so that a consumer of all of them reads those, too.
+"""`Growth`: noticing that topics have got partitions, so that a consumer of all of them reads those, too.
 
 Fetch workers tell the time, and wait for nobody: what takes waiting, asking for metadata and for offsets, is done by a
 worker of the consumer's, which runs only then.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import KafkaException
 
 if TYPE_CHECKING:
-    from pykafka.simpleconsumer import SimpleConsumer
+    from pykafka.handlers import Handler
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import Partition, TopicView
 
 log = logging.getLogger(__name__)
 
@@ -21,18 +23,33 @@ log = logging.getLogger(__name__)
 RETRY_S = 5.0
 
 
+class Reader(Protocol):
+    """The consumer of whole topics: an engine, which says what each member does."""
+
+    @property
+    def cluster(self) -> BaseCluster: ...
+    @property
+    def handler(self) -> Handler: ...
+    @property
+    def running(self) -> bool: ...
+    @property
+    def whole_topics(self) -> dict[str, TopicView]: ...
+    def unread(self) -> list[Partition]: ...
+    def read_added(self) -> None: ...
+
+
 class Growth:
-    """Has the metadata of a consumer's topic asked for every now and then, and partitions that are new in it read.
+    """Has the metadata of a consumer's topics asked for every now and then, and partitions that are new in it read.
 
     State: `_worker` changes under `_lock`; `_due` by single stores.
 
-    :param consumer: held weakly, so that a forgotten consumer can go
+    :param reader: the consumer, held weakly, so that a forgotten one can go
     :param max_age_s: how old metadata may become
     """
 
-    def __init__(self, consumer: SimpleConsumer, max_age_s: float) -> None:
-        self._consumer = weakref.ref(consumer)
-        self._handler = consumer._handler
+    def __init__(self, reader: Reader, max_age_s: float) -> None:
+        self._reader = weakref.ref(reader)
+        self._handler = reader.handler
         self._max_age_s = max_age_s
         self._lock = self._handler.Lock()
         self._worker: Any = None
@@ -42,36 +59,36 @@ class Growth:
 
     def tick(self) -> None:
         """Look whether it is time to look; returns at once."""
-        consumer = self._consumer()
+        reader = self._reader()
         now = self._handler.now()
-        if consumer is None or not consumer._running or now < self._pause:
+        if reader is None or not reader.running or now < self._pause:
             return
-        if now >= self._due or consumer._unread_partitions():
+        if now >= self._due or reader.unread():
             with self._lock:
                 if self._worker is None:
                     self._worker = self._handler.spawn(self._run, name="pykafka.Growth")
 
     def join(self) -> None:
-        """Wait for the worker to end; the consumer's `_stopping` was set before."""
+        """Wait for the worker to end; the consumer's `stopping` was set before."""
         worker = self._worker
         if worker is not None:
             worker.join(5.0)
 
     def _run(self) -> None:
         try:
-            consumer = self._consumer()
-            if consumer is not None and consumer._running:
-                self._look(consumer)
+            reader = self._reader()
+            if reader is not None and reader.running:
+                self._look(reader)
         finally:
             with self._lock:
                 self._worker = None
 
-    def _look(self, consumer: SimpleConsumer) -> None:
+    def _look(self, reader: Reader) -> None:
         self._due = self._handler.now() + self._max_age_s
         try:
-            consumer._cluster.refresh_older(self._max_age_s, [consumer.topic.name])
-            consumer._read_added()
+            reader.cluster.refresh_older(self._max_age_s, list(reader.whole_topics))
+            reader.read_added()
         except KafkaException as error:
             self._pause = self._handler.now() + min(self._max_age_s, RETRY_S)
-            name, text = consumer.topic.name, "topic %s: new partitions cannot be read yet: %s"
-            consumer._cluster.limiter.warn(log, name, text, name, error)
+            names, text = ", ".join(reader.whole_topics), "topic %s: new partitions cannot be read yet: %s"
+            reader.cluster.limiter.warn(log, names, text, names, error)

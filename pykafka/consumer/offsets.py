@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
+from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import (
-    IncompleteResponseError,
     KafkaException,
     OffsetsNotCommitted,
     ProtocolClientError,
     RebalanceInProgress,
     UnstableOffsetCommit,
+    UnsupportedVersion,
     error_for,
+)
+from pykafka.metadata.groupoffsets import (
+    CHANNEL,
+    COMMIT_CEILING,
+    FETCH_CEILING,
+    commit_failures,
+    commit_request,
+    committed_offsets,
+    fetch_request,
 )
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
@@ -26,23 +37,10 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-CHANNEL = "offsets"
 FIND_COORDINATOR = "FindCoordinator"
-#: The highest versions whose shape fits one group with topics by name (later ones ask for several groups, by topic id).
-COMMIT_CEILING = 8
-FETCH_CEILING = 7
-#: From which version of OffsetFetch on brokers say that a transaction is about to commit offsets.
-STABLE_FROM = 7
-#: Pauses before those are asked for again (ms).
+#: Pauses before offsets that a transaction is about to commit are asked for again (ms).
 UNSTABLE_FIRST_MS = 50
 UNSTABLE_MOST_MS = 1000
-
-
-class Committed(NamedTuple):
-    """What a group has committed for a partition; offset -1 where it has not."""
-
-    offset: int
-    metadata: str
 
 
 def may_commit_later(cluster: BaseCluster, error: KafkaException) -> bool:
@@ -54,37 +52,43 @@ def may_commit_later(cluster: BaseCluster, error: KafkaException) -> bool:
     return isinstance(cause, KafkaException) and (cluster.may_pass(cause) or isinstance(cause, RebalanceInProgress))
 
 
+@dataclass
+class Membership:
+    """The group membership that commits name.
+
+    :param generation_id: -1 for none
+    :param member_id: "" for none
+    :param group_instance_id: of a static member; it has a broker tell one that was fenced from one that it does not know
+    """
+
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
 class GroupOffsets:
-    """The offsets of one group for one topic.
+    """The offsets of one group, in any number of topics.
 
     :param cluster: where the group is
     :param group: its name
-    :param topic: the topic's name
     :param backoff_ms: pause between attempts
     :param max_retries: attempts beyond the first
-    :param generation_id: of the group membership; -1 for none
-    :param member_id: likewise; "" for none
+    :param membership: by default none
     """
 
     def __init__(
         self,
         cluster: BaseCluster,
         group: str,
-        topic: str,
         backoff_ms: int,
         max_retries: int,
-        generation_id: int = -1,
-        member_id: str = "",
+        membership: Membership | None = None,
     ) -> None:
         self._cluster = cluster
         self._group = group
-        self._topic = topic
         self._backoff_s = backoff_ms / 1000
         self._max_retries = max_retries
-        self.generation_id = generation_id
-        self.member_id = member_id
-        #: Of a static member; it has a broker tell one that was fenced from one that it does not know.
-        self.group_instance_id: str | None = None
+        self.membership = membership or Membership()
         self._coordinator: Broker | None = None
 
     @property
@@ -101,13 +105,13 @@ class GroupOffsets:
 
     def commit(
         self,
-        offsets: Mapping[int, int] | Callable[[], Mapping[int, int]],
+        offsets: Mapping[TopicPartition, int] | Callable[[], Mapping[TopicPartition, int]],
         metadata: str = "",
         go_on: Callable[[], bool] | None = None,
-    ) -> dict[int, int]:
+    ) -> dict[TopicPartition, int]:
         """Commit offsets, each that of the next message to consume.
 
-        :param offsets: {partition id: offset}, or what gives that, anew for each attempt
+        :param offsets: {TopicPartition: offset}, or what gives that, anew for each attempt
         :param metadata: kept with them
         :param go_on: asked before each attempt beyond the first
         :returns: what was committed
@@ -115,33 +119,33 @@ class GroupOffsets:
         """
         current = offsets if callable(offsets) else lambda: offsets
         remaining = dict(current())
-        committed: dict[int, int] = {}
+        committed: dict[TopicPartition, int] = {}
 
         def attempt() -> None:
-            remaining.update({id_: offset for id_, offset in current().items() if id_ in remaining})
+            remaining.update({key: offset for key, offset in current().items() if key in remaining})
             if not remaining:
                 return
             failures = self._commit_once(remaining, metadata)
-            for id_ in [id_ for id_ in remaining if id_ not in failures]:
-                committed[id_] = remaining.pop(id_)
+            for key in [key for key in remaining if key not in failures]:
+                committed[key] = remaining.pop(key)
             if failures:
                 raise _worst(failures)
 
         try:
             self._retrying(attempt, go_on)
         except KafkaException as error:
-            raise OffsetsNotCommitted(
-                f"group {self._group}: {error}",
-                {(self._topic, id_): offset for id_, offset in remaining.items()},
-            ) from error
+            failed = {(topic, id_): offset for (topic, id_), offset in remaining.items()}
+            raise OffsetsNotCommitted(f"group {self._group}: {error}", failed) from error
         return committed
 
-    def fetch(self, partitions: list[int], go_on: Callable[[], bool] | None = None) -> dict[int, Committed]:
-        """Return what the group has committed, for each partition.
+    def fetch(
+        self, partitions: Collection[TopicPartition], go_on: Callable[[], bool] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return what the group has committed for each partition; offset -1 where it has not.
 
         Where a transaction is about to commit offsets, its end is waited for, up to twice the socket timeout.
 
-        :param partitions: ids
+        :param partitions: to ask for
         :param go_on: asked before each attempt beyond the first
         :raises KafkaException: it could not be found out after all retries
         """
@@ -184,69 +188,26 @@ class GroupOffsets:
             self._cluster.handler.sleep(self._backoff_s)
         raise AssertionError("unreachable")
 
-    def _commit_once(self, offsets: Mapping[int, int], metadata: str) -> dict[int, KafkaException]:
+    def _commit_once(
+        self, offsets: Mapping[TopicPartition, int], metadata: str
+    ) -> dict[TopicPartition, KafkaException]:
         coordinator = self.coordinator
         version = coordinator.api_version(wire.OffsetCommitRequest, ceiling=COMMIT_CEILING)
         if version == 0:  # kept in ZooKeeper by version 0, in Kafka from version 1 on
-            raise error_for(35, broker=coordinator.address, api="OffsetCommit")
-        partitions = [
-            wire.OffsetCommitRequest.Topic.Partition(
-                partition_index=id_, committed_offset=offset, committed_metadata=metadata
-            )
-            for id_, offset in offsets.items()
-        ]
-        request = wire.OffsetCommitRequest(
-            group_id=self._group,
-            generation_id_or_member_epoch=self.generation_id,
-            member_id=self.member_id,
-            group_instance_id=self.group_instance_id if version >= 7 else None,
-            topics=[wire.OffsetCommitRequest.Topic(name=self._topic, partitions=partitions)],
-        )
-        response = coordinator.call(request, CHANNEL, version=version)
-        context = {"broker": coordinator.address, "topic": self._topic, "api": "OffsetCommit"}
-        # What the answer leaves out is not known to be committed.
-        failures: dict[int, KafkaException] = {
-            id_: IncompleteResponseError(partition=id_, **context) for id_ in offsets
-        }
-        for topic in response.topics:
-            for part in topic.partitions:
-                if topic.name != self._topic:
-                    continue
-                if part.error_code:
-                    failures[part.partition_index] = error_for(
-                        part.error_code, partition=part.partition_index, **context
-                    )
-                else:
-                    failures.pop(part.partition_index, None)
-        return failures
+            raise error_for(UnsupportedVersion.ERROR_CODE, broker=coordinator.address, api="OffsetCommit")
+        wanted = {key: OffsetAndMetadata(offset, metadata) for key, offset in offsets.items()}
+        member = self.membership
+        identity = member.generation_id, member.member_id
+        request = commit_request(self._group, version, identity, wanted, member.group_instance_id)
+        return commit_failures(coordinator.call(request, CHANNEL, version=version), coordinator.address, offsets)
 
-    def _fetch_once(self, partitions: list[int]) -> dict[int, Committed]:
+    def _fetch_once(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         coordinator = self.coordinator
-        version = coordinator.api_version(wire.OffsetFetchRequest, ceiling=FETCH_CEILING)
-        request = wire.OffsetFetchRequest(
-            group_id=self._group,
-            topics=[wire.OffsetFetchRequest.Topic(name=self._topic, partition_indexes=partitions)],
-            # what a transaction is about to commit is waited for (KIP-447)
-            require_stable=version >= STABLE_FROM,
-        )
-        response = coordinator.call(request, CHANNEL, version=max(version, 1))
-        context = {"broker": coordinator.address, "topic": self._topic, "api": "OffsetFetch"}
-        if response.error_code:
-            raise error_for(response.error_code, **context)
-        found = {}
-        for topic in response.topics:
-            for part in topic.partitions:
-                # 0.8.2 says of a partition without a commit that it does not know it
-                if part.error_code and part.error_code != 3:
-                    raise error_for(part.error_code, partition=part.partition_index, **context)
-                if topic.name == self._topic:
-                    found[part.partition_index] = Committed(part.committed_offset, part.metadata or "")
-        for id_ in partitions:
-            if id_ not in found:  # which is not to say that nothing is committed
-                raise IncompleteResponseError(partition=id_, **context)
-        return {id_: found[id_] for id_ in partitions}
+        version = max(coordinator.api_version(wire.OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
+        request = fetch_request(self._group, version, partitions)
+        return committed_offsets(coordinator.call(request, CHANNEL, version=version), coordinator.address, partitions)
 
 
-def _worst(failures: Mapping[int, KafkaException]) -> KafkaException:
+def _worst(failures: Mapping[TopicPartition, KafkaException]) -> KafkaException:
     """Return an error that cannot be retried, where there is one."""
     return min(failures.values(), key=lambda error: error.retriable)

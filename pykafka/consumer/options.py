@@ -12,13 +12,9 @@ from pykafka.common import OffsetType
 from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.fetcher import FetchSettings
 from pykafka.partition import Partition, TopicView
-from pykafka.utils import INT64_MAX
+from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import valid_int
-
-#: How much a consumer buffers by default (bytes).
-QUEUED_MAX_BYTES = 64 * 1024 * 1024
-#: How long auto-commit may fail by default before anybody hears of it (ms): longer than coordinators take to move.
-AUTO_COMMIT_TIMEOUT_MS = 5 * 60 * 1000
+from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, optional, setting
 
 #: What `auto_offset_reset` is called in Java's client.
 NO_RESET: Literal["none"] = "none"
@@ -29,66 +25,104 @@ RESETS: dict[str, int | Literal["none"]] = {
 }
 
 
-#: How old the brokers' metadata may become by default before it is asked for anew (ms): new partitions are noticed by then.
-METADATA_MAX_AGE_MS = 60 * 1000
+AUTO_COMMIT = (
+    "commit regularly what the calls before the last one have returned (one worker is to consume), and at `stop()` all that "
+    "was returned; what the last call gave is not committed where an error ends the `with` block; what does not change is "
+    "committed again every hour, as brokers forget old commits"
+)
+RESET = (
+    "where to begin without a committed offset, or when the offset is no longer kept: `OffsetType.EARLIEST` "
+    '("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise'
+)
+
+
+def valid_reset(param: Any, name: str = "auto_offset_reset") -> int | Literal["none"]:
+    """Return what `auto_offset_reset` was given as: an OffsetType's number, or "none".
+
+    :param param: what was given
+    :raises TypeError, ValueError: it is none of them
+    """
+    found = RESETS.get(param) if isinstance(param, str) else None
+    if found is not None:
+        return found
+    wanted = (
+        'auto_offset_reset must be OffsetType.EARLIEST ("earliest"), OffsetType.LATEST ("latest"), or "none", '
+        f"not {param!r}; seek() goes to an offset"
+    )
+    if isinstance(param, str):
+        raise ValueError(wanted)
+    reset = int(valid_int(param, allow_zero=True, allow_negative=True, name=name))
+    if reset not in (OffsetType.EARLIEST, OffsetType.LATEST):
+        raise ValueError(wanted)
+    return reset
+
+
+def valid_isolation(param: Any, name: str = "isolation_level") -> str:
+    """Return the name of an isolation level.
+
+    :raises ValueError: it is none
+    """
+    isolation_number(param)
+    return str(param)
 
 
 @dataclass(frozen=True)
-class ConsumerOptions:
-    """The settings of a consumer; names and units as the parameters of `SimpleConsumer`."""
+class ConsumerOptions(Settings):
+    """The settings of a consumer; parameters of `SimpleConsumer`, and of those that share a topic."""
 
-    consumer_group: str | None
-    fetch_message_max_bytes: int
-    num_consumer_fetchers: int
-    auto_commit_enable: bool
-    auto_commit_interval_ms: int
-    queued_max_messages: int
-    fetch_min_bytes: int
-    fetch_error_backoff_ms: int
-    fetch_wait_max_ms: int
-    offsets_channel_backoff_ms: int
-    offsets_commit_max_retries: int
-    auto_offset_reset: int | Literal["none"]
-    consumer_timeout_ms: int
-    reset_offset_on_start: bool
-    reset_offset_on_fetch: bool
-    isolation_level: str
-    queued_max_bytes: int
-    auto_commit_timeout_ms: int
-    metadata_max_age_ms: int
+    consumer_group: str | None = setting(None, optional(get_string), "under which offsets are committed; None for none")
+    fetch_message_max_bytes: int = setting(1024 * 1024, above_0, "how much to fetch of a partition at a time (bytes)")
+    num_consumer_fetchers: int = setting(1, above_0, "connections and workers for each broker")
+    auto_commit_enable: bool = setting(False, anything, AUTO_COMMIT)
+    auto_commit_interval_ms: int = setting(60 * 1000, above_0, "how often (ms)")
+    queued_max_messages: int = setting(
+        2000, above_0, "for each partition; fetching pauses while more are buffered (messages)"
+    )
+    fetch_min_bytes: int = setting(1, at_least_0, "how much data the broker waits for (bytes)")
+    fetch_error_backoff_ms: int = setting(
+        500, at_least_0, "pause before a partition that failed is fetched again (ms); it doubles while the error lasts"
+    )
+    fetch_wait_max_ms: int = setting(100, at_least_0, "how long the broker waits for `fetch_min_bytes` (ms)")
+    offsets_channel_backoff_ms: int = setting(
+        1000, at_least_0, "pause between attempts to commit or fetch offsets (ms)"
+    )
+    offsets_commit_max_retries: int = setting(5, at_least_0, "attempts to commit or fetch offsets beyond the first")
+    auto_offset_reset: int | Literal["none"] = setting(OffsetType.EARLIEST, valid_reset, RESET)
+    consumer_timeout_ms: int = setting(
+        -1, integer, "how long `consume()` waits before it returns None (ms); -1 for as long as it takes"
+    )
+    reset_offset_on_start: bool = setting(False, anything, "begin at `auto_offset_reset` whatever is committed")
+    reset_offset_on_fetch: bool = setting(
+        True, anything, "whether `fetch_offsets()` moves the consumer to what is committed"
+    )
+    isolation_level: str = setting(
+        "read_uncommitted",
+        valid_isolation,
+        '"read_uncommitted", or "read_committed" to leave out what transactions have not committed',
+    )
+    queued_max_bytes: int = setting(
+        64 * 1024 * 1024,
+        above_0,
+        "of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)",
+    )
+    auto_commit_timeout_ms: int = setting(
+        5 * 60 * 1000,  # longer than coordinators take to move
+        at_least_0,
+        "how long auto-commit may fail (ms) for what passes by itself (a coordinator that moves, a connection that breaks) "
+        "before `consume()` raises it; until then it is logged, and tried again at the next interval",
+    )
+    metadata_max_age_ms: int = setting(
+        60 * 1000,
+        above_0,
+        "how often metadata is asked for (ms): partitions that the topic has got since are read by then, from their "
+        "beginning, or where the group has committed; not where `partitions` are given",
+    )
 
-    @classmethod
-    def checked(cls, **options: Any) -> ConsumerOptions:
-        """Return options after checking each.
-
-        :raises TypeError, ValueError: one of them is out of bounds, by name
-        """
-        for name in (
-            "fetch_message_max_bytes",
-            "num_consumer_fetchers",
-            "auto_commit_interval_ms",
-            "queued_max_messages",
-            "queued_max_bytes",
-            "metadata_max_age_ms",
-        ):
-            valid_int(options[name], name=name)
-        for name in (
-            "fetch_min_bytes",
-            "fetch_error_backoff_ms",
-            "fetch_wait_max_ms",
-            "offsets_channel_backoff_ms",
-            "offsets_commit_max_retries",
-            "auto_commit_timeout_ms",
-        ):
-            valid_int(options[name], allow_zero=True, name=name)
-        valid_int(options["consumer_timeout_ms"], allow_zero=True, allow_negative=True, name="consumer_timeout_ms")
-        isolation_number(options["isolation_level"])
-        reset = valid_reset(options["auto_offset_reset"])
-        if reset == NO_RESET and options["reset_offset_on_start"]:
+    def _check_together(self) -> None:
+        if self.auto_offset_reset == NO_RESET and self.reset_offset_on_start:
             raise ValueError('reset_offset_on_start goes to auto_offset_reset, which says nowhere: it is "none"')
-        if options["auto_commit_enable"] and options["consumer_group"] is None:
+        if self.auto_commit_enable and self.consumer_group is None:
             raise ValueError("auto_commit_enable needs a consumer_group to commit for")
-        return cls(**options | {"auto_offset_reset": reset})
 
     def reset_position(self) -> int:
         """Return where `auto_offset_reset` says to go.
@@ -109,27 +143,6 @@ class ConsumerOptions:
             isolation_number(self.isolation_level),
             partition_id % self.num_consumer_fetchers,
         )
-
-
-def valid_reset(param: Any) -> int | Literal["none"]:
-    """Return what `auto_offset_reset` was given as: an OffsetType's number, or "none".
-
-    :param param: what was given
-    :raises TypeError, ValueError: it is none of them
-    """
-    found = RESETS.get(param) if isinstance(param, str) else None
-    if found is not None:
-        return found
-    wanted = (
-        'auto_offset_reset must be OffsetType.EARLIEST ("earliest"), OffsetType.LATEST ("latest"), or "none", '
-        f"not {param!r}; seek() goes to an offset"
-    )
-    if isinstance(param, str):
-        raise ValueError(wanted)
-    reset = int(valid_int(param, allow_zero=True, allow_negative=True, name="auto_offset_reset"))
-    if reset not in (OffsetType.EARLIEST, OffsetType.LATEST):
-        raise ValueError(wanted)
-    return reset
 
 
 def valid_pairs(param: Any, lowest: int = -1, *, or_time: bool = False) -> list[tuple[Partition, Any]]:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import logging
 import weakref
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.common import OffsetType
 from pykafka.consumer.fetcher import Fetcher
@@ -30,8 +30,12 @@ from pykafka.exceptions import (
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
-    from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.simpleconsumer import SimpleConsumer
+    from pykafka.common import TopicPartition
+    from pykafka.consumer.buffers import Buffers, OwnedPartition
+    from pykafka.consumer.options import ConsumerOptions
+    from pykafka.consumer.positions import Position
+    from pykafka.handlers import Handler
+    from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +51,34 @@ TOGETHER = 0.2
 JOIN = 0.6
 #: How long the brokers are asked for the offset to begin at, before other partitions have their turn (ms).
 RESET_TIMEOUT_MS = 1000
-#: How long the worker waits at a time (s): one whose consumer is gone ends.
+#: How long the worker waits at a time (s): one whose reader is gone ends.
 LOOK_S = 1.0
+
+
+class Reader(Protocol):
+    """The consumer whose partitions are looked after: an engine, which says what each member does."""
+
+    @property
+    def cluster(self) -> BaseCluster: ...
+    @property
+    def handler(self) -> Handler: ...
+    @property
+    def options(self) -> ConsumerOptions: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def running(self) -> bool: ...
+    @property
+    def buffers(self) -> Buffers: ...
+    @property
+    def errors(self) -> deque[BaseException]: ...
+    def worker_failed(self, error: BaseException) -> None: ...
+    def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None: ...
+    def arrived(self) -> None: ...
+    def tick(self) -> None: ...
+    def find_offsets(
+        self, wanted: Mapping[TopicPartition, Position], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]: ...
 
 
 @dataclass(eq=False)
@@ -79,13 +109,13 @@ class Recovery:
 
     State: `_failed` and `_worker` change under `_lock`; the rest belongs to the worker.
 
-    :param consumer: held weakly, so that a forgotten consumer can go
+    :param reader: the consumer, held weakly, so that a forgotten one can go
     """
 
-    def __init__(self, consumer: SimpleConsumer) -> None:
-        self._consumer = weakref.ref(consumer)
-        self._handler = consumer._handler
-        self._pauses = Backoff(max(consumer._options.fetch_error_backoff_ms, 1), BACKOFF_MAX_MS, self._handler.random)
+    def __init__(self, reader: Reader) -> None:
+        self._reader = weakref.ref(reader)
+        self._handler = reader.handler
+        self._pauses = Backoff(max(reader.options.fetch_error_backoff_ms, 1), BACKOFF_MAX_MS, self._handler.random)
         self._lock = self._handler.Lock()
         self._wake = self._handler.Event()
         self._failed: deque[tuple[OwnedPartition, int, KafkaException]] = deque()
@@ -125,7 +155,7 @@ class Recovery:
         self._wake.set()
 
     def join(self) -> None:
-        """Wait for the worker to end; the consumer's `_running` was taken back before."""
+        """Wait for the worker to end; the consumer's `running` was taken back before."""
         self._wake.set()
         worker = self._worker
         if worker is not None:
@@ -133,24 +163,24 @@ class Recovery:
 
     def attach(self, owned: OwnedPartition) -> None:
         """Attach a partition to its leader's fetcher, or take it into care where it has none."""
-        consumer = self._consumer()
-        if consumer is None or not consumer._running or owned.fetcher is not None:
+        reader = self._reader()
+        if reader is None or not reader.running or owned.fetcher is not None:
             return
         if owned.position < 0:
-            self.failed(owned, OffsetResetNeededError(topic=consumer.topic.name, partition=owned.partition_id))
+            self.failed(owned, OffsetResetNeededError(topic=owned.key.topic, partition=owned.partition_id))
             return
         leader = owned.partition.leader
         if leader is None:
             self.failed(
                 owned,
                 LeaderNotFoundError(
-                    "no broker leads the partition at present", topic=consumer.topic.name, partition=owned.partition_id
+                    "no broker leads the partition at present", topic=owned.key.topic, partition=owned.partition_id
                 ),
             )
             return
         try:
-            fetcher = Fetcher.of(leader, self._handler, consumer._options.fetch_settings(owned.partition_id))
-            fetcher.attach(owned, _WeakSubscriber(consumer))
+            fetcher = Fetcher.of(leader, self._handler, reader.options.fetch_settings(owned.partition_id))
+            fetcher.attach(owned, _WeakSubscriber(reader))
         except KafkaException as error:
             self.failed(owned, error)
 
@@ -161,11 +191,11 @@ class Recovery:
             while self._step():
                 pass
         except BaseException as error:
-            consumer = self._consumer()
-            if consumer is not None and consumer._running:
+            reader = self._reader()
+            if reader is not None and reader.running:
                 told = f"the worker that has partitions fetched again ended by {type(error).__name__}: {error}"
-                consumer._worker_failed(KafkaException(told, topic=consumer.topic.name))
-            del consumer
+                reader.worker_failed(KafkaException(told, topic=reader.name))
+            del reader
             with self._lock:
                 self._worker = None
             raise
@@ -173,8 +203,8 @@ class Recovery:
     def _step(self) -> bool:
         """Serve what is due, or wait until something is; False where there is nothing left to do."""
         self._wake.clear()
-        consumer = self._consumer()
-        live = consumer is not None and consumer._running
+        reader = self._reader()
+        live = reader is not None and reader.running
         with self._lock:
             new = list(self._failed)
             self._failed.clear()
@@ -183,19 +213,19 @@ class Recovery:
             if not live or not (new or self._cases):
                 self._worker = None
                 return False
-        assert consumer is not None
-        self._admit(consumer, new)
+        assert reader is not None
+        self._admit(reader, new)
         soon = self._handler.now() + TOGETHER * self._pauses.first_ms / 1000
         due = [case for case in self._cases.values() if case.due <= soon or case.moved]
         if due:
-            self._serve(consumer, due)
+            self._serve(reader, due)
             return True
-        del consumer
+        del reader
         next_due = min(case.due for case in self._cases.values())
         self._wake.wait(min(max(next_due - self._handler.now(), 0.0), LOOK_S))
         return True
 
-    def _admit(self, consumer: SimpleConsumer, new: Iterable[tuple[OwnedPartition, int, KafkaException]]) -> None:
+    def _admit(self, reader: Reader, new: Iterable[tuple[OwnedPartition, int, KafkaException]]) -> None:
         """Decide when each partition that has failed is tried again, and who is to hear of it."""
         for owned, moves, error in new:
             lasts = owned.trouble_since is not None
@@ -206,8 +236,8 @@ class Recovery:
             due = self._handler.now() if at_once else self._due_after(failures)
             self._cases[owned] = _Case(owned, moves, error, due)
             if not isinstance(error, OffsetOutOfRangeError) and not _is_nowhere(error):
-                self._judge(consumer, owned, error)
-        self._ask_the_user(consumer, [self._cases[owned] for owned, _, error in new if _is_nowhere(error)])
+                self._judge(reader, owned, error)
+        self._ask_the_user(reader, [self._cases[owned] for owned, _, error in new if _is_nowhere(error)])
 
     def _due_after(self, failures: int) -> float:
         """Return when a partition is tried that has failed so often in a row; together with others, where it can be."""
@@ -216,10 +246,10 @@ class Recovery:
             self._due[pause] = now + self._pauses.seconds(failures)
         return self._due[pause]
 
-    def _serve(self, consumer: SimpleConsumer, due: list[_Case]) -> None:
+    def _serve(self, reader: Reader, due: list[_Case]) -> None:
         """Have partitions fetched again, each as its error wants it."""
         if any(_is_stale(case.error) for case in due):
-            self._refresh(consumer)
+            self._refresh(reader, {case.owned.key.topic for case in due})
         lost = []
         for case in due:
             if case.moved or not isinstance(case.error, OffsetOutOfRangeError):
@@ -232,30 +262,31 @@ class Recovery:
             else:
                 lost.append(case)
         if lost:
-            self._reset(consumer, lost)
+            self._reset(reader, lost)
 
     def _attach(self, case: _Case) -> None:
         del self._cases[case.owned]
         self.attach(case.owned)
 
-    def _refresh(self, consumer: SimpleConsumer) -> None:
-        cluster, name = consumer._cluster, consumer.topic.name
+    def _refresh(self, reader: Reader, topics: Collection[str]) -> None:
+        cluster = reader.cluster
         try:
-            cluster.refresh(cluster.generation, [name])
+            cluster.refresh(cluster.generation, topics)
         except KafkaException as error:
             # one a reason: where no broker can be reached, every consumer of the client says so
-            cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", name, error)
+            names = ", ".join(sorted(topics))
+            cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
 
-    def _judge(self, consumer: SimpleConsumer, owned: OwnedPartition, error: KafkaException) -> None:
+    def _judge(self, reader: Reader, owned: OwnedPartition, error: KafkaException) -> None:
         """Decide whether whoever consumes must hear of an error: what does not pass by itself, or has not for long."""
         now = self._handler.now()
         if owned.trouble_since is None:
             owned.trouble_since = now
-        lasting = now - owned.trouble_since > consumer._cluster.socket_timeout_ms / 1000
+        lasting = now - owned.trouble_since > reader.cluster.socket_timeout_ms / 1000
         # A checksum that does not match here is retriable to Kafka, but whoever consumes wants to know. And a new leader
         # of 0.9 answers UNKNOWN_SERVER_ERROR until it knows that what is fetched has been committed. A broker that has left
         # the cluster, or moved, is closed; that is no news.
-        may_pass = consumer._cluster.may_pass(error) and not isinstance(error, InvalidMessageError)
+        may_pass = reader.cluster.may_pass(error) and not isinstance(error, InvalidMessageError)
         if not lasting and (may_pass or type(error) in PASSING):
             log.info("partition %d: %s; trying again", owned.partition_id, error)
             return
@@ -263,89 +294,86 @@ class Recovery:
         told = self._told is not None and self._told() is error
         # Who does not consume meanwhile need not be told each time.
         known = any(
-            type(one) is type(error) and one.partition == error.partition
-            for one in consumer._worker_exceptions
+            type(one) is type(error) and (one.topic, one.partition) == (error.topic, error.partition)
+            for one in reader.errors
             if isinstance(one, KafkaException)
         )
         if not told and not known:
             self._told = weakref.ref(error)
-            consumer._worker_failed(error)
+            reader.worker_failed(error)
 
     def _again(self, case: _Case) -> None:
         """Try a partition again after another pause."""
         failures = self._failures[case.owned] = self._failures.get(case.owned, 0) + 1
         case.due = self._due_after(failures)
 
-    def _reset(self, consumer: SimpleConsumer, lost: list[_Case]) -> None:
+    def _reset(self, reader: Reader, lost: list[_Case]) -> None:
         """Offsets are not kept (any more): go where `auto_offset_reset` says, these partitions alone.
 
         Whoever moves a partition meanwhile, as by `seek()`, has the last word.
         """
-        reset = consumer._options.auto_offset_reset
+        reset = reader.options.auto_offset_reset
         if isinstance(reset, str):
-            self._ask_the_user(consumer, lost)
+            self._ask_the_user(reader, lost)
             return
         by_leader: dict[Any, list[_Case]] = defaultdict(list)  # one that does not answer holds up its own alone
         for case in lost:
-            self._judge(consumer, case.owned, case.error)
+            self._judge(reader, case.owned, case.error)
             log.warning("%s; going to auto_offset_reset", case.error)
             by_leader[case.owned.partition.leader].append(case)
         for cases in by_leader.values():
             try:
-                offsets = consumer._find_offsets(
-                    {case.owned.partition_id: reset for case in cases}, timeout_ms=RESET_TIMEOUT_MS
-                )
+                offsets = reader.find_offsets({case.owned.key: reset for case in cases}, timeout_ms=RESET_TIMEOUT_MS)
             except KafkaException as problem:
                 for case in cases:
-                    self._judge(consumer, case.owned, problem)
+                    self._judge(reader, case.owned, problem)
                     self._again(case)
                 continue
             for case in cases:
-                offset = offsets[case.owned.partition_id]
-                consumer._buffers.move(case.owned, offset, offset - 1, case.moves)
+                offset = offsets[case.owned.key]
+                reader.buffers.move(case.owned, offset, offset - 1, case.moves)
                 self._attach(case)
 
-    def _ask_the_user(self, consumer: SimpleConsumer, cases: list[_Case]) -> None:
+    def _ask_the_user(self, reader: Reader, cases: list[_Case]) -> None:
         """Say that nobody else can tell where to go on; until then look now and then whether the offset is there again."""
-        known = {one.partition for one in consumer._worker_exceptions if isinstance(one, OffsetResetNeededError)}
-        untold = [case.owned for case in cases if case.owned.partition_id not in known]
-        errors = {error.partition: error for error in reset_needed(consumer, untold)}
+        known = {(one.topic, one.partition) for one in reader.errors if isinstance(one, OffsetResetNeededError)}
+        errors = reset_needed(reader, [case.owned for case in cases if case.owned.key not in known])
         for case in cases:
-            error = errors.get(case.owned.partition_id)
+            error = errors.get(case.owned.key)
             if error is not None:
                 if isinstance(case.error, OffsetOutOfRangeError):
                     error.__cause__ = case.error.again()
-                self._judge(consumer, case.owned, error)
+                self._judge(reader, case.owned, error)
             if isinstance(case.error, OffsetOutOfRangeError):
-                case.error = OffsetResetNeededError(topic=consumer.topic.name, partition=case.owned.partition_id)
+                case.error = OffsetResetNeededError(topic=case.owned.key.topic, partition=case.owned.partition_id)
                 self._again(case)
 
 
-def reset_needed(consumer: SimpleConsumer, parts: Iterable[OwnedPartition]) -> list[OffsetResetNeededError]:
-    """Return for partitions that only the user can say where to go on with what to tell him."""
-    stuck = {owned.partition_id: owned for owned in parts}
-    ranges = _ranges(consumer, stuck)
-    return [
-        OffsetResetNeededError(
+def reset_needed(reader: Reader, parts: Iterable[OwnedPartition]) -> dict[TopicPartition, OffsetResetNeededError]:
+    """Return the error for each partition that only the user can say where to go on with."""
+    stuck = {owned.key: owned for owned in parts}
+    ranges = _ranges(reader, stuck)
+    return {
+        key: OffsetResetNeededError(
             owned.position if owned.position >= 0 else None,
-            *ranges.get(id_, (None, None)),
-            topic=consumer.topic.name,
-            partition=id_,
+            *ranges.get(key, (None, None)),
+            topic=key.topic,
+            partition=key.partition,
         )
-        for id_, owned in stuck.items()
-    ]
+        for key, owned in stuck.items()
+    }
 
 
-def _ranges(consumer: SimpleConsumer, ids: Iterable[int]) -> dict[int, tuple[int, int]]:
+def _ranges(reader: Reader, keys: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
     """Return the offsets there are of each partition, as (first, behind the last); nothing where they cannot be had."""
-    found: list[dict[int, int]] = []
+    found: list[dict[TopicPartition, int]] = []
     for end in (OffsetType.EARLIEST, OffsetType.LATEST):
         try:
-            found.append(consumer._find_offsets(dict.fromkeys(ids, end), timeout_ms=RESET_TIMEOUT_MS))
+            found.append(reader.find_offsets(dict.fromkeys(keys, end), timeout_ms=RESET_TIMEOUT_MS))
         except KafkaException as error:
-            log.info("the range of %s is not known: %s", consumer.topic.name, error)
+            log.info("the range of %s is not known: %s", ", ".join(map(str, keys)), error)
             return {}
-    return {id_: (found[0][id_], found[1][id_]) for id_ in found[0]}
+    return {key: (found[0][key], found[1][key]) for key in keys}
 
 
 def _is_nowhere(error: KafkaException) -> bool:
@@ -364,27 +392,27 @@ def _has_unread(owned: OwnedPartition) -> bool:
 
 
 class _WeakSubscriber:
-    """Passes on what a fetcher says while its consumer is there; the fetcher does not keep the consumer alive."""
+    """Passes on what a fetcher says while its reader is there; the fetcher does not keep the consumer alive."""
 
-    __slots__ = ("_consumer",)
+    __slots__ = ("_reader",)
 
-    def __init__(self, consumer: SimpleConsumer) -> None:
-        self._consumer = weakref.ref(consumer)
+    def __init__(self, reader: Reader) -> None:
+        self._reader = weakref.ref(reader)
 
     def is_gone(self) -> bool:
-        return self._consumer() is None
+        return self._reader() is None
 
     def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None:
-        consumer = self._consumer()
-        if consumer is not None:
-            consumer.fetch_failed(owned, error)
+        reader = self._reader()
+        if reader is not None:
+            reader.fetch_failed(owned, error)
 
     def arrived(self) -> None:
-        consumer = self._consumer()
-        if consumer is not None:
-            consumer.arrived()
+        reader = self._reader()
+        if reader is not None:
+            reader.arrived()
 
     def tick(self) -> None:
-        consumer = self._consumer()
-        if consumer is not None:
-            consumer.tick()
+        reader = self._reader()
+        if reader is not None:
+            reader.tick()

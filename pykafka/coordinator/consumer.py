@@ -12,15 +12,6 @@ from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from pykafka.coordinator.autocommit import AutoCommitTask
 from pykafka.coordinator.base import BaseCoordinator
 from pykafka.coordinator.metrics import ConsumerCoordinatorMetrics, Metrics
-from pykafka.coordinator.offsets import (
-    CHANNEL,
-    COMMIT_CEILING,
-    FETCH_CEILING,
-    commit_failures,
-    commit_request,
-    committed_offsets,
-    fetch_request,
-)
 from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED, Event, State
 from pykafka.coordinator.subscription import OffsetAndMetadata, Subscription, TopicPartition
 from pykafka.coordinator.topics import SharedTopics
@@ -30,6 +21,15 @@ from pykafka.exceptions import (
     KafkaException,
     OffsetsNotCommitted,
     ProtocolClientError,
+)
+from pykafka.metadata.groupoffsets import (
+    CHANNEL,
+    COMMIT_CEILING,
+    FETCH_CEILING,
+    commit_failures,
+    commit_request,
+    committed_offsets,
+    fetch_request,
 )
 from pykafka.network.futures import ResponseFuture
 from pykafka.protocol import documented, wire
@@ -225,7 +225,7 @@ class ConsumerCoordinator(BaseCoordinator):
         def attempt() -> None:
             coordinator = self._known_coordinator(self._left_of(started, timeout_ms))
             version = max(coordinator.api_version(wire.OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
-            request = commit_request(self.config, version, identity, remaining)
+            request = self._commit_request(version, identity, remaining)
             response = coordinator.call(
                 request, CHANNEL, version=version, timeout_ms=self._left_of(started, timeout_ms)
             )
@@ -245,6 +245,9 @@ class ConsumerCoordinator(BaseCoordinator):
             ) from error
         self._consumer_metrics.committed(self._handler.now() - started)
 
+    def _commit_request(self, version: int, identity: tuple[int, str], offsets: Offsets) -> wire.OffsetCommitRequest:
+        return commit_request(self.group_id, version, identity, offsets, self.config["group_instance_id"])
+
     def commit_offsets_async(self, offsets: Offsets, callback: CommitCallback | None = None) -> ResponseFuture:
         """Commit offsets once, without waiting for the answer.
 
@@ -258,7 +261,7 @@ class ConsumerCoordinator(BaseCoordinator):
         try:
             coordinator = self._known_coordinator()
             version = max(coordinator.api_version(wire.OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
-            request = commit_request(self.config, version, self._identity, offsets)
+            request = self._commit_request(version, self._identity, offsets)
             pending = coordinator.send(request, CHANNEL, version=version, patient=False)
         except KafkaException as error:
             future.set_error(error)
@@ -297,7 +300,8 @@ class ConsumerCoordinator(BaseCoordinator):
             version = max(coordinator.api_version(wire.OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
             request, left_ms = fetch_request(self.group_id, version, wanted), self._left_of(started, timeout_ms)
             response = coordinator.call(request, CHANNEL, version=version, timeout_ms=left_ms)
-            return committed_offsets(response, coordinator.address, wanted)
+            found = committed_offsets(response, coordinator.address, wanted)
+            return {partition: one for partition, one in found.items() if one.offset >= 0}
 
         return self._retrying(attempt, timeout_ms)
 

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from pykafka.common import OffsetAndMetadata, TopicPartition
 
-class TopicPartition(NamedTuple):
-    """Name a partition."""
-
-    topic: str
-    partition: int
-
-
-class OffsetAndMetadata(NamedTuple):
-    """Tell an offset, that of the next message to consume, and what is kept with it."""
-
-    offset: int
-    metadata: str = ""
+__all__ = ["OffsetAndMetadata", "Subscription", "TopicPartition"]
 
 
 class Subscription(Protocol):

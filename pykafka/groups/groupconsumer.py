@@ -14,24 +14,25 @@ import weakref
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from importlib import import_module
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from pykafka.common import OffsetType
-from pykafka.consumer.batches import ARROW_BYTES, ARROW_MESSAGES, BATCH_MESSAGES
+from pykafka.common import OffsetType, TopicPartition
+from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.consumer.offsets import may_commit_later
 from pykafka.consumer.options import ConsumerOptions, valid_pairs
+from pykafka.consumer.positions import Position
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, OffsetsNotCommitted
-from pykafka.simpleconsumer import Position, SimpleConsumer
-from pykafka.utils import get_string
-from pykafka.utils.error_handlers import valid_callable, valid_int
+from pykafka.groups.options import GroupOptions
+from pykafka.simpleconsumer import BATCH_MESSAGES, SimpleConsumer
+from pykafka.utils.error_handlers import valid_callable
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     import pyarrow as pa
 
+    from pykafka.consumer.deserializing import Deserializer
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
@@ -47,8 +48,6 @@ HAND_WAIT_S = 1.0
 
 #: How often a worker that waits looks whether its consumer is still there (s).
 GONE_S = 1.0
-#: `(consumer, old {partition id: offset held}, new {partition id: offset held}) -> {partition id: offset to hold} | None`
-RebalanceCallback = Callable[[Any, dict[int, int], dict[int, int]], "dict[int, Position] | None"]
 
 
 class _Deadline:
@@ -74,38 +73,27 @@ class GroupConsumer(ABC):
         self,
         topic: TopicView,
         cluster: BaseCluster,
-        consumer_group: str | bytes,
-        *,
-        rebalance_max_retries: int,
-        rebalance_backoff_ms: int,
-        reset_offset_on_start: bool,
-        post_rebalance_callback: RebalanceCallback | None,
+        arguments: Mapping[str, Any],
+        deserializer: Deserializer | None,
         use_rdkafka: bool,
-        deserializer: Callable[[Any, Any], tuple[Any, Any]] | None,
-        **settings: Any,
     ) -> None:
-        """Take over what a constructor was given; `settings` are those of the internal `SimpleConsumer`.
+        """Take over what a constructor was given.
 
+        :param arguments: {name: value}, among them all settings
         :raises TypeError, ValueError: one of them is out of bounds, by name
         """
-        if consumer_group is None:
-            raise TypeError("a balanced consumer needs a consumer_group: the name that its members share")
-        valid_int(rebalance_max_retries, allow_zero=True, name="rebalance_max_retries")
-        valid_int(rebalance_backoff_ms, allow_zero=True, name="rebalance_backoff_ms")
+        self._group_options = group_options = GroupOptions.of(arguments)
         self._topic = topic
         self._cluster = cluster
         self._handler = cluster.handler
-        self._consumer_group = get_string(consumer_group, "consumer_group")
-        self._rebalance_max_retries = rebalance_max_retries
-        self._rebalance_backoff_ms = rebalance_backoff_ms
-        self._reset_offset_on_start = reset_offset_on_start
-        self._post_rebalance_callback = valid_callable(post_rebalance_callback, "post_rebalance_callback")
-        self._use_rdkafka = use_rdkafka
+        #: Of the internal consumer.
+        self._options = ConsumerOptions.of({**arguments, "reset_offset_on_start": False})
+        self._consumer_group = group_options.consumer_group
+        self._membership_protocol = group_options.membership_protocol
         self._deserializer = valid_callable(deserializer, "deserializer")
-        self._options = ConsumerOptions.checked(
-            consumer_group=self._consumer_group, reset_offset_on_start=False, **settings
-        )
-        #: Of a static member.
+        self._use_rdkafka = use_rdkafka
+        #: Not again after the first share: later ones are made at any time.
+        self._start_over = group_options.reset_offset_on_start
         self._group_instance_id: str | None = None
         self._left_to_parent: list[Any] = []
         self._restart = False
@@ -174,13 +162,82 @@ class GroupConsumer(ABC):
         finally:
             self._midway = False
 
-    @abstractmethod
+    # -- life ------------------------------------------------------------------------------------------------------
+
     def start(self) -> None:
-        """Join the group, take a share, and go on looking after it in a worker."""
+        """Join the group and take a share; a worker looks after it from then on.
+
+        :raises KafkaException: what kept it from its share
+        """
+        if self._running:
+            return
+        self._await_leaving()  # where a stop() was cut off
+        self._restart = False
+        self._stopping = self._handler.Event()
+        self._worker_exceptions.clear()
+        self._lost = {}
+        self._running = True
+        try:
+            self._enter()
+            self._rebalance()
+        except BaseException:
+            self._running = False
+            self._stopping.set()
+            try:
+                self._halt_or_report()
+            finally:
+                self._forget_positions()
+                self._leave()
+            raise
+        if not self._stopping.is_set():  # by the callback
+            self._worker = self._start_worker()
+
+    def stop(self) -> None:
+        """Stop consuming, committing first where auto-commit is on; then leave the group, so that others can take over.
+
+        :raises OffsetsNotCommitted: that commit failed, or one before that no `consume()` has told of; the consumer is
+            stopped all the same
+        """
+        self._restart = False
+        worker, self._worker = self._worker, None
+        if getattr(self._here, "is_worker", False):  # called by the callback
+            worker = None
+        try:  # also where it does not run: a former stop() may have been cut off anywhere
+            if self._running:
+                self._running = False
+                self._stopping.set()
+                self._changed.set()
+                self._interrupt()
+            if worker is not None:  # or it has ended this consumer, or is about to
+                worker.join(self._patience_s)
+        finally:
+            try:
+                self._halt(self._midway)
+            finally:
+                self._forget_positions()
+                self._leave()
+        self._raise_uncommitted()
 
     @abstractmethod
-    def stop(self) -> None:
-        """Stop consuming, committing first where auto-commit is on, then leave the group."""
+    def _await_leaving(self) -> None:
+        """Wait until this member has left the group, where that is under way."""
+
+    @abstractmethod
+    def _enter(self) -> None:
+        """Get ready to take part in the group."""
+
+    @abstractmethod
+    def _start_worker(self) -> Any:
+        """Start the worker that looks after the share; see `_spawn_worker`."""
+
+    @abstractmethod
+    def _interrupt(self) -> None:
+        """Wake the worker, which is to end."""
+
+    @property
+    @abstractmethod
+    def _patience_s(self) -> float:
+        """How long `stop()` waits for the worker (s)."""
 
     @abstractmethod
     def _update_member_assignment(self) -> None:
@@ -349,9 +406,9 @@ class GroupConsumer(ABC):
     def _worker_failed(self, error: BaseException) -> None:
         """Have `consume()` raise an error, also where it waits at present."""
         consumer = self._consumer
-        if consumer is not None and consumer._running:
-            if not consumer._worker_exceptions:  # a trouble that lasts is told once, not once an attempt
-                consumer._worker_failed(error)
+        if consumer is not None and consumer._engine.running:
+            if not consumer._engine.errors:  # a trouble that lasts is told once, not once an attempt
+                consumer._engine.worker_failed(error)
         elif not self._worker_exceptions:
             self._worker_exceptions.append(error)
         self._changed.set()
@@ -431,19 +488,21 @@ class GroupConsumer(ABC):
         wanted = set(partitions or ())
         with self._rebalancing_lock:
             present = self._consumer
-            if present is not None and present._running and wanted == self._partitions:
+            if present is not None and present._engine.running and wanted == self._partitions:
                 self._tell_membership(present)
                 return False
             self._halt_or_report()
             consumer = self._get_internal_consumer(wanted, start=False)
             if self._known is None:
                 self._known = frozenset(self._topic.partitions)
-            consumer._added = frozenset(consumer.partitions) - self._known
+            engine = consumer._engine
+            engine.added = frozenset(key for key in engine.partitions if key.partition not in self._known)
             for id_, (position, held, done) in self._carried.items():
-                if id_ in consumer.partitions:
-                    consumer._move(id_, position, held)
+                key = TopicPartition(self._topic.name, id_)
+                if key in engine.partitions:
+                    engine.move(key, position, held)
                     if done != position:  # whoever consumes has it in hand still
-                        consumer._buffers.hold(consumer._partitions_by_id[id_], done)
+                        engine.buffers.hold(engine.partitions[key], done)
             try:
                 if start:
                     consumer.start()
@@ -452,10 +511,9 @@ class GroupConsumer(ABC):
                 # Nothing was consumed: the next attempt begins as this one did.
                 _discard(consumer)
                 raise
-            # only the first one starts over: later ones are made at any time
-            self._reset_offset_on_start = False
+            self._start_over = False
             self._carried, self._old_offsets = {}, {}
-            self._begun = {id_: owned.position for id_, owned in consumer._partitions_by_id.items()}
+            self._begun = {key.partition: owned.position for key, owned in engine.partitions.items()}
             if self._stopping.is_set():  # by the callback itself, which cannot wait for the worker that it runs in
                 consumer.stop()
                 return False
@@ -465,43 +523,37 @@ class GroupConsumer(ABC):
 
     def _get_internal_consumer(self, partitions: Iterable[Partition], start: bool = True) -> SimpleConsumer:
         """Make a `SimpleConsumer` of these partitions, or its like on librdkafka."""
+        kind = SimpleConsumer
         if self._use_rdkafka:
-            kind = import_module("pykafka.rdkafka").RdKafkaSimpleConsumer
-        else:
-            kind = SimpleConsumer
-        settings = asdict(self._options) | {"reset_offset_on_start": self._reset_offset_on_start}
-        consumer: SimpleConsumer = kind(
-            self._topic,
-            self._cluster,
-            partitions=sorted(partitions),
-            auto_start=start,
-            generation_id=self._generation_id,
-            consumer_id=self._consumer_id if self._generation_id >= 0 else "",
-            deserializer=self._deserializer,
-            **settings,
-        )
-        consumer._owner_stopping = self._stopping
+            from pykafka.rdkafka import RdKafkaSimpleConsumer
+
+            kind = RdKafkaSimpleConsumer
+        options = replace(self._options, reset_offset_on_start=self._start_over)
+        consumer = kind._of(self._topic, self._cluster, options, sorted(partitions), self._deserializer)
+        consumer._engine.owner_stopping = self._stopping
         self._tell_membership(consumer)
         # a membership that ended first would leave its last commit without one
         self._cluster.leave_to_owner(consumer)
+        if start:
+            consumer.start()
         return consumer
 
     def _tell_membership(self, consumer: SimpleConsumer) -> None:
         """Have later commits of a consumer go under the present generation."""
-        offsets = consumer._group_offsets
-        if offsets is not None and self._generation_id >= 0:
-            offsets.generation_id = self._generation_id
-            offsets.member_id = self._consumer_id
-            offsets.group_instance_id = self._group_instance_id
+        if self._generation_id >= 0:
+            member = consumer._engine.membership
+            member.generation_id, member.member_id = self._generation_id, self._consumer_id
+            member.group_instance_id = self._group_instance_id
 
     def _call_back(self, consumer: SimpleConsumer) -> None:
         """Tell the user's callback of a new share, and go where it says.
 
         What it raises keeps the share from being consumed: where to begin is not known, and might be elsewhere.
         """
-        if self._post_rebalance_callback is None:
+        callback = self._group_options.post_rebalance_callback
+        if callback is None:
             return
-        offsets = self._post_rebalance_callback(self, self._old_offsets, consumer.held_offsets)
+        offsets = callback(self, self._old_offsets, consumer.held_offsets)
         if offsets:
             consumer.reset_offsets(_pairs(consumer, offsets))
 
@@ -562,21 +614,21 @@ class GroupConsumer(ABC):
             consumer, self._consumer = self._consumer, None
             if consumer is None:
                 return
+            engine = consumer._engine
             if not self._still_owns():
-                left = consumer._uncommitted(consumer._positions())
+                left = {key.partition: offset for key, offset in engine.never_commit().items()}
                 if left and self._options.auto_commit_enable:
                     text = "group %s: %s is not committed, as others may have these partitions by now"
                     log.warning(text, self._consumer_group, left)
-                consumer._options = replace(consumer._options, auto_commit_enable=False)
             try:
                 (consumer.stop_midway if midway else consumer.stop)()
             finally:
-                self._worker_exceptions.extend(consumer._worker_exceptions)
+                self._worker_exceptions.extend(engine.errors)
                 self._old_offsets = consumer.held_offsets
-                done = consumer._done_at_stop
+                done = engine.done_at_stop
                 self._carried = {
-                    id_: (owned.position, owned.last_offset_consumed, done.get(id_, owned.position))
-                    for id_, owned in consumer._partitions_by_id.items()
+                    key.partition: (owned.position, owned.last_offset_consumed, done.get(key, owned.position))
+                    for key, owned in engine.partitions.items()
                     if owned.position >= 0
                 }
 
@@ -592,12 +644,13 @@ class GroupConsumer(ABC):
 
         Where none comes, whoever gets their partition next gets them once more: they are not committed.
         """
-        consumer._buffers.closed = True
-        consumer._await_loans()
+        engine = consumer._engine
+        engine.buffers.closed = True
+        engine.await_loans()
         if not self._options.auto_commit_enable:
             return
         deadline = self._handler.now() + HAND_WAIT_S
-        while consumer._done() != consumer._positions() and self._handler.now() < deadline:
+        while engine.done() != engine.positions() and self._handler.now() < deadline:
             if self._stopping.wait(0.005):
                 return
 
@@ -639,7 +692,7 @@ class GroupConsumer(ABC):
 
 def _discard(consumer: SimpleConsumer) -> None:
     """Stop an internal consumer without committing anything."""
-    consumer._options = replace(consumer._options, auto_commit_enable=False)
+    consumer._engine.never_commit()
     consumer.stop()
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pykafka.spark.offsets import Offsets, TopicPartition, limit_rows
+from pykafka.common import TopicPartition
+from pykafka.spark.offsets import Offsets, limit_rows
 
 
 class Admission:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from pykafka.common import TopicPartition
 from pykafka.spark.offsets import (
     Bounds,
     OffsetRange,
     Offsets,
-    TopicPartition,
     clamp_end,
     clamp_start,
     plan_ranges,

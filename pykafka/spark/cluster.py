@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
+from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, error_for
 from pykafka.metadata.cluster import BaseCluster
 from pykafka.metadata.listoffsets import FoundOffset
 from pykafka.spark import session
 from pykafka.spark.errors import OptionError
 from pykafka.spark.loss import warn
-from pykafka.spark.offsets import (
-    EARLIEST,
-    LATEST,
-    MAX_OFFSET,
-    Bounds,
-    ByTime,
-    Offsets,
-    Position,
-    TopicPartition,
-    check_named,
-)
+from pykafka.spark.offsets import EARLIEST, LATEST, MAX_OFFSET, Bounds, ByTime, Offsets, Position, check_named
 from pykafka.spark.options import ReadOptions, Subscription
 
 T = TypeVar("T")

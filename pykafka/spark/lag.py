@@ -17,8 +17,9 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from pykafka.common import TopicPartition
 from pykafka.spark.errors import OptionError
-from pykafka.spark.offsets import Offsets, TopicPartition, from_json
+from pykafka.spark.offsets import Offsets, from_json
 
 log = logging.getLogger("pykafka.spark.lag")
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pykafka.common import TopicPartition
 from pykafka.spark.errors import OptionError
 
 #: In place of an offset: the oldest record that the broker has.
@@ -20,21 +21,6 @@ LATEST = -1
 
 EXAMPLE = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 MAX_OFFSET = 2**63 - 1
-
-
-class TopicPartition(NamedTuple):
-    """One partition of a topic.
-
-    :param topic: name
-    :param partition: number
-    """
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
 
 Offsets = dict[TopicPartition, int]
 JsonOffsets = dict[str, dict[str, int]]

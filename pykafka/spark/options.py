@@ -14,11 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pykafka.common import TopicPartition
 from pykafka.network.addresses import parse_hosts
 from pykafka.spark.errors import OptionError
 from pykafka.spark.javaoptions import WITHOUT_EFFECT, why_harmless, why_refused
 from pykafka.spark.loss import warn
-from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, TopicPartition, check_order, parse_partitions
+from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, check_order, parse_partitions
 from pykafka.spark.tlsoptions import TlsOptions, tls_options, tls_versions
 from pykafka.spark.values import (
     boolean,

@@ -61,13 +61,9 @@ class ProgressCommitter:
                 return
 
     def _commit(self, offsets: Offsets) -> None:
-        by_topic: dict[str, dict[int, int]] = {}
-        for tp, offset in offsets.items():
-            by_topic.setdefault(tp.topic, {})[tp.partition] = offset
         try:
             cluster = session.cluster_for(self._client)
-            for topic, partitions in by_topic.items():
-                GroupOffsets(cluster, self._group, topic, BACKOFF_MS, RETRIES).commit(partitions, METADATA)
+            GroupOffsets(cluster, self._group, BACKOFF_MS, RETRIES).commit(offsets, METADATA)
             self._last_problem = ""
         except KafkaException as error:
             problem = str(error)

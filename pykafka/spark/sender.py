@@ -6,6 +6,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, error_for
 from pykafka.metadata.cluster import BaseCluster
 from pykafka.producer.idempotence import Flight, Lane, Verdict
@@ -16,7 +17,6 @@ from pykafka.protocol.records_write import record_size
 from pykafka.spark import batchlimits, sequences
 from pykafka.spark.errors import SinkError
 from pykafka.spark.loss import log
-from pykafka.spark.offsets import TopicPartition
 from pykafka.spark.options import WriteOptions
 from pykafka.spark.sequences import RETRY_BACKOFF_MAX_S, RETRY_BACKOFF_S
 from pykafka.utils.backoff import Backoff

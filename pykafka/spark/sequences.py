@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from pykafka.common import TopicPartition
 from pykafka.exceptions import IdempotenceLostError, ProtocolClientError, UnsupportedVersion
 from pykafka.producer.idempotence import Flight, Lane
 from pykafka.producer.identity import Identity
 from pykafka.protocol import wire
 from pykafka.spark.loss import warn
-from pykafka.spark.offsets import TopicPartition
 from pykafka.spark.options import ClientOptions
 from pykafka.utils.backoff import Backoff
 

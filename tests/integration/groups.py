@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
+from pykafka import KafkaClient, ManagedBalancedConsumer
 from pykafka.coordinator.subscription import OffsetAndMetadata, TopicPartition
+from pykafka.groups.groupconsumer import GroupConsumer
 from pykafka.topic import Topic
 from tests.topics import create_topic
 
-M = TypeVar("M", bound=BalancedConsumer)
+M = TypeVar("M", bound=GroupConsumer)
 
 
 class Group(Generic[M]):
@@ -45,6 +46,9 @@ class Group(Generic[M]):
         assert isinstance(member, self.kind)
         self.members.append(member)
         return member
+
+    def all_partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(self.topic.name, id_) for id_ in self.topic.partitions]
 
     def produce(self, count: int, start: int = 0) -> Counter[bytes | None]:
         """Produce so many values, all different, and return them."""

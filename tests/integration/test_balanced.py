@@ -247,7 +247,7 @@ def test_what_keeps_a_member_from_its_share_is_raised_once_and_tried_again(group
     # told once more at most: it was tried again before the partition was free
     one._worker_exceptions.clear()
     assert one._consumer is not None
-    one._consumer._worker_exceptions.clear()
+    one._consumer._engine.errors.clear()
     values = group.produce(30)
     assert group.drain(30) == values
 
@@ -362,8 +362,8 @@ def overtaken(group: Balanced) -> tuple[BalancedConsumer, GroupOffsets]:
     one = group.join(auto_commit_enable=True)
     group.sizes(3)
     assert group.drain(9).total() == 9
-    others = GroupOffsets(group.client.cluster, group.name, group.topic.name, 100, 3)
-    others.commit(dict.fromkeys(range(3), 20))
+    others = GroupOffsets(group.client.cluster, group.name, 100, 3)
+    others.commit(dict.fromkeys(group.all_partitions(), 20))
     return one, others
 
 
@@ -376,12 +376,12 @@ def test_positions_are_not_committed_when_the_session_is_over(group: Balanced, p
     other.stop()  # which ends the session for both
     other.close()
     group.until(lambda: one._consumer is not before and len(one.partitions) == 3)
-    assert {committed.offset for committed in others.fetch([0, 1, 2]).values()} == {20}
+    assert {committed.offset for committed in others.fetch(group.all_partitions()).values()} == {20}
     assert set(one.held_offsets.values()) == {19}
     more = group.produce(30, start=100)
     assert group.drain(30) == more
     one.stop()
-    assert {committed.offset for committed in others.fetch([0, 1, 2]).values()} == {30}
+    assert {committed.offset for committed in others.fetch(group.all_partitions()).values()} == {30}
 
 
 def test_positions_are_not_committed_when_the_session_may_be_over(
@@ -394,8 +394,8 @@ def test_positions_are_not_committed_when_the_session_may_be_over(
     nodes.suspended_since = group.client.cluster.handler.now() - nodes.session_timeout_s
     before._auto_commit()
     one._wanted.set()
-    group.until(lambda: not before._running)
-    assert {committed.offset for committed in others.fetch([0, 1, 2]).values()} == {20}
+    group.until(lambda: not before._engine.running)
+    assert {committed.offset for committed in others.fetch(group.all_partitions()).values()} == {20}
     assert "{0: 3, 1: 3, 2: 3} is not committed" in caplog.text
     nodes._session_changed("CONNECTED")
     group.sizes(3)
@@ -403,7 +403,7 @@ def test_positions_are_not_committed_when_the_session_may_be_over(
     while not more <= (found := group.drain(1)):
         more -= found
     one.stop()
-    assert {committed.offset for committed in others.fetch([0, 1, 2]).values()} == {30}
+    assert {committed.offset for committed in others.fetch(group.all_partitions()).values()} == {30}
 
 
 @pytest.mark.parametrize("call", [1, 2])

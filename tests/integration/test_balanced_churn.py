@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from pykafka import BalancedConsumer, KafkaClient
+from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
 from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted
+from pykafka.groups.groupconsumer import GroupConsumer
 from tests.brokers import KafkaCluster
 from tests.topics import create_topic
 from tests.zookeeper import ZooKeeper
@@ -43,17 +44,17 @@ class Churn(ABC):
         self.handler = client.cluster.handler
         self.topic = create_topic(client, PARTITIONS)
         self.group = f"g-{uuid.uuid4().hex[:8]}"
-        self.members: dict[BalancedConsumer, Any] = {}
+        self.members: dict[GroupConsumer, Any] = {}
         self.consumed: Counter[bytes | None] = Counter()
         self.rebalances = 0
         self.random = random.Random(4)
 
     @abstractmethod
-    def make(self, **settings: Any) -> BalancedConsumer:
+    def make(self, **settings: Any) -> GroupConsumer:
         """Make a member."""
 
     @abstractmethod
-    def put_out(self, member: BalancedConsumer) -> None:
+    def put_out(self, member: GroupConsumer) -> None:
         """End a member's membership behind its back."""
 
     def join(self) -> None:
@@ -68,7 +69,7 @@ class Churn(ABC):
     def count(self, *_: Any) -> None:
         self.rebalances += 1
 
-    def consume(self, member: BalancedConsumer) -> None:
+    def consume(self, member: GroupConsumer) -> None:
         while True:
             try:
                 for message in member:
@@ -111,9 +112,11 @@ class ZooKeeperChurn(Churn):
         self.hosts = hosts
 
     def make(self, **settings: Any) -> BalancedConsumer:
-        return self.topic.get_balanced_consumer(self.group, zookeeper_hosts=self.hosts, **settings)
+        member: BalancedConsumer = self.topic.get_balanced_consumer(self.group, zookeeper_hosts=self.hosts, **settings)
+        return member
 
-    def put_out(self, member: BalancedConsumer) -> None:
+    def put_out(self, member: GroupConsumer) -> None:
+        assert isinstance(member, BalancedConsumer)
         other = KazooClient(self.hosts, client_id=member._zookeeper.client_id)
         other.start()
         other.stop()
@@ -123,10 +126,10 @@ class ZooKeeperChurn(Churn):
 class ManagedChurn(Churn):
     """Members of a group that the brokers keep."""
 
-    def make(self, **settings: Any) -> BalancedConsumer:
+    def make(self, **settings: Any) -> ManagedBalancedConsumer:
         return self.topic.get_balanced_consumer(self.group, managed=True, heartbeat_interval_ms=100, **settings)
 
-    def put_out(self, member: BalancedConsumer) -> None:
+    def put_out(self, member: GroupConsumer) -> None:
         # as the coordinator does it with a member that it has not heard of for too long
         self.cluster.get_group_coordinator(self.group).leave_group("other", self.group, member._consumer_id)
 

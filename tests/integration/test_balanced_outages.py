@@ -68,7 +68,7 @@ def take(consumer: BalancedConsumer, count: int, *forgiven: type[Exception]) -> 
 
 
 def join(topic: Topic, zookeeper: ZooKeeper, group: str, **kwargs: Any) -> BalancedConsumer:
-    return topic.get_balanced_consumer(
+    member: BalancedConsumer = topic.get_balanced_consumer(
         group,
         zookeeper_hosts=zookeeper.hosts,
         zookeeper_connection_timeout_ms=2000,
@@ -76,6 +76,7 @@ def join(topic: Topic, zookeeper: ZooKeeper, group: str, **kwargs: Any) -> Balan
         consumer_timeout_ms=20_000,
         **kwargs,
     )
+    return member
 
 
 def test_no_zookeeper_is_an_error_that_names_the_way_without(client: KafkaClient) -> None:

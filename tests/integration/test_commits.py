@@ -90,7 +90,7 @@ def test_who_goes_on_consuming_gets_nothing_twice_when_shares_change(group: Grou
 def acknowledged(consumer: Any) -> int:
     """Return how far the coordinator has acknowledged a consumer's commits, of all partitions together."""
     reading = getattr(consumer, "_consumer", consumer)
-    return sum(reading._committed.values()) if reading is not None else 0
+    return sum(reading._engine.commits._committed.values()) if reading is not None else 0
 
 
 @pytest.mark.needs("groups")

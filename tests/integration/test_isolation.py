@@ -153,9 +153,9 @@ def test_positions_pass_over_aborted_transactions(
     transactions.abort("a")
     consumer = topic.get_simple_consumer("readers", isolation_level="read_committed", consumer_timeout_ms=SOON_MS)
     deadline = time.monotonic() + 30
-    while consumer._partitions_by_id[0].position < 504 and time.monotonic() < deadline:
+    while consumer._partitions[consumer.partitions[0]].position < 504 and time.monotonic() < deadline:
         assert consumer.consume() is None
-    assert consumer._partitions_by_id[0].position == 504  # 502 messages, 2 markers
+    assert consumer._partitions[consumer.partitions[0]].position == 504  # 502 messages, 2 markers
     consumer.stop()
 
 

@@ -211,7 +211,7 @@ def test_what_was_consumed_of_a_share_that_is_lost_is_not_committed(
     assert broker.leave_group(uuid.uuid4(), coordinator.group_id, coordinator.member_id).error_code == 0
     until(client.cluster.handler, coordinator.need_rejoin)
     # others have been there meanwhile
-    GroupOffsets(client.cluster, coordinator.group_id, topic.name, 100, 3).commit({1: 200})
+    GroupOffsets(client.cluster, coordinator.group_id, 100, 3).commit({TopicPartition(topic.name, 1): 200})
     with pytest.raises(OffsetsNotCommitted):
         coordinator.commit_consumed()
     with pytest.raises(OffsetsNotCommitted):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient, ManagedBalancedConsumer
-from pykafka.common import OffsetType
-from pykafka.consumer.offsets import GroupOffsets
+from pykafka.common import OffsetType, TopicPartition
+from pykafka.consumer.offsets import GroupOffsets, Membership
 from pykafka.coordinator import topics
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, RebalanceInProgress, UnknownTopicOrPartition
 from pykafka.protocol import wire
@@ -165,10 +165,8 @@ def test_what_others_may_have_consumed_meanwhile_is_read_from_where_they_committ
         if turns > 1:
             return share
         # It is another member that is told this: it consumes and commits all there is, and the group changes again.
-        other = GroupOffsets(
-            group.client.cluster, group.name, group.topic.name, 100, 3, self.generation, self.member_id
-        )
-        other.commit(dict.fromkeys(range(3), 10))
+        other = GroupOffsets(group.client.cluster, group.name, 100, 3, Membership(self.generation, self.member_id))
+        other.commit({TopicPartition(group.topic.name, id_): 10 for id_ in range(3)})
         self.handle_error(RebalanceInProgress.ERROR_CODE)
         raise RebalanceInProgress("the group changes again")
 

@@ -86,8 +86,8 @@ def test_two_hundred_consumers_share_the_workers_and_requests_of_one(
     consumers = [topic.get_simple_consumer(auto_offset_reset=OffsetType.LATEST) for _ in range(200)]
     handler.sleep(0.3)
     assert (threading.active_count(), fetchers()) == (threads, workers)
-    worker = first._partitions_by_id[0].fetcher
-    assert {owned.fetcher for one in consumers for owned in one._partitions_by_id.values()} == {worker}
+    worker = first._partitions[first.partitions[0]].fetcher
+    assert {owned.fetcher for one in consumers for owned in one._partitions.values()} == {worker}
     sent: list[Any] = []
     send = worker._broker.send
 

@@ -275,8 +275,10 @@ def test_a_forgotten_consumer_stops_fetching(make_topic: Callable[..., Topic]) -
     topic = make_topic(1)
     consumer = topic.get_simple_consumer("group", auto_commit_enable=True, auto_commit_interval_ms=100)
     assert consumer.consume(block=False) is None
-    worker = consumer._autocommit_worker
-    fetcher = consumer._partitions_by_id[0].fetcher
+    commits = consumer._engine.commits
+    assert commits is not None
+    worker = commits.worker
+    fetcher = consumer._partitions[consumer.partitions[0]].fetcher
     consumer.__dict__["cycle"] = consumer
     with fetcher._lock:  # the garbage collector may come to it in a worker that holds any lock
         del consumer
@@ -292,7 +294,7 @@ def test_a_forgotten_client_ends_its_connections(kafka: KafkaCluster, use_greenl
     topic = create_topic(client, 1)
     consumer = topic.get_simple_consumer(consumer_timeout_ms=100)
     assert consumer.consume() is None
-    fetcher = consumer._partitions_by_id[0].fetcher
+    fetcher = consumer._partitions[consumer.partitions[0]].fetcher
     client.__dict__["cycle"] = [client, consumer]
     with broker._lock, fetcher._lock:
         del client, consumer, topic

@@ -9,9 +9,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from pykafka.common import TopicPartition
 from pykafka.spark import session
 from pykafka.spark.errors import DataLossError
-from pykafka.spark.offsets import OffsetRange, TopicPartition
+from pykafka.spark.offsets import OffsetRange
 from pykafka.spark.options import Mode, read_options
 from pykafka.spark.reader import read_range
 from tests.spark.topics import Topics

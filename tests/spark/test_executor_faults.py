@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pykafka.common import TopicPartition
 from pykafka.embedded import EmbeddedCluster
 from pykafka.spark import session
 from pykafka.spark.errors import DataLossError, PollTimeoutError, SinkError
-from pykafka.spark.offsets import OffsetRange, TopicPartition
+from pykafka.spark.offsets import OffsetRange
 from pykafka.spark.options import Mode, ReadOptions, WriteOptions, read_options, write_options
 from pykafka.spark.reader import RangeReader, read_range
 from pykafka.spark.writer import write_rows

@@ -16,9 +16,9 @@ from confluent_kafka import Consumer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from pykafka.common import TopicPartition
 from pykafka.spark import session
 from pykafka.spark.lag import LagListener, QueryLag, query_lag
-from pykafka.spark.offsets import TopicPartition
 from pykafka.spark.options import Mode, read_options
 from pykafka.spark.progress import ProgressCommitter
 from tests.spark.topics import QUIET, Topics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -110,7 +110,9 @@ def test_what_is_of_another_kind(client: KafkaClient, topic: Topic, cls: type[An
 @pytest.mark.parametrize("cls", [SimpleConsumer, BalancedConsumer, ManagedBalancedConsumer])
 def test_where_to_begin_by_name(client: KafkaClient, topic: Topic, cls: type[Any]) -> None:
     for given, kept in (("earliest", -2), ("latest", -1), ("none", "none"), (OffsetType.LATEST, -1), (-2, -2)):
-        assert cast("Any", _make(cls, client, topic, auto_offset_reset=given))._options.auto_offset_reset == kept
+        made: Any = _make(cls, client, topic, auto_offset_reset=given)
+        options = made._engine.options if cls is SimpleConsumer else made._options
+        assert options.auto_offset_reset == kept
     for value in ("beginning", "", 0, -3, None, b"earliest"):
         with pytest.raises((TypeError, ValueError), match="^auto_offset_reset must be "):
             _make(cls, client, topic, auto_offset_reset=value)

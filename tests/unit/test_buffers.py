@@ -35,10 +35,10 @@ class Round:
     """The buffers of one consumer with some partitions."""
 
     def __init__(self, handler: Handler, partitions: int = 1, max_bytes: int = MANY) -> None:
-        self.buffers = Buffers(handler, "t", max_bytes)
+        self.buffers = Buffers(handler, max_bytes)
         self.buffers.closed = False
         self.owned = [
-            OwnedPartition(SimpleNamespace(id=id_), self.buffers, 2000, 1024)  # type: ignore[arg-type]
+            OwnedPartition(SimpleNamespace(id=id_, topic_name="t"), self.buffers, 2000, 1024)  # type: ignore[arg-type]
             for id_ in range(partitions)
         ]
         for owned in self.owned:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.consumer.offsets import Committed, GroupOffsets
+from pykafka.common import OffsetAndMetadata, TopicPartition
+from pykafka.consumer.offsets import GroupOffsets
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted
 from pykafka.topic import Topic
@@ -196,7 +197,7 @@ def test_what_does_not_change_is_committed_again(
     topic = client.topics["t"]
     fill(topic, 3)
     wait = client.cluster.handler
-    monkeypatch.setattr("pykafka.simpleconsumer.COMMIT_AGAIN_S", 0.2)
+    monkeypatch.setattr("pykafka.consumer.commits.COMMIT_AGAIN_S", 0.2)
     fetch_once = GroupOffsets._fetch_once
     with make(topic, kind, **AUTO) as consumer:
         while consumer.held_offsets.get(0, -1) < 2:  # of a managed one, none until it has a share
@@ -208,8 +209,10 @@ def test_what_does_not_change_is_committed_again(
         # forgotten all the same, as where the brokers keep them for less than an hour
         gone = [True]
 
-        def forgotten(offsets: GroupOffsets, partitions: list[int]) -> dict[int, Committed]:
-            return {id_: Committed(-1, "") for id_ in partitions} if gone else fetch_once(offsets, partitions)
+        def forgotten(
+            offsets: GroupOffsets, partitions: list[TopicPartition]
+        ) -> dict[TopicPartition, OffsetAndMetadata]:
+            return dict.fromkeys(partitions, OffsetAndMetadata(-1)) if gone else fetch_once(offsets, partitions)
 
         monkeypatch.setattr(GroupOffsets, "_fetch_once", forgotten)
         asked.clear()
@@ -225,11 +228,11 @@ def test_what_another_has_committed_is_not_overwritten_by_what_does_not_change(
     topic = client.topics["t"]
     fill(topic, 3)
     wait = client.cluster.handler
-    monkeypatch.setattr("pykafka.simpleconsumer.COMMIT_AGAIN_S", 0.2)
+    monkeypatch.setattr("pykafka.consumer.commits.COMMIT_AGAIN_S", 0.2)
     looked: list[None] = []
     fetch_once = GroupOffsets._fetch_once
 
-    def counted(offsets: GroupOffsets, partitions: list[int]) -> dict[int, Committed]:
+    def counted(offsets: GroupOffsets, partitions: list[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         looked.append(None)
         return fetch_once(offsets, partitions)
 
@@ -267,8 +270,10 @@ def recorded_commits(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, int]]:
     asked: list[dict[int, int]] = []
     commit_once = GroupOffsets._commit_once
 
-    def recorded(offsets: GroupOffsets, wanted: dict[int, int], metadata: str) -> dict[int, KafkaException]:
-        asked.append(dict(wanted))
+    def recorded(
+        offsets: GroupOffsets, wanted: dict[TopicPartition, int], metadata: str
+    ) -> dict[TopicPartition, KafkaException]:
+        asked.append({key.partition: offset for key, offset in wanted.items()})
         return commit_once(offsets, wanted, metadata)
 
     monkeypatch.setattr(GroupOffsets, "_commit_once", recorded)
@@ -394,10 +399,11 @@ def test_a_broken_connection_is_tried_again_too(cluster: EmbeddedCluster, client
         until(client.cluster.handler, lambda: raw(topic, "g") == 10)
         cluster.broker_down(1)
         consumer.seek(topic.partitions[0], 5)
-        until(client.cluster.handler, lambda: consumer._uncommitted_since is not None)
+        commits = consumer._engine.commits
+        until(client.cluster.handler, lambda: commits._failing_since is not None)
         assert consumer.consume() is None
         cluster.broker_up(1)
-        until(client.cluster.handler, lambda: consumer._committed == {0: 5} and consumer._uncommitted_since is None)
+        until(client.cluster.handler, lambda: commits._committed == {("t", 0): 5} and commits._failing_since is None)
 
 
 def test_a_failure_that_lasts_is_raised_once_and_by_stop(cluster: EmbeddedCluster, client: KafkaClient) -> None:

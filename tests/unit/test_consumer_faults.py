@@ -62,7 +62,7 @@ def handler_of(client: KafkaClient) -> Handler:
 
 def buffered(consumer: Any, count: int) -> None:
     """Wait until a consumer of one partition has buffered that many messages."""
-    until(consumer._handler, lambda: consumer._partitions_by_id[0].messages >= count)
+    until(consumer._engine.handler, lambda: consumer._partitions[consumer.partitions[0]].messages >= count)
 
 
 def committed(topic: Topic, group: str) -> int:
@@ -289,7 +289,7 @@ def test_a_seek_has_the_last_word_over_a_reset_under_way(cluster: EmbeddedCluste
     topic = client.topics["t"]
     fill(topic, 100)
     with topic.get_simple_consumer(consumer_timeout_ms=5000, auto_offset_reset=OffsetType.LATEST) as consumer:
-        real, asked = consumer._find_offsets, []
+        real, asked = consumer._engine.find_offsets, []
 
         def slow(wanted: Any, timeout_ms: Any = None) -> Any:
             asked.append(wanted)
@@ -297,7 +297,7 @@ def test_a_seek_has_the_last_word_over_a_reset_under_way(cluster: EmbeddedCluste
             handler_of(client).sleep(0.5)
             return found
 
-        consumer._find_offsets = slow  # type: ignore[method-assign]
+        consumer._engine.find_offsets = slow  # type: ignore[method-assign]
         consumer.seek(topic.partitions[0], 5000)
         until(handler_of(client), lambda: asked)
         consumer.seek(topic.partitions[0], 10)
@@ -315,10 +315,10 @@ def test_what_is_buffered_is_read_before_a_reset(cluster: EmbeddedCluster, clien
     with consumer:
         buffered(consumer, 100)
         cluster.inject_errors("Fetch", "OFFSET_OUT_OF_RANGE")
-        until(handler_of(client), lambda: consumer._recovery._worker is not None)
+        until(handler_of(client), lambda: consumer._engine.recovery._worker is not None)
         handler_of(client).sleep(0.2)
         assert [message.offset for message in islice(consumer, 100)] == list(range(100))
-        until(handler_of(client), lambda: consumer._recovery._worker is None)  # it has reset
+        until(handler_of(client), lambda: consumer._engine.recovery._worker is None)  # it has reset
         fill(topic, 1)
         assert one_by_one(consumer) == [100]
 
@@ -470,7 +470,7 @@ def test_what_recovery_attaches_while_the_consumer_stops_is_let_go(
     cluster.inject_errors("Fetch", "NOT_LEADER_OR_FOLLOWER")
     until(handler, lambda: entered)
     consumer.stop()
-    assert consumer._partitions_by_id[0].fetcher is None
+    assert consumer._partitions[consumer.partitions[0]].fetcher is None
 
 
 MANAGED: dict[str, Any] = {"managed": True, "heartbeat_interval_ms": 200, "session_timeout_ms": 3000}

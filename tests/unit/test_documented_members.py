@@ -135,7 +135,7 @@ def test_default_error_handlers(topic: Topic) -> None:
     with topic.get_simple_consumer("g", consumer_timeout_ms=5000) as consumer:
         take(consumer)
         take(consumer)
-        owned = consumer._partitions_by_id
+        owned = {partition.id: one for partition, one in consumer._partitions.items()}
         parts = {
             OffsetOutOfRangeError.ERROR_CODE: [(owned[0], OffsetPartitionResponse([], 1))],
             NotLeaderForPartition.ERROR_CODE: [(owned[1], OffsetPartitionResponse([], 6))],
@@ -296,7 +296,7 @@ def test_a_consumer_commits_what_it_returned(topic: Topic) -> None:
         assert consumer.consume(block=False) is None
         consumer._auto_commit()
         assert sum(found.offset for _, found in consumer.fetch_offsets()) == 4
-        consumer._worker_failed(ZeroDivisionError("a worker's"))
+        consumer._engine.worker_failed(ZeroDivisionError("a worker's"))
         with pytest.raises(ZeroDivisionError, match="a worker's"):
             consumer._raise_worker_exceptions()
         consumer._raise_worker_exceptions()

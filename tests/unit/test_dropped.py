@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient, simpleconsumer
-from pykafka.consumer import recovery
+from pykafka import KafkaClient
+from pykafka.consumer import commits, recovery
 from pykafka.embedded import EmbeddedCluster
 from pykafka.groups import groupconsumer
 from pykafka.handlers import Handler
@@ -28,7 +28,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
         (sender, "LOOK_UP_S"),
         (deliveries, "IDLE_S"),
         (groupconsumer, "GONE_S"),
-        (simpleconsumer, "GONE_S"),
+        (commits, "GONE_S"),
         (recovery, "LOOK_S"),
     ):
         monkeypatch.setattr(module, name, OFTEN_S)

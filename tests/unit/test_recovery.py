@@ -14,7 +14,6 @@ from pykafka import KafkaClient
 from pykafka.common import OffsetType
 from pykafka.consumer import offsets
 from pykafka.coordinator.consumer import ConsumerCoordinator
-from pykafka.coordinator.offsets import commit_failures, committed_offsets
 from pykafka.coordinator.subscription import TopicPartition
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
@@ -26,6 +25,7 @@ from pykafka.exceptions import (
     UnstableOffsetCommit,
 )
 from pykafka.handlers import Handler
+from pykafka.metadata.groupoffsets import commit_failures, committed_offsets
 from pykafka.protocol import PartitionOffsetCommitRequest, PartitionOffsetFetchRequest, wire
 from tests import scripted
 from tests.scripted import TOPIC, ScriptedBroker, batch
@@ -133,7 +133,7 @@ def test_a_partition_that_recovers_begins_with_short_pauses_again(greenlets: boo
         ) as consumer:
             assert consumer.consume() is not None
             until(client.cluster.handler, lambda: len(broker.fetches[0]) >= 7)
-            assert consumer._recovery._failures[consumer._partitions_by_id[0]] == 1
+            assert consumer._engine.recovery._failures[consumer._partitions[consumer.partitions[0]]] == 1
 
 
 @both

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pykafka.common import TopicPartition
 from pykafka.spark.errors import OptionError
 from pykafka.spark.offsets import (
     EARLIEST,
@@ -18,7 +19,6 @@ from pykafka.spark.offsets import (
     OffsetRange,
     Offsets,
     Position,
-    TopicPartition,
     advance,
     clamp_end,
     clamp_start,

@@ -6,8 +6,9 @@ import pickle
 
 import pytest
 
+from pykafka.common import TopicPartition
 from pykafka.spark.errors import OptionError
-from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, TopicPartition
+from pykafka.spark.offsets import EARLIEST, LATEST, ByTime
 from pykafka.spark.options import OPTIONS, Mode, check_read, includes_headers, parse, read_options, write_options
 
 HOSTS = {"kafka.bootstrap.servers": "localhost:9092"}

@@ -8,9 +8,10 @@ from collections.abc import Collection
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
+from pykafka.common import TopicPartition
 from pykafka.spark import session
 from pykafka.spark.errors import DataLossError, OptionError
-from pykafka.spark.offsets import LATEST, Bounds, ByTime, JsonOffsets, Offsets, Position, TopicPartition
+from pykafka.spark.offsets import LATEST, Bounds, ByTime, JsonOffsets, Offsets, Position
 from pykafka.spark.options import Mode, read_options
 from pykafka.spark.stream import KafkaStreamReader
 from pykafka.spark.stream41 import SelfLimitingStreamReader

@@ -1,11 +1,11 @@
-"""Commits and fetches of a member's offsets, in any number of topics, as wire messages."""
+"""The offsets that groups commit, in any number of topics: requests and what answers say, without I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Mapping
+from typing import TypeVar
 
-from pykafka.coordinator.subscription import OffsetAndMetadata, TopicPartition
+from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import IncompleteResponseError, KafkaException, UnknownTopicOrPartition, error_for
 from pykafka.protocol import wire
 
@@ -15,8 +15,10 @@ CHANNEL = "offsets"
 #: The highest versions that name topics, and not their ids; and that ask for one group.
 COMMIT_CEILING = 8
 FETCH_CEILING = 7
-#: From which version of OffsetFetch on brokers say that a transaction is about to commit offsets.
+#: From which version of OffsetFetch on brokers say that a transaction is about to commit offsets (KIP-447).
 STABLE_FROM = 7
+#: From which version of OffsetCommit on brokers tell static members that were fenced (KIP-345).
+STATIC_FROM = 7
 
 
 def by_topic(offsets: Mapping[TopicPartition, V]) -> dict[str, dict[int, V]]:
@@ -28,22 +30,23 @@ def by_topic(offsets: Mapping[TopicPartition, V]) -> dict[str, dict[int, V]]:
 
 
 def commit_request(
-    config: Mapping[str, Any],
+    group: str,
     version: int,
     identity: tuple[int, str],
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    group_instance_id: str | None = None,
 ) -> wire.OffsetCommitRequest:
-    """Return the request that commits these offsets for a member.
+    """Return the request that commits offsets.
 
-    :param config: group_id and group_instance_id
-    :param identity: generation and member id under which the offsets were consumed
+    :param identity: generation and member id under which the offsets were consumed; (-1, "") without a membership
+    :param group_instance_id: of a static member
     """
     topic = wire.OffsetCommitRequest.Topic
     return wire.OffsetCommitRequest(
-        group_id=config["group_id"],
+        group_id=group,
         generation_id_or_member_epoch=identity[0],
         member_id=identity[1],
-        group_instance_id=config["group_instance_id"] if version >= 7 else None,
+        group_instance_id=group_instance_id if version >= STATIC_FROM else None,
         topics=[
             topic(
                 name=name,
@@ -62,9 +65,9 @@ def commit_request(
 def commit_failures(
     response: wire.OffsetCommitResponse, broker: str, asked: Iterable[TopicPartition]
 ) -> dict[TopicPartition, KafkaException]:
-    """Return what could not be committed, and why.
+    """Return the partitions that could not be committed, and why.
 
-    :param asked: what was to be committed; what the answer leaves out is not known to be
+    :param asked: partitions that were to be committed; one that the answer leaves out counts as not committed
     """
     failures: dict[TopicPartition, KafkaException] = {
         TopicPartition(topic, id_): IncompleteResponseError(
@@ -85,7 +88,7 @@ def commit_failures(
 
 
 def fetch_request(group: str, version: int, partitions: Iterable[TopicPartition]) -> wire.OffsetFetchRequest:
-    """Return the request that asks what a group has committed, for good: not where a transaction is about to (KIP-447)."""
+    """Return the request that asks what a group has committed for good: not what a transaction is about to (KIP-447)."""
     topics = by_topic(dict.fromkeys(partitions, None))
     return wire.OffsetFetchRequest(
         group_id=group,
@@ -95,21 +98,19 @@ def fetch_request(group: str, version: int, partitions: Iterable[TopicPartition]
 
 
 def committed_offsets(
-    response: wire.OffsetFetchResponse, broker: str, asked: Iterable[TopicPartition]
+    response: wire.OffsetFetchResponse, broker: str, asked: Collection[TopicPartition]
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return what a group has committed; of partitions without a commit, nothing.
+    """Return what a group has committed for each partition, in the order asked; offset -1 where it has not.
 
     :param asked: partitions
     :raises ProtocolClientError: the broker cannot tell
     :raises IncompleteResponseError: the answer leaves one of the partitions out
     """
-    missing = dict.fromkeys(asked)
     if response.error_code:
         raise error_for(response.error_code, broker=broker, api="OffsetFetch")
     found = {}
     for topic in response.topics:
         for part in topic.partitions:
-            missing.pop(TopicPartition(topic.name, part.partition_index), None)
             # old brokers say of a partition without a commit that they do not know it
             if part.error_code and part.error_code != UnknownTopicOrPartition.ERROR_CODE:
                 raise error_for(
@@ -119,10 +120,10 @@ def committed_offsets(
                     partition=part.partition_index,
                     api="OffsetFetch",
                 )
-            if part.committed_offset >= 0:
-                found[TopicPartition(topic.name, part.partition_index)] = OffsetAndMetadata(
-                    part.committed_offset, part.metadata or ""
-                )
-    for name, id_ in missing:
-        raise IncompleteResponseError(broker=broker, topic=name, partition=id_, api="OffsetFetch")
-    return found
+            found[TopicPartition(topic.name, part.partition_index)] = OffsetAndMetadata(
+                part.committed_offset, part.metadata or ""
+            )
+    for name, id_ in asked:
+        if (name, id_) not in found:  # which is not to say that nothing is committed
+            raise IncompleteResponseError(broker=broker, topic=name, partition=id_, api="OffsetFetch")
+    return {key: found[key] for key in asked}

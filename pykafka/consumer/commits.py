@@ -1,0 +1,230 @@
+"""`Commits`: what a consumer commits for its group: when it is told to, regularly, and again before brokers forget it."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafka.common import TopicPartition
+from pykafka.consumer.offsets import GroupOffsets, may_commit_later
+from pykafka.exceptions import KafkaException
+
+if TYPE_CHECKING:
+    from pykafka.consumer.options import ConsumerOptions
+    from pykafka.handlers import Handler
+    from pykafka.handlers.base import EventType
+    from pykafka.metadata.cluster import BaseCluster
+
+log = logging.getLogger(__name__)
+
+Offsets = Mapping[TopicPartition, int]
+
+#: How old a commit may be that auto-commit does not do again (s). Brokers forget it offsets.retention.minutes after it, by
+#: default a day before Kafka 2.1 and a week since, unless (since 2.1) the group has members: see KIP-211.
+COMMIT_AGAIN_S = 3600.0
+#: How often the worker that commits looks whether its consumer is still there (s).
+GONE_S = 1.0
+#: The text that is kept with each offset.
+METADATA = "pykafka"
+
+
+class Progress(Protocol):
+    """The consumer whose progress is committed: an engine."""
+
+    cluster: BaseCluster
+    handler: Handler
+    options: ConsumerOptions
+    name: str
+
+    @property
+    def stopping(self) -> EventType: ...
+    def done(self) -> Offsets: ...
+    def positions(self) -> Offsets: ...
+    def note_committed(self, offsets: Offsets) -> None: ...
+    def worker_failed(self, error: BaseException) -> None: ...
+
+
+class Commits:
+    """Commit the progress of one consumer.
+
+    State: `_committed` and `_committed_at` change under `_lock`, which is held while the coordinator is asked: one commit
+    at a time, or one that is tried again would overwrite a later one.
+
+    :param progress: the consumer; the worker holds neither
+    :param group: where the group's offsets are kept
+    :param regularly: called at each interval; commits
+    """
+
+    def __init__(self, progress: Progress, group: GroupOffsets, regularly: Callable[[], object]) -> None:
+        self.group = group
+        self._progress = progress
+        self._cluster = progress.cluster
+        self._options = progress.options
+        self._handler = progress.handler
+        self._regularly = regularly
+        #: Whether the partitions are still the consumer's, where it shares them and can tell: else others may have gone on.
+        self.may_commit: Callable[[], bool] | None = None
+        #: Whether nothing is to be committed any more.
+        self.given_up = False
+        self._committed: dict[TopicPartition, int] = {}
+        #: When each was committed, or found out to be in other hands; absent where it was found committed.
+        self._committed_at: dict[TopicPartition, float] = {}
+        self._lock = self._handler.Lock()
+        self._worker: Any = None
+        #: Since when auto-commit has failed; None while it does not.
+        self._failing_since: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Of what logs are about: the group, and what it reads."""
+        return f"{self._options.consumer_group} {self._progress.name}"
+
+    def after_fork(self) -> None:
+        """Leave the worker and the lock to the parent process."""
+        self._lock = self._handler.Lock()
+        self._worker = None
+
+    def owns(self) -> bool:
+        """Return whether the consumer may commit: its partitions are its own still, as far as it can tell."""
+        return not self.given_up and (self.may_commit is None or self.may_commit())
+
+    def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, int]:
+        """Return those of some offsets that this consumer has not committed last."""
+        return {key: offset for key, offset in offsets.items() if self._committed.get(key) != offset}
+
+    def found(self, offsets: Offsets) -> None:
+        """Take note of what is committed already."""
+        self._committed.update(offsets)
+
+    def commit(self, offsets: Offsets | Callable[[], Offsets], go_on: Callable[[], bool] | None = None) -> None:
+        """Commit offsets; parameters and errors as `GroupOffsets.commit` has them."""
+        with self._lock:
+            self._note(self.group.commit(offsets, METADATA, go_on))
+            self._failing_since = None
+
+    def _note(self, committed: Offsets) -> None:
+        self._committed.update(committed)
+        self._committed_at.update(dict.fromkeys(committed, self._handler.now()))
+        self._progress.note_committed(committed)
+
+    def commit_at_stop(self, offsets: Offsets) -> None:
+        """Commit what has not been committed yet; nothing where the partitions may be others' by now.
+
+        :raises OffsetsNotCommitted: it failed for the time of a socket timeout
+        """
+        deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
+        if (left := self.uncommitted(offsets)) and self.owns():
+            self.commit(left, lambda: self._handler.now() < deadline and self.owns())
+
+    # -- the worker ------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the worker that commits regularly."""
+        self._worker = self._handler.spawn(
+            _commit_regularly,
+            weakref.ref(self),
+            self._progress.stopping,
+            self._options.auto_commit_interval_ms / 1000,
+            name=f"pykafka.AutoCommit.{self._progress.name}",
+        )
+
+    def join(self) -> None:
+        """Wait for the worker to end; the consumer's `stopping` was set before."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.join(self._cluster.socket_timeout_ms / 1000)
+
+    @property
+    def worker(self) -> Any:
+        """The worker that commits regularly; None while there is none."""
+        return self._worker
+
+    def turn(self) -> None:
+        """Commit what is due; called by the worker at each interval."""
+        self._regularly()
+        self._commit_again()
+
+    def auto_commit(self) -> None:
+        """Commit what the calls before the last one have returned, where that is more than was committed.
+
+        A failure is raised by `consume()` where it does not pass by itself, or has not for `auto_commit_timeout_ms`.
+        """
+        progress = self._progress
+        if not self.uncommitted(progress.done()) or not self.owns():
+            return
+        stopping = progress.stopping
+        began = self._handler.now()
+        try:
+            self.commit(progress.done, lambda: not stopping.is_set() and self.owns())
+        except KafkaException as error:
+            if stopping.is_set():  # stop() commits
+                return
+            if self._failing_since is None:
+                self._failing_since = began
+            if self._may_pass(error):
+                return
+            self._cluster.limiter.warn(log, progress.name, "auto-commit failed: %s", error, level=logging.ERROR)
+            self._failing_since = None
+            progress.worker_failed(error)
+
+    def _may_pass(self, error: KafkaException) -> bool:
+        """Return whether the next auto-commit may well succeed, and log now and then that this one did not."""
+        if not may_commit_later(self._cluster, error):
+            return False
+        now = self._handler.now()
+        lasted = now - (self._failing_since or now)
+        if lasted >= self._options.auto_commit_timeout_ms / 1000:
+            return False
+        text = "auto-commit has failed for %.0f s: %s; it is tried again"
+        self._cluster.limiter.warn(log, self.name, text, lasted, error)
+        return True
+
+    def _commit_again(self) -> None:
+        """Commit again what was committed long ago and still holds, before the brokers forget it.
+
+        Where somebody else has moved the group meanwhile, that stands. What fails is tried again at the next interval.
+        """
+        stopping = self._progress.stopping
+        if not self._held() or not self.owns():
+            return
+        try:
+            with self._lock:
+                held = self._held()
+                found = self.group.fetch(list(held), lambda: not stopping.is_set())
+                ours = {key: offset for key, offset in held.items() if found[key].offset in (offset, -1)}
+                self._committed_at.update(dict.fromkeys(held, self._handler.now()))
+                try:
+                    self._note(self.group.commit(ours, METADATA, lambda: not stopping.is_set()))
+                except BaseException:
+                    for key in ours:
+                        self._committed_at.pop(key, None)
+                    raise
+        except KafkaException as error:
+            if not stopping.is_set():
+                text = "group %s: what is committed could not be committed again: %s; it is tried again"
+                self._cluster.limiter.warn(log, self.name, text, self._options.consumer_group, error)
+
+    def _held(self) -> dict[TopicPartition, int]:
+        """Return what is committed, still holds, and was last committed long ago, or nobody knows when."""
+        since = self._handler.now() - COMMIT_AGAIN_S
+        return {
+            key: offset
+            for key, offset in self._progress.done().items()
+            if self._committed.get(key) == offset and self._committed_at.get(key, since) <= since
+        }
+
+
+def _commit_regularly(commits: weakref.ref[Commits], stopping: EventType, interval_s: float) -> None:
+    """Commit every so often while the consumer runs; the worker's main function, which does not keep it alive."""
+    left = interval_s
+    while not stopping.wait(min(left, GONE_S)):
+        found = commits()
+        if found is None:
+            return
+        left -= GONE_S
+        if left <= 0:
+            found.turn()
+            left = interval_s
+        del found

@@ -1,0 +1,435 @@
+"""`ConsumerEngine`: partitions of any number of topics, fetched and buffered, and where each of them stands."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from pykafka.common import OffsetType, TopicPartition
+from pykafka.consumer.aborted import isolation_number
+from pykafka.consumer.buffers import Buffers, OwnedPartition
+from pykafka.consumer.commits import Commits
+from pykafka.consumer.growth import Growth
+from pykafka.consumer.offsets import GroupOffsets, Membership
+from pykafka.consumer.positions import Position, find_offsets
+from pykafka.consumer.recovery import Recovery
+from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
+
+if TYPE_CHECKING:
+    from pykafka.consumer.options import ConsumerOptions
+    from pykafka.handlers.base import EventType
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import Partition, TopicView
+    from pykafka.protocol.message import Message
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: How long stop() and rebalances wait for a consume_arrow() that is decoding (s).
+LOANS_WAIT_S = 2.0
+
+
+class Hooks(Protocol):
+    """The methods of a consumer that old code overrides; the engine calls them, and they the engine."""
+
+    def _setup_fetch_workers(self) -> None: ...
+    def _auto_commit(self) -> None: ...
+
+
+class ConsumerEngine:
+    """Have partitions fetched, hand out what came, and know where each stands.
+
+    State: `partitions` is replaced, never changed: readers take no lock. `errors` is what `consume()` has to raise, in order.
+    Buffers, recovery and growth are of one process, and made anew after a fork.
+
+    :param cluster: that has the topics
+    :param options: checked
+    :param name: what is read, for logs and errors: a topic's name
+    :param hooks: what old code may override
+    """
+
+    def __init__(self, cluster: BaseCluster, options: ConsumerOptions, name: str, hooks: Hooks) -> None:
+        self.cluster = cluster
+        self.handler = cluster.handler
+        self.options = options
+        self.name = name
+        self._hooks = hooks
+        self.partitions: dict[TopicPartition, OwnedPartition] = {}
+        #: The topics of which all partitions are read, those that are added, too.
+        self.whole_topics: dict[str, TopicView] = {}
+        #: The partitions that were added to their topic, as far as that is known: read from their beginning.
+        self.added: frozenset[TopicPartition] = frozenset()
+        #: Set when whoever owns this consumer stops, and waits for `start()` to end.
+        self.owner_stopping: EventType | None = None
+        #: For how long leaders are sought when offsets are to be found out (ms); None for the socket timeout.
+        self.search_timeout_ms: int | None = None
+        self.errors: deque[BaseException] = deque()
+        self.running = False
+        self.restart = False
+        #: Where each partition stood at `stop()`, without what was in hand.
+        self.done_at_stop: dict[TopicPartition, int] = {}
+        self._left_to_parent: list[Any] = []
+        self.membership = Membership()
+        self.commits: Commits | None = None
+        if options.consumer_group is not None:
+            group = GroupOffsets(
+                cluster,
+                options.consumer_group,
+                options.offsets_channel_backoff_ms,
+                options.offsets_commit_max_retries,
+                self.membership,
+            )
+            self.commits = Commits(self, group, self._hooks._auto_commit)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Make what belongs to one process."""
+        self.buffers = Buffers(self.handler, self.options.queued_max_bytes)
+        self.has_arrived = self.handler.Event()
+        self.stopping = self.handler.Event()
+        self.recovery = Recovery(self)
+        self.growth = Growth(self, self.options.metadata_max_age_ms / 1000)
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Find out where to begin, then start fetching; what has stopped goes on after what was consumed last.
+
+        :raises KafkaException: offsets could not be found out
+        """
+        if self.running:
+            return
+        self.stopping = self.handler.Event()  # another: a worker that stop() has not waited out heeds the old one
+        self.errors.clear()
+        self._set_positions()
+        self.running = True
+        self.buffers.closed = False
+        self._hooks._setup_fetch_workers()
+        if self.options.auto_commit_enable and self.commits is not None:
+            self.commits.start()
+
+    def after_fork(self) -> None:
+        """Leave workers and locks to the parent process; the next `consume()` starts afresh, after what was consumed last."""
+        # Workers are threads that this child has not got, or greenlets that it has got a copy of; locks may be held by nobody.
+        self._left_to_parent.append((self.buffers, self.recovery, self.growth, self.stopping, self.partitions))
+        self.restart = self.running
+        self.running = False
+        self.buffers.closed = True
+        self._begin()
+        if self.commits is not None:
+            self.commits.after_fork()
+        self.partitions = {key: owned.copy_into(self.buffers) for key, owned in self.partitions.items()}
+
+    def stop(self, midway: bool = False) -> None:
+        """Stop fetching, and commit where auto-commit is on; does nothing when it is stopped.
+
+        :param midway: whether what the last call returned may not have been dealt with: it is not committed
+        :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
+        """
+        self.restart = False
+        if not self.running:
+            return
+        self.running = False
+        self.buffers.closed = True
+        self.stopping.set()
+        self.has_arrived.set()
+        self.detach_all()
+        self.recovery.join()
+        self.growth.join()
+        self.detach_all()  # what recovery has attached meanwhile
+        self.await_loans()
+        if self.commits is not None:
+            self.commits.join()
+        self.done_at_stop = self.done()
+        offsets = self.done_at_stop if midway else self.positions()
+        for key, owned in self.partitions.items():
+            self.move(key, owned.position, owned.last_offset_consumed)
+        if self.options.auto_commit_enable and self.commits is not None:
+            self.commits.commit_at_stop(offsets)
+
+    def await_loans(self) -> None:
+        """Wait until what `consume_arrow()` has under way is counted; the buffers are closed, so that no more begins."""
+        deadline = self.handler.now() + LOANS_WAIT_S
+        while any(owned.loan for owned in self.partitions.values()) and self.handler.now() < deadline:
+            self.handler.sleep(0.001)
+
+    # -- fetching ----------------------------------------------------------------------------------------------------
+
+    def attach_all(self) -> None:
+        """Have the fetch workers of the leaders fetch each partition that is not being fetched."""
+        for owned in self.partitions.values():
+            if owned.fetcher is None:
+                self.recovery.attach(owned)
+
+    def detach_all(self) -> None:
+        """Have the fetch workers leave the partitions alone; commits nothing."""
+        for owned in self.partitions.values():
+            fetcher = owned.fetcher
+            if fetcher is not None:
+                fetcher.detach(owned)
+
+    def hurry(self) -> None:
+        """Have every partition fetched now that has room in its buffer, without waiting for the answers."""
+        for owned in self.partitions.values():
+            if owned.wake is not None:
+                owned.wake.set()
+
+    def arrived(self) -> None:
+        """Wake `consume()`: there is something to read. Called by fetchers, never blocks."""
+        self.has_arrived.set()
+
+    def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None:
+        """Have a partition that could not be fetched looked after. Called by fetchers, never blocks."""
+        self.recovery.failed(owned, error)
+
+    def tick(self) -> None:
+        """Have new partitions looked for, where it is time to. Called by fetchers, never blocks."""
+        if self.whole_topics:
+            self.growth.tick()
+
+    def worker_failed(self, error: BaseException) -> None:
+        """Have `consume()` raise an error, also where it waits at present."""
+        self.errors.append(error)
+        self.has_arrived.set()
+
+    def raise_errors(self) -> None:
+        """Raise the first error of a worker that was not raised yet."""
+        if self.errors:
+            raise self.errors.popleft()
+
+    # -- handing out ---------------------------------------------------------------------------------------------------
+
+    def next_slowly(self, block: bool, unblock_event: Any) -> Message | None:
+        """Return the next message where none was at hand, waiting if asked; errors as of `wait_for`."""
+        return self.wait_for(self.buffers.next, block, unblock_event)
+
+    def next_batch(self, max_messages: int, block: bool, unblock_event: Any) -> list[Message]:
+        """Return the next messages, waiting only for the first; errors as of `wait_for`."""
+        self.buffers.begin_call()
+        batch = self.take(max_messages)
+        if not batch:
+            message = self.next_slowly(block, unblock_event)
+            if message is not None:
+                batch = [message, *self.take_more(max_messages - 1, [message])]
+        return batch
+
+    def take(self, max_messages: int) -> list[Message]:
+        """Return messages that are at hand."""
+        batch: list[Message] = self.buffers.take(max_messages)
+        return batch
+
+    def take_more(self, max_messages: int, held: list[Message]) -> list[Message]:
+        """Return messages that are at hand besides those that the caller holds already, which an error is not to cost."""
+        if self.buffers.turn_is_due():
+            return []
+        try:
+            return self.take(max_messages)
+        except InvalidMessageError:  # the next call raises it
+            return []
+        except BaseException:  # a greenlet's timeout, say
+            self.give_back(held)
+            raise
+
+    def give_back(self, messages: Iterable[Message]) -> None:
+        """Go back to messages that were taken and reach nobody: they are fetched again."""
+        first: dict[TopicPartition, int] = {}
+        for message in messages:
+            first.setdefault(key_of(message), message.offset)
+        for key, offset in first.items():
+            self.move(key, offset, offset - 1)
+
+    def wait_for(self, take: Callable[[], T | None], block: bool, unblock_event: Any) -> T | None:
+        """Find out why there is nothing to take: stopped, a worker failed, or nothing came yet; wait if asked.
+
+        :param take: gives what is there, or None
+        :param block: whether to wait, `consumer_timeout_ms` at most
+        :param unblock_event: ends the wait when it is set
+        :raises ConsumerStoppedException: the consumer is not running
+        """
+        timeout_ms = self.options.consumer_timeout_ms
+        deadline = None if timeout_ms < 0 else self.handler.now() + timeout_ms / 1000
+        while True:
+            self.raise_errors()
+            self.check_running()
+            self.has_arrived.clear()
+            found = take()
+            if found is not None or not block:
+                return found
+            if unblock_event is not None and unblock_event.is_set():
+                return None
+            if self.errors:
+                continue
+            # without a limit of the caller's, stop() and a worker's error still end the wait: both set the event
+            remaining = 1.0 if deadline is None else min(1.0, deadline - self.handler.now())
+            if unblock_event is not None:
+                remaining = min(remaining, 0.1)
+            if remaining <= 0:
+                return None
+            self.recovery.revive()
+            self.has_arrived.wait(remaining)
+
+    def check_running(self) -> None:
+        """Start again what ran when this process was forked.
+
+        :raises ConsumerStoppedException: the consumer is not running
+        """
+        if self.restart:
+            self.restart = False
+            self.start()
+        if not self.running:
+            raise self.stopped()
+
+    def stopped(self) -> ConsumerStoppedException:
+        """Return the error for calls that want a running consumer."""
+        return ConsumerStoppedException("the consumer is not running; call start(), or make another", topic=self.name)
+
+    def commits_of(self, what: str) -> Commits:
+        """Return what commits for the group.
+
+        :param what: wants to commit
+        :raises KafkaException: there is no consumer group
+        """
+        if self.commits is None:
+            raise KafkaException(f"{what} needs a consumer group; give the consumer consumer_group=", topic=self.name)
+        return self.commits
+
+    # -- partitions ----------------------------------------------------------------------------------------------------
+
+    def never_commit(self) -> dict[TopicPartition, int]:
+        """Commit nothing any more but what `commit_offsets()` is told to; return what is not committed."""
+        if self.commits is None:
+            return {}
+        self.commits.given_up = True
+        return self.commits.uncommitted(self.positions())
+
+    def own(self, partitions: Iterable[Partition]) -> None:
+        """Read partitions, from their next `start()` on."""
+        self.partitions = {**self.partitions, **self._owned(partitions)}
+
+    def own_whole(self, topic: TopicView) -> None:
+        """Read all partitions of a topic, and those that are added to it."""
+        try:
+            self.cluster.refresh_older(self.options.metadata_max_age_ms / 1000, [topic.name])
+        except KafkaException as error:  # what is known of the topic will do for now
+            about, text = type(error).__name__, "no metadata for %s: %s"
+            self.cluster.limiter.warn(log, about, text, topic.name, error)
+        self.whole_topics[topic.name] = topic
+        self.own(topic.partitions.values())
+
+    def _owned(self, partitions: Iterable[Partition]) -> dict[TopicPartition, OwnedPartition]:
+        size, count = self.options.fetch_message_max_bytes, self.options.queued_max_messages
+        owned = (OwnedPartition(partition, self.buffers, count, size) for partition in partitions)
+        return {one.key: one for one in owned}
+
+    def unread(self) -> list[Partition]:
+        """Return the partitions that whole topics have got since."""
+        return [
+            partition
+            for topic in self.whole_topics.values()
+            for id_, partition in topic.partitions.items()
+            if (topic.name, id_) not in self.partitions
+        ]
+
+    def read_added(self) -> None:
+        """Read the partitions that topics have got since, too.
+
+        :raises KafkaException: where to begin could not be found out
+        """
+        stopping = self.stopping
+        added = self._owned(self.unread())
+        if not added:
+            return
+        self.added |= added.keys()
+        for key, offset in self._beginnings(added).items():
+            self.buffers.move(added[key], offset, offset - 1)
+        if stopping.is_set():
+            return
+        log.info("topics have got partitions %s: they are read, too", ", ".join(map(str, sorted(added))))
+        self.partitions = {**self.partitions, **added}
+        self.fetch_added(added.values())
+
+    def fetch_added(self, added: Iterable[OwnedPartition]) -> None:
+        """Have partitions fetched that were added."""
+        for owned in added:
+            self.recovery.attach(owned)
+
+    # -- positions -----------------------------------------------------------------------------------------------------
+
+    def _set_positions(self) -> None:
+        """Find out where each partition begins that has no position yet; all, with `reset_offset_on_start`."""
+        reset = self.options.auto_offset_reset
+        if self.options.reset_offset_on_start and not isinstance(reset, str):
+            self.reset(dict.fromkeys(self.partitions, reset))
+            if self.commits is not None:
+                self.commits.commit(self.positions)
+            return
+        missing = [key for key, owned in self.partitions.items() if owned.position < 0]
+        for key, offset in self._beginnings(missing).items():
+            self.move(key, offset, offset - 1)
+
+    def _beginnings(self, keys: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Find out where to begin: as committed, else as `auto_offset_reset` says; added partitions at their beginning.
+
+        :raises KafkaException: it could not be found out
+        """
+        found: dict[TopicPartition, int] = {}
+        if self.commits is not None and keys:
+            owner, group = self.owner_stopping, self.commits.group
+            committed = group.fetch(keys, lambda: owner is None or not owner.is_set())
+            found = {key: one.offset for key, one in committed.items() if one.offset >= 0}
+            # a group with members keeps its offsets; others' expire, and stop() renews them
+            if self.membership.generation_id >= 0:
+                self.commits.found(found)
+        missing = [key for key in keys if key not in found]
+        wanted: dict[TopicPartition, Position] = {key: OffsetType.EARLIEST for key in missing if key in self.added}
+        reset = self.options.auto_offset_reset
+        if not isinstance(reset, str):  # else consume() raises that nobody has said where to begin
+            wanted |= dict.fromkeys((key for key in missing if key not in wanted), reset)
+        found.update(self.find_offsets(wanted))
+        return found
+
+    def reset(self, wanted: Mapping[TopicPartition, Position]) -> None:
+        """Move partitions to where an OffsetType or a time says; errors as of `find_offsets`."""
+        for key, offset in self.find_offsets(wanted).items():
+            self.move(key, offset, offset - 1)
+
+    def find_offsets(
+        self, wanted: Mapping[TopicPartition, Position], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """Ask which offset an OffsetType or a time means for each partition; errors as of `positions.find_offsets`."""
+        level = isolation_number(self.options.isolation_level)
+        return find_offsets(self.cluster, wanted, level, timeout_ms or self.search_timeout_ms)
+
+    def move(self, key: TopicPartition, position: int, last_offset_consumed: int) -> None:
+        """Go on elsewhere in a partition.
+
+        :param position: the offset of the next message
+        :param last_offset_consumed: what to say was consumed; -1 for nothing
+        """
+        owned = self.partitions[key]
+        self.buffers.move(owned, position, last_offset_consumed)
+        if owned.wake is not None:
+            owned.wake.set()
+        self.recovery.moved()
+
+    def done(self) -> dict[TopicPartition, int]:
+        """Return where each partition stands without what the last call returned, which may not be dealt with yet."""
+        found = {key: self.buffers.done(owned) for key, owned in self.partitions.items()}
+        return {key: offset for key, offset in found.items() if offset >= 0}
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """Return the offset of each partition's next message, where it is known."""
+        return {key: owned.position for key, owned in self.partitions.items() if owned.position >= 0}
+
+    def note_committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Take note of what was committed: it counts as done, though it may be in hand."""
+        for key, offset in offsets.items():
+            self.buffers.committed(self.partitions[key], offset)
+
+
+def key_of(message: Message) -> TopicPartition:
+    """Return the partition that a consumed message is from."""
+    return TopicPartition(message.partition.topic_name, message.partition_id)

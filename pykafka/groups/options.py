@@ -1,0 +1,81 @@
+"""What the consumers that share a topic can be told, in one place: defaults, checks and meanings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pykafka.consumer.positions import Position
+from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
+from pykafka.utils import get_string
+from pykafka.utils.error_handlers import valid_callable, valid_ms
+from pykafka.utils.settings import Settings, above_0, anything, at_least_0, optional, setting
+
+#: `(consumer, old {partition id: offset held}, new {partition id: offset held}) -> {partition id: offset to hold} | None`
+RebalanceCallback = Callable[[Any, dict[int, int], dict[int, int]], "dict[int, Position] | None"]
+
+
+def valid_group(value: Any, name: str) -> str:
+    """Return the name of a group.
+
+    :raises TypeError: there is none
+    """
+    if value is None:
+        raise TypeError("a balanced consumer needs a consumer_group: the name that its members share")
+    return get_string(value, name)
+
+
+def _protocol(value: Any, name: str) -> Any:
+    return valid_protocol(value)
+
+
+@dataclass(frozen=True)
+class GroupOptions(Settings):
+    """The settings of a consumer that shares a topic, besides those of the internal consumer."""
+
+    consumer_group: str = setting("", valid_group, "whose members share the topic")
+    rebalance_max_retries: int = setting(5, at_least_0, "how many backoffs long a rebalance may go on failing")
+    rebalance_backoff_ms: int = setting(2 * 1000, at_least_0, "the longest pause between attempts (ms)")
+    reset_offset_on_start: bool = setting(
+        False, anything, "begin at `auto_offset_reset` whatever is committed; not again at rebalances"
+    )
+    post_rebalance_callback: RebalanceCallback | None = setting(
+        None,
+        valid_callable,
+        "`(consumer, old {partition id: offset}, new {...})`, called for a new share before it is consumed; may return "
+        "{partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is consumed until it has "
+        "returned: `start()`, later `consume()`, raises what it raises, and it is called again after a pause; by what is no "
+        "`Exception` (gevent.Timeout, SystemExit) the consumer ends, and leaves the group",
+    )
+    membership_protocol: GroupMembershipProtocol = setting(
+        RangeProtocol, _protocol, "how members divide partitions; the same for all members of the group"
+    )
+
+
+@dataclass(frozen=True)
+class ZooKeeperOptions(Settings):
+    """The settings of a member of a group that ZooKeeper keeps."""
+
+    zookeeper_connection_timeout_ms: int = setting(
+        6 * 1000, valid_ms, "for connecting and for each answer (ms); also the session timeout asked for"
+    )
+    zookeeper_hosts: str = setting("127.0.0.1:2181", get_string, '"host:port,host:port/chroot" of ZooKeeper')
+
+
+@dataclass(frozen=True)
+class MemberOptions(Settings):
+    """The settings of a member of a group that the brokers keep."""
+
+    heartbeat_interval_ms: int = setting(3000, above_0, "how often heartbeats go out (ms); below the session timeout")
+    session_timeout_ms: int = setting(
+        30000, above_0, "a member that is not heard of for this long is out (ms); brokers have limits for it"
+    )
+    max_poll_interval_ms: int = setting(300000, above_0, "a member that takes no message for this long is out (ms)")
+    group_instance_id: str | None = setting(
+        None,
+        optional(get_string),
+        "makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group, and who starts with the same "
+        "id within the session timeout gets the same share, without a rebalance",
+    )
+    metadata_max_age_ms: int = setting(60 * 1000, above_0, "how often metadata is asked for (ms)")

@@ -1,0 +1,86 @@
+"""`Settings`: what a class can be told, as data: each setting with its default, its check and its meaning in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any, Self
+
+from pykafka.utils.error_handlers import valid_int
+
+#: `(value, name) -> the value to keep`; raises TypeError or ValueError, by name.
+Check = Callable[[Any, str], Any]
+
+
+def setting(default: Any, check: Check, meaning: str) -> Any:
+    """Return a field of a `Settings` class.
+
+    :param default: as the constructors that have this parameter give it
+    :param check: applied to each value
+    :param meaning: what a user reads of it, with its unit
+    """
+    return field(default=default, metadata={"check": check, "meaning": meaning})
+
+
+def meaning_of(kind: type[Settings], name: str) -> str:
+    """Return what a user reads of a setting."""
+    return next(str(one.metadata["meaning"]) for one in fields(kind) if one.name == name)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The base: checks each value when one is made.
+
+    :raises TypeError, ValueError: a value is out of bounds, by name
+    """
+
+    def __post_init__(self) -> None:
+        """Check all values."""
+        for one in fields(self):
+            self._set(one.name, one.metadata["check"](getattr(self, one.name), one.name))
+        self._check_together()
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_together(self) -> None:
+        """Check what several values mean together."""
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Self:
+        """Return the settings among a constructor's arguments.
+
+        :param arguments: {name: value}, as `locals()` gives them; others are left out
+        :raises TypeError, ValueError: a value is out of bounds, by name
+        """
+        return cls(**{one.name: arguments[one.name] for one in fields(cls) if one.name in arguments})
+
+
+def anything(value: Any, name: str) -> Any:
+    """Take any value."""
+    return value
+
+
+def at_least_0(value: Any, name: str) -> int:
+    """Take an int from 0 on."""
+    return valid_int(value, allow_zero=True, name=name)
+
+
+def above_0(value: Any, name: str) -> int:
+    """Take an int from 1 on."""
+    return valid_int(value, name=name)
+
+
+def integer(value: Any, name: str) -> int:
+    """Take any int."""
+    return valid_int(value, allow_zero=True, allow_negative=True, name=name)
+
+
+def optional(check: Check) -> Check:
+    """Return a check that lets None through."""
+    return partial(_optional, check)
+
+
+def _optional(check: Check, value: Any, name: str) -> Any:
+    return None if value is None else check(value, name)
