@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from pykafka.protocol.fields import Field
@@ -77,4 +77,4 @@ class Instances:
             return f"{self.serial}" + "".join(chance.choices(_LETTERS, k=chance.choice((0, 3, 200))))
         if kind in {"bytes", "records"}:
             return chance.randbytes(chance.choice((0, 5, 300)))
-        return self.make(field.struct, version, flexible)
+        return self.make(cast("type[Struct]", field.struct), version, flexible)

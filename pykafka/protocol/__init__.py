@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pykafka.protocol.documented import *  # noqa: F403
+    from pykafka.protocol.documented.messageset import MessageSet as MessageSet
     from pykafka.protocol.message import Message as Message
-    from pykafka.protocol.messagesets import MessageSet as MessageSet
 
-_OWN = {"Message": "pykafka.protocol.message", "MessageSet": "pykafka.protocol.messagesets"}
+_OWN = {"Message": "pykafka.protocol.message", "MessageSet": "pykafka.protocol.documented.messageset"}
 _DOCUMENTED = "pykafka.protocol.documented"
 
 

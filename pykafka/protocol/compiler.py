@@ -11,7 +11,7 @@ from pykafka.protocol import primitives
 from pykafka.protocol.primitives import Append, Cursor, Malformed, Reader, Unfit, Writer
 
 if TYPE_CHECKING:
-    from pykafka.protocol.schema import Field, Struct
+    from pykafka.protocol.fields import Field, StructType
 
 Encoder = Callable[[Any, Append], None]
 Decoder = Callable[[Cursor], Any]
@@ -34,7 +34,7 @@ class _Version:
         self.flexible = flexible
 
 
-def encoder(cls: type[Struct], number: int, flexible: bool) -> Encoder:
+def encoder(cls: StructType, number: int, flexible: bool) -> Encoder:
     """Make the encoder of a struct.
 
     :param cls: the struct
@@ -83,7 +83,7 @@ def _refuse(value: Any, refusals: Sequence[Field]) -> None:
             raise Unfit(f"is {found!r}, which this version cannot express", in_version=True, path=[field.name])
 
 
-def _groups(cls: type[Struct], version: _Version) -> list[list[Field]]:
+def _groups(cls: StructType, version: _Version) -> list[list[Field]]:
     """Return the untagged fields of a version, neighbours of fixed size together."""
     groups: list[list[Field]] = []
     last_fixed = False
@@ -181,7 +181,7 @@ def _element_writer(field: Field, version: _Version, compact: bool, nullable: bo
         return primitives.bytes_writer(compact, nullable)
     if field.kind == "records":
         return primitives.records_writer(compact)
-    write = field.struct.encoder(version.number, version.flexible)
+    write: Encoder = field.struct.encoder(version.number, version.flexible)
     if not nullable:
         return write
 
@@ -195,7 +195,7 @@ def _element_writer(field: Field, version: _Version, compact: bool, nullable: bo
     return write_nullable
 
 
-def decoder(cls: type[Struct], number: int, flexible: bool) -> Decoder:
+def decoder(cls: StructType, number: int, flexible: bool) -> Decoder:
     """Make the decoder of a struct; parameters as for `encoder`.
 
     :return: reads an instance at a cursor; it raises Malformed
@@ -205,7 +205,7 @@ def decoder(cls: type[Struct], number: int, flexible: bool) -> Decoder:
     if flexible:
         tagged = [field for field in cls.fields if field.is_tagged_in(number)]
         steps.append((_tags_decoder(tagged, version), lambda _: "tagged fields"))
-    new: Callable[[type[Struct]], Struct] = object.__new__
+    new: Callable[[Any], Any] = object.__new__
 
     def decode(cursor: Cursor) -> Any:
         value = new(cls)
@@ -315,7 +315,7 @@ def _element_reader(field: Field, version: _Version, compact: bool, nullable: bo
         return primitives.bytes_reader(compact, nullable)
     if field.kind == "records":
         return primitives.records_reader(compact)
-    read = field.struct.decoder(version.number, version.flexible)
+    read: Decoder = field.struct.decoder(version.number, version.flexible)
     if not nullable:
         return read
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from uuid import UUID
-
-if TYPE_CHECKING:
-    from pykafka.protocol.schema import Struct
 
 __all__ = [
     "Field",
@@ -51,6 +48,16 @@ def parse_versions(text: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
+class StructType(Protocol):
+    """A class of structs, as fields and the compiler see it; `pykafka.protocol.schema.Struct` says what each member does."""
+
+    fields: tuple[Field, ...]
+
+    def __call__(self) -> Any: ...
+    def encoder(self, version: int, flexible: bool) -> Any: ...
+    def decoder(self, version: int, flexible: bool) -> Any: ...
+
+
 class Field:
     """Declare one field; made by the functions `int8`, `string`, `array`, ... below.
 
@@ -90,7 +97,7 @@ class Field:
         tagged: str | None = None,
         rigid: bool = False,
         is_array: bool = False,
-        struct: type[Struct] | None = None,
+        struct: StructType | None = None,
     ) -> None:
         self.name = ""
         self.kind = kind
@@ -105,7 +112,7 @@ class Field:
         self.default = default if default is not _UNSET else _DEFAULTS.get(kind, 0)
 
     @property
-    def struct(self) -> type[Struct]:
+    def struct(self) -> StructType:
         """The class of a field of kind "struct"."""
         if self._struct is None:
             raise TypeError(f"field {self.name} is of kind {self.kind}, not a struct")
@@ -203,7 +210,7 @@ def records(versions: str, *, nullable: str = "none") -> Any:
 
 
 def array(
-    of: str | type[Struct],
+    of: str | StructType,
     versions: str,
     default: list[Any] | None = _UNSET,
     *,
@@ -229,7 +236,7 @@ def array(
 
 
 def nested(
-    of: type[Struct],
+    of: StructType,
     versions: str,
     default: None = _UNSET,
     *,

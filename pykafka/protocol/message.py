@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pykafka.protocol import oldformats
 from pykafka.utils import milliseconds
 
 try:
@@ -190,9 +191,10 @@ class Message:
         :param buff: any writable buffer with `len(message)` bytes from `offset` on
         :param offset: where to begin (bytes)
         """
-        from pykafka.protocol.messagesets import pack_message_into
-
-        pack_message_into(self, buff, offset)
+        timestamp = -1 if self.timestamp is None else self.timestamp
+        magic = 1 if self.protocol_version else 0
+        content = oldformats.pack(magic, self.compression_type, timestamp, self.partition_key, self.value)
+        memoryview(buff).cast("B")[offset : offset + len(content)] = content
 
     @classmethod
     def decode(cls, buff: Any, msg_offset: int = -1, partition_id: int = -1) -> Message:
@@ -203,9 +205,16 @@ class Message:
         :param partition_id: the partition that it is to carry
         :raises InvalidMessageError: if the checksum is wrong or the bytes are no message
         """
-        from pykafka.protocol.messagesets import unpack_message
-
-        return unpack_message(buff, msg_offset, partition_id)
+        found = oldformats.unpack(buff, msg_offset)
+        return cls(
+            found.value,
+            partition_key=found.key,
+            compression_type=found.codec,
+            offset=msg_offset,
+            partition_id=partition_id,
+            protocol_version=found.magic,
+            timestamp=found.timestamp,
+        )
 
     def __len__(self) -> int:
         """Count the bytes that `pack_into` writes."""

@@ -1,5 +1,5 @@
 # cython: initializedcheck=False, cdivision=True
-"""Message sets: formats 0 (Kafka 0.8, 0.9) and 1 (0.10), and `MessageSet`, the documented class for them.
+"""Message sets: formats 0 (Kafka 0.8, 0.9) and 1 (0.10).
 
 An entry is offset, size, checksum, format, attributes, timestamp (format 1 only), key and value. Compression makes of a
 whole set the value of one message, its wrapper. Inside, format 0 has the offsets of the log, format 1 offsets counted
@@ -8,12 +8,12 @@ from the first one, the wrapper then having the last one's. Old clients nested s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from pykafka.exceptions import InvalidMessageError, UnsupportedForMessageFormat
+from pykafka.protocol import oldformats
 from pykafka.protocol.message import Message
 from pykafka.protocol.records_read import BatchReader
 from pykafka.utils.compression import MAX_UNPACKED, compress, decompress
@@ -30,8 +30,6 @@ if not cython.compiled:
 if TYPE_CHECKING:
     from pykafka.protocol.records_write import RecordBatchBuilder
 
-_TIME = Struct(">q")
-_SIZE = Struct(">i")
 _PLACE = Struct(">qi")
 # What an entry's size does not count: offset and size.
 _UNCOUNTED = 12
@@ -204,7 +202,7 @@ def _unwrap(wrapper: memoryview, check_crc: bool, depth: int = 1) -> tuple[int, 
         raise InvalidMessageError(f"the compressed message of {len(raw)} bytes is none; fetch it again")
     magic = raw[16]
     if check_crc:
-        check_entry(raw, offset)
+        oldformats.check_crc(memoryview(raw)[_UNCOUNTED:], offset)
     entries = decompress(attributes & 7, memoryview(raw)[value : value + value_size], magic)
     count, _, last, codecs = count_entries(entries)
     if count == 0:
@@ -248,150 +246,13 @@ def _shifted(entries: memoryview, shift: int) -> bytes:
     return bytes(moved)
 
 
-def check_entry(entry: Any, offset: int) -> None:
-    """Compare the checksum of one entry of format 0 or 1 with its bytes.
+def pack_entry(message: Message, offset: int, codec: int) -> bytes:
+    """Write a message as it stands in a set, after its offset and size.
 
-    :raises InvalidMessageError: if they differ
-    """
-    view = memoryview(entry)
-    said = int.from_bytes(view[12:16], "big")
-    found = crc32(view[16:])
-    if said != found:
-        raise InvalidMessageError(
-            f"the message at offset {offset} is corrupt: its checksum is {found:#010x}, not {said:#010x} as it says; "
-            "fetch it again, or skip it"
-        )
-
-
-def pack_message(message: Message, codec: int) -> bytes:
-    """Write a message in its format, 0 or 1, without offset and size.
-
-    :param message: what to write
     :param codec: how its value is compressed
     """
-    magic = 1 if message.protocol_version else 0
-    parts: list[Any] = [bytes((magic, codec))]
-    if magic:
-        parts.append(_TIME.pack(-1 if message.timestamp is None else message.timestamp))
-    for part in (message.partition_key, message.value):
-        parts += (_SIZE.pack(-1),) if part is None else (_SIZE.pack(len(part)), part)
-    content = b"".join(parts)
-    return crc32(content).to_bytes(4, "big") + content
-
-
-def pack_entry(message: Message, offset: int, codec: int) -> bytes:
-    """Write a message as it stands in a set, after its offset and size."""
-    content = pack_message(message, codec)
-    return _PLACE.pack(offset, len(content)) + content
-
-
-def pack_message_into(message: Message, buff: Any, offset: int) -> None:
-    """Do the work of `Message.pack_into`."""
-    content = pack_message(message, message.compression_type)
-    memoryview(buff).cast("B")[offset : offset + len(content)] = content
-
-
-def unpack_message(buff: Any, msg_offset: int = -1, partition_id: int = -1) -> Message:
-    """Do the work of `Message.decode`."""
-    raw = bytes(8) + len(buff).to_bytes(4, "big") + bytes(buff)
-    following, timestamp, _, key, key_size, value, value_size, attributes = parse_entry(raw, 0, len(raw))
-    if following != len(raw):
-        raise InvalidMessageError(f"{len(buff)} bytes are no message of format 0 or 1; fetch them again")
-    check_entry(raw, msg_offset)
-    return Message(
-        raw[value : value + value_size] if value_size >= 0 else None,
-        partition_key=raw[key : key + key_size] if key_size >= 0 else None,
-        compression_type=attributes & 7,
-        offset=msg_offset,
-        partition_id=partition_id,
-        protocol_version=raw[16],
-        timestamp=timestamp,
+    timestamp = -1 if message.timestamp is None else message.timestamp
+    content = oldformats.pack(
+        1 if message.protocol_version else 0, codec, timestamp, message.partition_key, message.value
     )
-
-
-class MessageSet:
-    """Hold messages in the form that Kafka had before 0.11.
-
-    :param compression_type: the codec: 0 none, 1 gzip, 2 snappy, 3 lz4
-    :param messages: what it holds; all are written in format 1 if one of them says so
-    :param broker_version: accepted for old code; messages say which format they want
-    """
-
-    def __init__(
-        self, compression_type: int = 0, messages: Iterable[Message] | None = None, broker_version: str = "0.9.0"
-    ) -> None:
-        self.compression_type = compression_type
-        self._messages = list(messages or ())
-
-    @property
-    def messages(self) -> list[Message]:
-        """Give the messages, in order."""
-        return self._messages
-
-    def add_message(self, message: Message) -> None:
-        """Put a message behind the others."""
-        self._messages.append(message)
-
-    def __iter__(self) -> Iterator[Message]:
-        return iter(self._messages)
-
-    def __len__(self) -> int:
-        """Count the bytes that `pack_into` writes."""
-        return len(self.get_bytes())
-
-    def __bool__(self) -> bool:
-        return bool(self._messages)
-
-    def get_bytes(self) -> bytes:
-        """Write the set.
-
-        :raises CodecNotAvailableError: if the codec's package is missing
-        """
-        if not self.compression_type or not self._messages:
-            return self._plain()
-        magic = self._magic()
-        newest = max(-1 if message.timestamp is None else message.timestamp for message in self._messages)
-        return wrap(self._get_compressed(), len(self._messages) - 1, newest, magic, self.compression_type)
-
-    def pack_into(self, buff: Any, offset: int) -> None:
-        """Write the set into a writable buffer.
-
-        :param buff: any writable buffer with `len(message_set)` bytes from `offset` on
-        :param offset: where to begin (bytes)
-        """
-        content = self.get_bytes()
-        memoryview(buff).cast("B")[offset : offset + len(content)] = content
-
-    @classmethod
-    def decode(cls, buff: Any, partition_id: int = -1) -> MessageSet:
-        """Read a set, of any format and codec; what is cut off at its end is left out, as brokers cut their answers.
-
-        :param buff: the set's bytes
-        :param partition_id: the partition that the messages are to carry
-        :raises InvalidMessageError: if something in it is no message, or a checksum is wrong
-        """
-        from pykafka.protocol.records_scan import scan
-
-        messages = []
-        codec = 0
-        for raw in scan(buff)[0]:
-            codec = raw.codec
-            reader = raw.open()
-            reader.partition_id = partition_id
-            while (message := reader.next()) is not None:
-                messages.append(message)
-        return cls(codec, messages)
-
-    def _magic(self) -> int:
-        return 1 if any(message.protocol_version for message in self._messages) else 0
-
-    def _plain(self) -> bytes:
-        magic = self._magic()
-        parts = []
-        for index, message in enumerate(self._messages):
-            plain = Message(message.value, message.partition_key, protocol_version=magic, timestamp=message.timestamp)
-            parts.append(pack_entry(plain, index, 0))
-        return b"".join(parts)
-
-    def _get_compressed(self) -> Any:
-        return compress(self.compression_type, self._plain(), self._magic())
+    return _PLACE.pack(offset, len(content)) + content

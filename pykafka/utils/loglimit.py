@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from pykafka.handlers import Handler
+from typing import NamedTuple, Protocol
 
 #: How long the same warning about the same thing is not repeated (s): whoever waits for a broker tries ten times a second.
 AGAIN_S = 10.0
 #: So many different warnings are remembered; beyond, those are forgotten that could be repeated anyway.
 REMEMBERED = 1000
+
+
+class Clock(Protocol):
+    """What tells the time: a handler."""
+
+    def now(self) -> float: ...
 
 
 class _Told(NamedTuple):
@@ -26,11 +29,11 @@ class LogLimiter:
 
     State: `_told` is changed by single operations; two workers at the same moment may both log.
 
-    :param handler: supplies the clock
+    :param clock: a handler
     """
 
-    def __init__(self, handler: Handler) -> None:
-        self._handler = handler
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._told: dict[tuple[str, str], _Told] = {}
 
     def warn(
@@ -50,7 +53,7 @@ class LogLimiter:
         :param level: an error's, where it is one
         :param again_s: how long it is not repeated (s)
         """
-        now = self._handler.now()
+        now = self._clock.now()
         last = self._told.get((text, about))
         if last is not None and now - last.at < again_s:
             last.left_out.append(None)  # which, unlike an addition, no other thread can come in between

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from pykafka.protocol import MessageSet
 from pykafka.protocol.message import Message
-from pykafka.protocol.messagesets import MessageSet, encode_message_set
+from pykafka.protocol.messagesets import encode_message_set
 from pykafka.protocol.records import RawBatch, RecordBatchBuilder, scan
 from pykafka.utils.compression import compress
 from tests.brokers import LATEST, classpath, release

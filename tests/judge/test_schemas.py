@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -111,7 +111,7 @@ def all_fields(struct: type[Struct]) -> list[Field]:
     found = list(struct.fields)
     for field in struct.fields:
         if field.kind == "struct":
-            found += all_fields(field.struct)
+            found += all_fields(cast("type[Struct]", field.struct))
     return found
 
 
@@ -121,13 +121,15 @@ def test_the_annotations_say_what_the_fields_are(message: type[Message]) -> None
 
     def check(struct: type[Struct]) -> None:
         for field in struct.fields:
-            name = field.struct.__name__ if field.kind == "struct" else python.get(field.kind, "int")
+            name = (
+                cast("type[Struct]", field.struct).__name__ if field.kind == "struct" else python.get(field.kind, "int")
+            )
             wanted = f"list[{name}]" if field.is_array else name
             if (field.nullable or field.default is None) and field.kind != "records":
                 wanted += " | None"
             assert struct.__annotations__[field.name] == wanted, f"{struct.__qualname__}.{field.name}"
             if field.kind == "struct":
-                check(field.struct)
+                check(cast("type[Struct]", field.struct))
 
     check(message)
 

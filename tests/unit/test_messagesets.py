@@ -9,8 +9,9 @@ from zlib import crc32
 import pytest
 
 from pykafka.exceptions import InvalidMessageError, UnsupportedForMessageFormat
+from pykafka.protocol import MessageSet
 from pykafka.protocol.message import Message
-from pykafka.protocol.messagesets import MessageSet, encode_message_set
+from pykafka.protocol.messagesets import encode_message_set
 from pykafka.protocol.records import RawBatch, RecordBatchBuilder, scan
 from pykafka.utils.compression import compress
 

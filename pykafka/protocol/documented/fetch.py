@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from pykafka.protocol import wire
 from pykafka.protocol.documented.base import Request, Response
+from pykafka.protocol.documented.messageset import MessageSet
 from pykafka.protocol.documented.shapes import PartitionFetchRequest
 from pykafka.protocol.message import Message
-from pykafka.protocol.messagesets import MessageSet
 from pykafka.utils import get_string
 
 

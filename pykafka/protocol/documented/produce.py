@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pykafka.protocol import wire
 from pykafka.protocol.documented.base import Request, Response
+from pykafka.protocol.documented.messageset import MessageSet
 from pykafka.protocol.message import Message
-from pykafka.protocol.messagesets import MessageSet
 from pykafka.protocol.records import RecordBatchBuilder
 from pykafka.utils import get_string
 
