@@ -45,38 +45,40 @@ class BalancedConsumer(GroupConsumer):
     :param auto_commit_enable: commit regularly and at rebalances what the calls before the last one have returned (one
         worker is to consume), and at `stop()` all that was returned; what the last call gave is not committed where an
         error ends the `with` block
-    :param auto_commit_interval_ms: how often
-    :param queued_max_messages: for each partition; fetching pauses while more are buffered
-    :param fetch_min_bytes: how much data the broker waits for
-    :param fetch_error_backoff_ms: pause before a partition that failed is fetched again
-    :param fetch_wait_max_ms: how long the broker waits for that much data
-    :param offsets_channel_backoff_ms: pause between attempts to commit or fetch offsets
-    :param offsets_commit_max_retries: attempts beyond the first
+    :param auto_commit_interval_ms: how often (ms)
+    :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
+    :param fetch_min_bytes: how much data the broker waits for (bytes)
+    :param fetch_error_backoff_ms: pause before a partition that failed is fetched again (ms); it doubles while the
+        error lasts
+    :param fetch_wait_max_ms: how long the broker waits for `fetch_min_bytes` (ms)
+    :param offsets_channel_backoff_ms: pause between attempts to commit or fetch offsets (ms)
+    :param offsets_commit_max_retries: attempts to commit or fetch offsets beyond the first
     :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
         `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise
-    :param consumer_timeout_ms: how long `consume()` waits before it returns None; -1 for as long as it takes
+    :param consumer_timeout_ms: how long `consume()` waits before it returns None (ms); -1 for as long as it takes
     :param rebalance_max_retries: how many backoffs long to wait for another member to let a partition go
     :param rebalance_backoff_ms: the longest pause between attempts to take it
-    :param zookeeper_connection_timeout_ms: for connecting and for each answer; also the session timeout asked for
+    :param zookeeper_connection_timeout_ms: for connecting and for each answer (ms); also the session timeout asked for
     :param zookeeper_connect: the old name of `zookeeper_hosts`
     :param zookeeper_hosts: "host:port,host:port/chroot" of ZooKeeper
     :param zookeeper: a started KazooClient to use instead, on a kazoo handler of the client's kind; `stop()` leaves it open
     :param auto_start: join at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
-    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before it
-        is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is
-        consumed until it has returned: `start()`, later `consume()`, raises what it raises, and it is called again after
-        a pause; by what is no `Exception` (gevent.Timeout, SystemExit) the consumer ends, and leaves the group
+    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before
+        it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is
+        consumed until it has returned: `start()`, later `consume()`, raises what it raises, and it is called again after a
+        pause; by what is no `Exception` (gevent.Timeout, SystemExit) the consumer ends, and leaves the group
     :param use_rdkafka: consume by librdkafka
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
-    :param membership_protocol: how members divide partitions; all members' must be the same
+    :param membership_protocol: how members divide partitions; the same for all members of the group
     :param deserializer: `(value, partition_key) -> (value, partition_key)`; what it raises comes as the cause of a
         `DeserializationError`
     :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
-    :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered
-    :param auto_commit_timeout_ms: how long auto-commit may fail for what passes by itself (a coordinator that moves, a
-        connection that breaks) before `consume()` raises it; until then it is logged, and tried again at the next interval
+    :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
+    :param auto_commit_timeout_ms: how long auto-commit may fail (ms) for what passes by itself (a coordinator that
+        moves, a connection that breaks) before `consume()` raises it; until then it is logged, and tried again at the next
+        interval
     :param metadata_max_age_ms: how often metadata is asked for: partitions that the topic has got since are shared out by
         then, and read from their beginning, or where the group has committed
     :raises ZooKeeperError: no ZooKeeper could be reached (when started at once)

@@ -59,40 +59,42 @@ class ManagedBalancedConsumer(GroupConsumer):
     :param auto_commit_enable: commit regularly and at rebalances what the calls before the last one have returned (one
         worker is to consume), and at `stop()` all that was returned; what the last call gave is not committed where an
         error ends the `with` block
-    :param auto_commit_interval_ms: how often
-    :param queued_max_messages: for each partition; fetching pauses while more are buffered
-    :param fetch_min_bytes: how much data the broker waits for
-    :param fetch_error_backoff_ms: pause before a partition that failed is fetched again
-    :param fetch_wait_max_ms: how long the broker waits for that much data
-    :param offsets_channel_backoff_ms: pause between attempts to commit or fetch offsets
-    :param offsets_commit_max_retries: attempts beyond the first
+    :param auto_commit_interval_ms: how often (ms)
+    :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
+    :param fetch_min_bytes: how much data the broker waits for (bytes)
+    :param fetch_error_backoff_ms: pause before a partition that failed is fetched again (ms); it doubles while the
+        error lasts
+    :param fetch_wait_max_ms: how long the broker waits for `fetch_min_bytes` (ms)
+    :param offsets_channel_backoff_ms: pause between attempts to commit or fetch offsets (ms)
+    :param offsets_commit_max_retries: attempts to commit or fetch offsets beyond the first
     :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
         `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise
-    :param consumer_timeout_ms: how long `consume()` waits before it returns None; -1 for as long as it takes
+    :param consumer_timeout_ms: how long `consume()` waits before it returns None (ms); -1 for as long as it takes
     :param rebalance_max_retries: how many backoffs long a rebalance may go on failing before that is an error; a join
         that was never answered, which takes longer, is tried once more all the same, unless this is 0
     :param rebalance_backoff_ms: the longest pause between attempts
     :param auto_start: join at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
-    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before it
-        is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is
-        consumed until it has returned: `start()`, later `consume()`, raises what it raises, and it is called again after
-        a pause; by what is no `Exception` (gevent.Timeout, SystemExit) the consumer ends, and leaves the group
+    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before
+        it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is
+        consumed until it has returned: `start()`, later `consume()`, raises what it raises, and it is called again after a
+        pause; by what is no `Exception` (gevent.Timeout, SystemExit) the consumer ends, and leaves the group
     :param use_rdkafka: consume by librdkafka
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
-    :param heartbeat_interval_ms: how often heartbeats go out; below the session timeout
-    :param membership_protocol: how partitions are shared out; the same for all members of the group
+    :param heartbeat_interval_ms: how often heartbeats go out (ms); below the session timeout
+    :param membership_protocol: how members divide partitions; the same for all members of the group
     :param deserializer: `(value, partition_key) -> (value, partition_key)`; what it raises comes as the cause of a
         `DeserializationError`
     :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
-    :param session_timeout_ms: a member that is not heard of for this long is out; brokers have limits for it
-    :param max_poll_interval_ms: a member that takes no message for this long is out
-    :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group, and who
-        starts with the same id within the session timeout gets the same share, without a rebalance
+    :param session_timeout_ms: a member that is not heard of for this long is out (ms); brokers have limits for it
+    :param max_poll_interval_ms: a member that takes no message for this long is out (ms)
+    :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group,
+        and who starts with the same id within the session timeout gets the same share, without a rebalance
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
-    :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered
-    :param auto_commit_timeout_ms: how long auto-commit may fail for what passes by itself (a coordinator that moves, a
-        connection that breaks) before `consume()` raises it; until then it is logged, and tried again at the next interval
+    :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
+    :param auto_commit_timeout_ms: how long auto-commit may fail (ms) for what passes by itself (a coordinator that
+        moves, a connection that breaks) before `consume()` raises it; until then it is logged, and tried again at the next
+        interval
     :param metadata_max_age_ms: how often metadata is asked for: partitions that the topic has got since are shared out by
         then, and read from their beginning, or where the group has committed
     :raises UnsupportedVersion: the brokers are older than 0.9 (when started at once)

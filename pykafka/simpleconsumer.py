@@ -46,19 +46,20 @@ class SimpleConsumer(DocumentedConsumer):
     :param partitions: to read; by default all
     :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
     :param num_consumer_fetchers: connections and workers for each broker
-    :param auto_commit_enable: commit regularly what the calls before the last one have returned (one worker is to consume),
-        and at `stop()` all that was returned; what the last call gave is not committed where an error ends the `with` block;
-        what does not change is committed again every hour, as brokers forget old commits
-    :param auto_commit_interval_ms: how often
-    :param queued_max_messages: for each partition; fetching pauses while more are buffered
-    :param fetch_min_bytes: how much data the broker waits for
-    :param fetch_error_backoff_ms: pause before a partition that failed is fetched again
-    :param fetch_wait_max_ms: how long the broker waits for that much data
-    :param offsets_channel_backoff_ms: pause between attempts to commit or fetch offsets
-    :param offsets_commit_max_retries: attempts beyond the first
+    :param auto_commit_enable: commit regularly what the calls before the last one have returned (one worker is to
+        consume), and at `stop()` all that was returned; what the last call gave is not committed where an error ends the
+        `with` block; what does not change is committed again every hour, as brokers forget old commits
+    :param auto_commit_interval_ms: how often (ms)
+    :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
+    :param fetch_min_bytes: how much data the broker waits for (bytes)
+    :param fetch_error_backoff_ms: pause before a partition that failed is fetched again (ms); it doubles while the
+        error lasts
+    :param fetch_wait_max_ms: how long the broker waits for `fetch_min_bytes` (ms)
+    :param offsets_channel_backoff_ms: pause between attempts to commit or fetch offsets (ms)
+    :param offsets_commit_max_retries: attempts to commit or fetch offsets beyond the first
     :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
         `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise
-    :param consumer_timeout_ms: how long `consume()` waits before it returns None; -1 for as long as it takes
+    :param consumer_timeout_ms: how long `consume()` waits before it returns None (ms); -1 for as long as it takes
     :param auto_start: start at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
@@ -68,11 +69,12 @@ class SimpleConsumer(DocumentedConsumer):
         `DeserializationError`
     :param reset_offset_on_fetch: whether `fetch_offsets()` moves the consumer to what is committed
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
-    :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered
-    :param auto_commit_timeout_ms: how long auto-commit may fail for what passes by itself (a coordinator that moves, a
-        connection that breaks) before `consume()` raises it; until then it is logged, and tried again at the next interval
-    :param metadata_max_age_ms: how often metadata is asked for: partitions that the topic has got since are read by then,
-        from their beginning, or where the group has committed; not where `partitions` are given
+    :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
+    :param auto_commit_timeout_ms: how long auto-commit may fail (ms) for what passes by itself (a coordinator that
+        moves, a connection that breaks) before `consume()` raises it; until then it is logged, and tried again at the next
+        interval
+    :param metadata_max_age_ms: how often metadata is asked for (ms): partitions that the topic has got since are read
+        by then, from their beginning, or where the group has committed; not where `partitions` are given
     """
 
     def __init__(

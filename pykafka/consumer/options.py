@@ -1,4 +1,4 @@
-"""What a consumer can be told, in one place: defaults and checks."""
+"""What a consumer can be told, in one place: defaults, checks and meanings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a producer can be told, in one place: defaults and checks."""
+"""What a producer can be told, in one place: defaults, checks and meanings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pykafka.common import CompressionType
-from pykafka.utils.error_handlers import valid_callable, valid_int
+from pykafka.utils.error_handlers import valid_callable
+from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, setting
 
 #: A record batch's own header, with what a request adds around it (bytes).
 BATCH_OVERHEAD = 200
@@ -16,85 +17,113 @@ ACKS_MAX = 2**15 - 1
 ACK_TIMEOUT_MAX_MS = 2**31 - 1
 
 
+def _codec(value: Any, name: str) -> int:
+    codec = integer(value, name)
+    if codec not in tuple(CompressionType):
+        raise ValueError(f"{name} must be one of pykafka.common.CompressionType, not {codec!r}")
+    return int(codec)
+
+
+def _acks(value: Any, name: str) -> int:
+    if not -1 <= integer(value, name) <= ACKS_MAX:
+        raise ValueError(f"{name} must be -1 (all replicas), 0, or 1 to {ACKS_MAX}, not {value}")
+    return int(value)
+
+
+def _ack_timeout(value: Any, name: str) -> int:
+    if at_least_0(value, name) > ACK_TIMEOUT_MAX_MS:
+        raise ValueError(f"{name} must be at most {ACK_TIMEOUT_MAX_MS}, not {value}")
+    return int(value)
+
+
+def _request_size(value: Any, name: str) -> int:
+    if above_0(value, name) <= BATCH_OVERHEAD:
+        raise ValueError(f"{name} must be above {BATCH_OVERHEAD} bytes, not {value}")
+    return int(value)
+
+
 @dataclass(frozen=True)
-class ProducerOptions:
-    """The settings of a producer; names and units as the parameters of `Producer`."""
+class ProducerOptions(Settings):
+    """The settings of a producer; parameters of `Producer`."""
 
-    compression: int
-    max_retries: int
-    retry_backoff_ms: int
-    retry_backoff_max_ms: int
-    required_acks: int
-    ack_timeout_ms: int
-    max_queued_messages: int
-    max_queued_bytes: int
-    min_queued_messages: int
-    linger_ms: int
-    block_on_queue_full: bool
-    max_request_size: int
-    sync: bool
-    delivery_reports: bool
-    pending_timeout_ms: int
-    delivery_timeout_ms: int
-    serializer: Callable[[Any, Any], tuple[Any, Any]] | None
-    enable_idempotence: bool | None = None
-    on_delivery: Callable[..., object] | None = None
-    max_failed_messages: int = 10_000
-    max_failed_bytes: int = 32 * 1024 * 1024
+    compression: int = setting(CompressionType.NONE, _codec, "a `pykafka.common.CompressionType`")
+    max_retries: int = setting(
+        3,
+        at_least_0,
+        "how often a batch is sent again that a broker found wrong or, where batches have no sequence numbers "
+        "(`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader, brokers down, too "
+        "few replicas in sync) is waited for until `delivery_timeout_ms`",
+    )
+    retry_backoff_ms: int = setting(
+        100, at_least_0, "pause before the first time (ms), give or take a fifth; twice as long each time after that"
+    )
+    retry_backoff_max_ms: int = setting(
+        1000, at_least_0, "the longest such pause (ms); `retry_backoff_ms` where that is longer"
+    )
+    required_acks: int = setting(1, _acks, "1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing")
+    ack_timeout_ms: int = setting(10 * 1000, _ack_timeout, "how long the leader may wait for replicas (ms)")
+    max_queued_messages: int = setting(100000, above_0, "for each broker; beyond, `produce()` blocks or raises")
+    max_queued_bytes: int = setting(256 * 1024 * 1024, above_0, "for each broker, as `max_queued_messages` (bytes)")
+    min_queued_messages: int = setting(
+        70000, anything, "for each broker; from this many on, batches are sent without lingering"
+    )
+    linger_ms: int = setting(5 * 1000, at_least_0, "how long a message may wait for company (ms); 0 sends at once")
+    block_on_queue_full: bool = setting(True, anything, "whether a full queue blocks `produce()` or raises")
+    max_request_size: int = setting(
+        1000012, _request_size, "of one request (bytes); a batch is full when it would fill a request alone"
+    )
+    sync: bool = setting(
+        False, anything, "whether `produce()` waits for the acknowledgement, and raises what went wrong"
+    )
+    delivery_reports: bool = setting(
+        False,
+        anything,
+        "keep a report of each message for `get_delivery_report()`, which must be called for each: they are kept until then, "
+        "however many; a warning is logged once where a thread or greenlet has `max_queued_messages`, or `max_queued_bytes` "
+        "in messages, that it has not read",
+    )
+    pending_timeout_ms: int = setting(
+        5 * 1000, at_least_0, "how long `stop()` waits while no message gets through (ms)"
+    )
+    delivery_timeout_ms: int = setting(120 * 1000, at_least_0, "how old a message may get before it has failed (ms)")
+    serializer: Callable[[Any, Any], tuple[Any, Any]] | None = setting(
+        None, valid_callable, "`(message, partition_key) -> (bytes, bytes)`"
+    )
+    enable_idempotence: bool | None = setting(
+        None,
+        anything,
+        "number the batches of each partition (KIP-98), so that what is sent again is stored once and in its place, with up to "
+        "five batches under way; None: where `required_acks` is -1, retries are allowed, and brokers can (0.11 on); True: or "
+        "refuse",
+    )
+    on_delivery: Callable[..., object] | None = setting(
+        None,
+        valid_callable,
+        "`(error, message)`, called for each message when it is acknowledged (error is None) or has failed, by a worker of its "
+        "own, in the order of each partition; what it raises is logged; on greenlets it must not hold up the hub. `flush()` "
+        "and `stop()` wait for it. For an `offset` of -1 see `Message.offset`",
+    )
+    max_failed_messages: int = setting(
+        10_000,
+        above_0,
+        "how many messages may have failed without anybody being told (by `on_delivery`, a report, or what `flush()` raises); "
+        "beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets them",
+    )
+    max_failed_bytes: int = setting(32 * 1024 * 1024, above_0, "how many bytes these may take")
 
-    @classmethod
-    def checked(cls, **options: Any) -> ProducerOptions:
-        """Return options after checking each.
-
-        :raises TypeError, ValueError: one of them is out of bounds, by name
-        """
-        codec = valid_int(options["compression"], allow_zero=True, allow_negative=True, name="compression")
-        if codec not in tuple(CompressionType):
-            raise ValueError(f"compression must be one of pykafka.common.CompressionType, not {codec!r}")
-        for name in (
-            "max_retries",
-            "retry_backoff_ms",
-            "retry_backoff_max_ms",
-            "ack_timeout_ms",
-            "linger_ms",
-            "pending_timeout_ms",
-            "delivery_timeout_ms",
-        ):
-            valid_int(options[name], allow_zero=True, name=name)
-        for name in (
-            "max_queued_messages",
-            "max_queued_bytes",
-            "max_request_size",
-            "max_failed_messages",
-            "max_failed_bytes",
-        ):
-            valid_int(options[name], name=name)
-        for name in ("serializer", "on_delivery"):
-            valid_callable(options[name], name)
-        if options["on_delivery"] is not None and options["delivery_reports"]:
+    def _check_together(self) -> None:
+        if self.on_delivery is not None and self.delivery_reports:
             raise ValueError("give on_delivery or delivery_reports=True, not both: each message is told once")
-        valid_int(options["required_acks"], allow_zero=True, allow_negative=True, name="required_acks")
-        if not -1 <= options["required_acks"] <= ACKS_MAX:
+        if self.enable_idempotence and self.required_acks != -1:
             raise ValueError(
-                f"required_acks must be -1 (all replicas), 0, or 1 to {ACKS_MAX}, not {options['required_acks']}"
+                f"enable_idempotence=True needs required_acks to be -1 (all replicas), not {self.required_acks}"
             )
-        if options["ack_timeout_ms"] > ACK_TIMEOUT_MAX_MS:
-            raise ValueError(f"ack_timeout_ms must be at most {ACK_TIMEOUT_MAX_MS}, not {options['ack_timeout_ms']}")
-        if options.get("enable_idempotence"):
-            for name, needed, reason in (
-                ("required_acks", options["required_acks"] == -1, "-1 (all replicas)"),
-                ("max_retries", options["max_retries"] > 0, "at least 1"),
-            ):
-                if not needed:
-                    raise ValueError(f"enable_idempotence=True needs {name} to be {reason}, not {options[name]}")
-        if options["sync"]:
-            options.update(linger_ms=0, min_queued_messages=1)
-        valid_int(options["min_queued_messages"], name="min_queued_messages")
-        if options["max_request_size"] <= BATCH_OVERHEAD:
-            raise ValueError(
-                f"max_request_size must be above {BATCH_OVERHEAD} bytes, not {options['max_request_size']}"
-            )
-        return cls(**options | {"compression": int(codec)})
+        if self.enable_idempotence and self.max_retries == 0:
+            raise ValueError("enable_idempotence=True needs max_retries to be at least 1, not 0")
+        if self.sync:
+            self._set("linger_ms", 0)
+            self._set("min_queued_messages", 1)
+        above_0(self.min_queued_messages, "min_queued_messages")
 
     @property
     def idempotent(self) -> bool:

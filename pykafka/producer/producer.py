@@ -42,36 +42,37 @@ class Producer:
     :param topic: to which to produce
     :param partitioner: `(partitions, key) -> partition`; by default one partition after another
     :param compression: a `pykafka.common.CompressionType`
-    :param max_retries: how often a batch is sent again that a broker found wrong or, where batches have no sequence numbers
-        (`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader, brokers down, too
-        few replicas in sync) is waited for until `delivery_timeout_ms`
-    :param retry_backoff_ms: pause before the first time, give or take a fifth; twice as long each time after that
+    :param max_retries: how often a batch is sent again that a broker found wrong or, where batches have no sequence
+        numbers (`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader, brokers
+        down, too few replicas in sync) is waited for until `delivery_timeout_ms`
+    :param retry_backoff_ms: pause before the first time (ms), give or take a fifth; twice as long each time after that
     :param required_acks: 1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing
-    :param ack_timeout_ms: how long the leader may wait for replicas
+    :param ack_timeout_ms: how long the leader may wait for replicas (ms)
     :param max_queued_messages: for each broker; beyond, `produce()` blocks or raises
     :param min_queued_messages: for each broker; from this many on, batches are sent without lingering
-    :param linger_ms: how long a message may wait for company; 0 sends at once
+    :param linger_ms: how long a message may wait for company (ms); 0 sends at once
     :param queue_empty_timeout_ms: accepted for old code; an idle sender sleeps until it is woken
     :param block_on_queue_full: whether a full queue blocks `produce()` or raises
     :param max_request_size: of one request (bytes); a batch is full when it would fill a request alone
     :param sync: whether `produce()` waits for the acknowledgement, and raises what went wrong
-    :param delivery_reports: keep a report of each message for `get_delivery_report()`, which must be called for each: they
-        are kept until then, however many; a warning is logged once where a thread or greenlet has `max_queued_messages`, or
-        `max_queued_bytes` in messages, that it has not read
-    :param pending_timeout_ms: how long `stop()` waits while no message gets through
+    :param delivery_reports: keep a report of each message for `get_delivery_report()`, which must be called for each:
+        they are kept until then, however many; a warning is logged once where a thread or greenlet has
+        `max_queued_messages`, or `max_queued_bytes` in messages, that it has not read
+    :param pending_timeout_ms: how long `stop()` waits while no message gets through (ms)
     :param auto_start: start at once; else with `start()`
     :param serializer: `(message, partition_key) -> (bytes, bytes)`
-    :param retry_backoff_max_ms: the longest such pause; `retry_backoff_ms` where that is longer
-    :param delivery_timeout_ms: how old a message may get before it has failed
-    :param max_queued_bytes: for each broker, as `max_queued_messages`
+    :param retry_backoff_max_ms: the longest such pause (ms); `retry_backoff_ms` where that is longer
+    :param delivery_timeout_ms: how old a message may get before it has failed (ms)
+    :param max_queued_bytes: for each broker, as `max_queued_messages` (bytes)
     :param enable_idempotence: number the batches of each partition (KIP-98), so that what is sent again is stored once
         and in its place, with up to five batches under way; None: where `required_acks` is -1, retries are allowed, and
         brokers can (0.11 on); True: or refuse
-    :param on_delivery: `(error, message)`, called for each message when it is acknowledged (error is None) or has failed, by
-        a worker of its own, in the order of each partition; what it raises is logged; on greenlets it must not hold up the
-        hub. `flush()` and `stop()` wait for it. For an `offset` of -1 see `Message.offset`
-    :param max_failed_messages: how many messages may have failed without anybody being told (by `on_delivery`, a report, or
-        what `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets them
+    :param on_delivery: `(error, message)`, called for each message when it is acknowledged (error is None) or has
+        failed, by a worker of its own, in the order of each partition; what it raises is logged; on greenlets it must not
+        hold up the hub. `flush()` and `stop()` wait for it. For an `offset` of -1 see `Message.offset`
+    :param max_failed_messages: how many messages may have failed without anybody being told (by `on_delivery`, a
+        report, or what `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets
+        them
     :param max_failed_bytes: how many bytes these may take
     """
 
@@ -108,29 +109,7 @@ class Producer:
         self._cluster = cluster
         self._topic = topic
         self._handler = cluster.handler
-        self._options = ProducerOptions.checked(
-            compression=compression,
-            max_retries=max_retries,
-            retry_backoff_ms=retry_backoff_ms,
-            retry_backoff_max_ms=retry_backoff_max_ms,
-            required_acks=required_acks,
-            ack_timeout_ms=ack_timeout_ms,
-            max_queued_messages=max_queued_messages,
-            max_queued_bytes=max_queued_bytes,
-            min_queued_messages=min_queued_messages,
-            linger_ms=linger_ms,
-            block_on_queue_full=block_on_queue_full,
-            max_request_size=max_request_size,
-            sync=sync,
-            delivery_reports=delivery_reports,
-            pending_timeout_ms=pending_timeout_ms,
-            delivery_timeout_ms=delivery_timeout_ms,
-            serializer=serializer,
-            enable_idempotence=enable_idempotence,
-            on_delivery=on_delivery,
-            max_failed_messages=max_failed_messages,
-            max_failed_bytes=max_failed_bytes,
-        )
+        self._options = ProducerOptions.of(locals())
         # round robin is done where the record is written; other partitioners are asked for each message
         self._partitioner = (
             None if type(partitioner) is RandomPartitioner else valid_callable(partitioner, "partitioner")

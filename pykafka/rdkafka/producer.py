@@ -9,6 +9,7 @@ from pykafka.common import CompressionType
 from pykafka.producer import Producer
 from pykafka.producer.deliveries import OnDelivery
 from pykafka.rdkafka.engine import RdKafkaEngine
+from pykafka.utils.settings import passed_on
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
@@ -58,33 +59,7 @@ class RdKafkaProducer(Producer):
         max_failed_messages: int = 10_000,
         max_failed_bytes: int = 32 * 1024 * 1024,
     ) -> None:
-        super().__init__(
-            cluster,
-            topic,
-            partitioner=partitioner,
-            compression=compression,
-            max_retries=max_retries,
-            retry_backoff_ms=retry_backoff_ms,
-            retry_backoff_max_ms=retry_backoff_max_ms,
-            required_acks=required_acks,
-            ack_timeout_ms=ack_timeout_ms,
-            max_queued_messages=max_queued_messages,
-            min_queued_messages=min_queued_messages,
-            linger_ms=linger_ms,
-            max_request_size=max_request_size,
-            sync=sync,
-            delivery_reports=delivery_reports,
-            auto_start=False,
-            serializer=serializer,
-            block_on_queue_full=block_on_queue_full,
-            pending_timeout_ms=pending_timeout_ms,
-            delivery_timeout_ms=delivery_timeout_ms,
-            max_queued_bytes=max_queued_bytes,
-            enable_idempotence=enable_idempotence,
-            on_delivery=on_delivery,
-            max_failed_messages=max_failed_messages,
-            max_failed_bytes=max_failed_bytes,
-        )
+        super().__init__(**passed_on(locals()) | {"auto_start": False})
         self._plain = False  # every message goes through `_enqueue`
         if auto_start:
             self.start()

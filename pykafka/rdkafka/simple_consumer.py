@@ -8,6 +8,7 @@ from pykafka.common import OffsetType
 from pykafka.exceptions import KafkaException
 from pykafka.rdkafka.consumer_engine import RdKafkaConsumerEngine
 from pykafka.simpleconsumer import SimpleConsumer
+from pykafka.utils.settings import passed_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -59,8 +60,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         auto_commit_timeout_ms: int = 5 * 60 * 1000,
         metadata_max_age_ms: int = 60 * 1000,
     ) -> None:
-        arguments = {name: value for name, value in locals().items() if name not in {"self", "__class__"}}
-        super().__init__(**arguments)
+        super().__init__(**passed_on(locals()))
 
     def _make_engine(self, options: ConsumerOptions) -> RdKafkaConsumerEngine:
         return RdKafkaConsumerEngine(self._cluster, options, self._topic.name, self)

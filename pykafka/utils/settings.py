@@ -84,3 +84,11 @@ def optional(check: Check) -> Check:
 
 def _optional(check: Check, value: Any, name: str) -> Any:
     return None if value is None else check(value, name)
+
+
+def passed_on(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a constructor's arguments for the constructor of its base.
+
+    :param arguments: as `locals()` gives them
+    """
+    return {name: value for name, value in arguments.items() if name not in {"self", "__class__"}}

@@ -1,0 +1,67 @@
+"""Settings stand once: the constructors that have the documented signatures agree with them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from pykafka import BalancedConsumer, ManagedBalancedConsumer, Producer, SimpleConsumer
+from pykafka.consumer.options import ConsumerOptions
+from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.producer.options import ProducerOptions
+from pykafka.rdkafka import RdKafkaProducer, RdKafkaSimpleConsumer
+from pykafka.utils.settings import Settings
+
+#: What a class has of other settings, and the settings that mean something else there or have another default.
+SHARED = {"auto_commit_enable", "metadata_max_age_ms", "reset_offset_on_fetch", "reset_offset_on_start"}
+REBALANCES = {"rebalance_max_retries", "rebalance_backoff_ms"}
+CLASSES: list[tuple[type[Any], type[Settings], set[str]]] = [
+    (Producer, ProducerOptions, set()),
+    (SimpleConsumer, ConsumerOptions, set()),
+    (BalancedConsumer, ConsumerOptions, SHARED | {"consumer_group"}),
+    (BalancedConsumer, GroupOptions, REBALANCES),
+    (BalancedConsumer, ZooKeeperOptions, set()),
+    (ManagedBalancedConsumer, ConsumerOptions, SHARED | {"consumer_group"}),
+    (ManagedBalancedConsumer, GroupOptions, REBALANCES),
+    (ManagedBalancedConsumer, MemberOptions, {"metadata_max_age_ms"}),
+]
+ids = [f"{cls.__name__}-{kind.__name__}" for cls, kind, _ in CLASSES]
+
+
+@pytest.mark.parametrize(("cls", "kind", "differing"), CLASSES, ids=ids)
+def test_constructors_have_every_setting(cls: type[Any], kind: type[Settings], differing: set[str]) -> None:
+    signature = inspect.signature(cls)
+    meant = documented(cls)
+    for one in fields(kind):
+        assert one.name in signature.parameters
+        if one.name not in differing:
+            assert signature.parameters[one.name].default in (one.default, inspect.Parameter.empty)
+            assert meant[one.name] == one.metadata["meaning"]
+
+
+@pytest.mark.parametrize(
+    ("cls", "kind", "differing"),
+    [
+        (RdKafkaProducer, ProducerOptions, {"min_queued_messages"}),
+        (RdKafkaSimpleConsumer, ConsumerOptions, {"queued_max_messages"}),
+    ],
+)
+def test_those_on_librdkafka_too(cls: type[Any], kind: type[Settings], differing: set[str]) -> None:
+    parameters = inspect.signature(cls).parameters
+    found = {one.name for one in fields(kind) if parameters[one.name].default != one.default}
+    assert found == differing
+
+
+@pytest.mark.parametrize("cls", [cls for cls, _, _ in CLASSES])
+def test_every_parameter_is_documented(cls: type[Any]) -> None:
+    assert documented(cls).keys() == inspect.signature(cls).parameters.keys()
+
+
+def documented(cls: type[Any]) -> dict[str, str]:
+    text = inspect.getdoc(cls) or ""
+    found = re.findall(r"^:param (\w+): (.*?)(?=^:|\Z)", text, re.MULTILINE | re.DOTALL)
+    return {name: " ".join(meaning.split()) for name, meaning in found}
