@@ -16,6 +16,7 @@ from pykafka.handlers.ending import Ending
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 
 if TYPE_CHECKING:
+    from pykafka.consumer.deserializing import Deserializer
     from pykafka.groups.zookeepergroup import ZooKeeperGroup
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
@@ -114,7 +115,7 @@ class BalancedConsumer(GroupConsumer):
         use_rdkafka: bool = False,
         compacted_topic: bool = False,
         membership_protocol: GroupMembershipProtocol = RangeProtocol,
-        deserializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+        deserializer: Deserializer | None = None,
         reset_offset_on_fetch: bool = True,
         *,
         isolation_level: str = "read_uncommitted",

@@ -24,6 +24,7 @@ from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 from pykafka.protocol import documented
 
 if TYPE_CHECKING:
+    from pykafka.consumer.deserializing import Deserializer
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.partition import Partition, TopicView
@@ -127,7 +128,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         compacted_topic: bool = True,
         heartbeat_interval_ms: int = 3000,
         membership_protocol: GroupMembershipProtocol = RangeProtocol,
-        deserializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+        deserializer: Deserializer | None = None,
         reset_offset_on_fetch: bool = True,
         session_timeout_ms: int = 30000,
         max_poll_interval_ms: int = 300000,

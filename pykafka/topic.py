@@ -6,7 +6,7 @@ import datetime
 import logging
 import weakref
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 from pykafka.balancedconsumer import BalancedConsumer
 from pykafka.common import OffsetType
@@ -21,7 +21,13 @@ from pykafka.utils import get_string, milliseconds
 from pykafka.utils.error_handlers import valid_int
 
 if TYPE_CHECKING:
-    from pykafka.protocol import documented
+    from pykafka.consumer.arguments import SimpleConsumerArguments
+    from pykafka.groups.arguments import (
+        BalancedConsumerArguments,
+        GroupConsumerArguments,
+        ManagedBalancedConsumerArguments,
+    )
+    from pykafka.producer.arguments import ProducerArguments
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +124,7 @@ class Topic:
 
     # -- producers and consumers -----------------------------------------------------------------------------------
 
-    def get_producer(self, use_rdkafka: bool = False, **kwargs: Any) -> Producer:
+    def get_producer(self, use_rdkafka: bool = False, **kwargs: Unpack[ProducerArguments]) -> Producer:
         """Return a `Producer` to this topic.
 
         :param use_rdkafka: whether librdkafka is to send (extra `rdkafka`)
@@ -128,15 +134,19 @@ class Topic:
         if use_rdkafka:
             from pykafka.rdkafka import RdKafkaProducer
 
-            return RdKafkaProducer(self._cluster, self, **kwargs)
+            return RdKafkaProducer(self._cluster, self, **cast("Any", kwargs))
         return Producer(self._cluster, self, **kwargs)
 
-    def get_sync_producer(self, **kwargs: Any) -> Producer:
+    def get_sync_producer(self, use_rdkafka: bool = False, **kwargs: Unpack[ProducerArguments]) -> Producer:
         """Return a `Producer` whose `produce()` waits for the broker's acknowledgement; parameters of `get_producer`."""
-        return self.get_producer(sync=True, **kwargs)
+        kwargs["sync"] = True
+        return self.get_producer(use_rdkafka, **kwargs)
 
     def get_simple_consumer(
-        self, consumer_group: str | bytes | None = None, use_rdkafka: bool = False, **kwargs: Any
+        self,
+        consumer_group: str | bytes | None = None,
+        use_rdkafka: bool = False,
+        **kwargs: Unpack[SimpleConsumerArguments],
     ) -> SimpleConsumer:
         """Return a `SimpleConsumer` of this topic.
 
@@ -153,14 +163,19 @@ class Topic:
 
     @overload
     def get_balanced_consumer(
-        self, consumer_group: str | bytes, managed: Literal[False] = False, **kwargs: Any
+        self,
+        consumer_group: str | bytes,
+        managed: Literal[False] = False,
+        **kwargs: Unpack[BalancedConsumerArguments],
     ) -> BalancedConsumer: ...
     @overload
     def get_balanced_consumer(
-        self, consumer_group: str | bytes, managed: Literal[True], **kwargs: Any
+        self, consumer_group: str | bytes, managed: Literal[True], **kwargs: Unpack[ManagedBalancedConsumerArguments]
     ) -> ManagedBalancedConsumer: ...
     @overload
-    def get_balanced_consumer(self, consumer_group: str | bytes, managed: bool, **kwargs: Any) -> GroupConsumer: ...
+    def get_balanced_consumer(
+        self, consumer_group: str | bytes, managed: bool, **kwargs: Unpack[GroupConsumerArguments]
+    ) -> GroupConsumer: ...
     def get_balanced_consumer(self, consumer_group: str | bytes, managed: bool = False, **kwargs: Any) -> GroupConsumer:
         """Return a consumer that shares this topic with the others of its group.
 

@@ -11,8 +11,9 @@ from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.utils.settings import passed_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
+    from pykafka.consumer.deserializing import Deserializer
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.partition import Partition, TopicView
@@ -52,7 +53,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         compacted_topic: bool = False,
         generation_id: int = -1,
         consumer_id: str | bytes = b"",
-        deserializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+        deserializer: Deserializer | None = None,
         reset_offset_on_fetch: bool = True,
         *,
         isolation_level: str = "read_uncommitted",

@@ -208,13 +208,14 @@ def producer_ids(client: KafkaClient, topic: Topic) -> list[int]:
 def test_it_is_on_where_all_replicas_are_waited_for(kafka: KafkaCluster, greenlets: bool) -> None:
     with KafkaClient(hosts=kafka.hosts, use_greenlets=greenlets) as client:
         topic = create_topic(client)
-        for settings in (
+        combinations: list[dict[str, Any]] = [
             {"required_acks": -1},
             {"required_acks": -1, "enable_idempotence": True},
             {},
             {"required_acks": -1, "enable_idempotence": False},
             {"required_acks": -1, "max_retries": 0},
-        ):
+        ]
+        for settings in combinations:
             with topic.get_sync_producer(**settings) as producer:
                 producer.produce(b"v")
                 producer.produce(b"w")
@@ -312,7 +313,7 @@ def test_one_that_fails_leaves_no_gap(kafka: KafkaCluster, greenlets: bool, comp
 def test_what_may_have_been_written_is_told_by_name(greenlets: bool) -> None:
     with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
         with KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets) as client:
-            options = {"delivery_timeout_ms": 500, "retry_backoff_ms": 10}
+            options: dict[str, Any] = {"delivery_timeout_ms": 500, "retry_backoff_ms": 10}
             with client.topics["t"].get_sync_producer(required_acks=-1, **options) as producer:
                 producer.produce(b"fine")
                 cluster.inject_errors("Produce", *["REQUEST_TIMED_OUT"] * 200)

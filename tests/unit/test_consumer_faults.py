@@ -214,7 +214,8 @@ def test_a_failing_deserializer_is_told_with_the_place_and_not_with_the_message(
         assert "key" not in str(error)
         again = pickle.loads(pickle.dumps(error))
         assert (again.offset, again.value, str(again)) == (1, b"secret \xff", str(error))
-    with topic.get_simple_consumer(deserializer=lambda *_: None, consumer_timeout_ms=5000) as consumer:
+    wrong: Any = lambda *_: None  # noqa: E731
+    with topic.get_simple_consumer(deserializer=wrong, consumer_timeout_ms=5000) as consumer:
         with pytest.raises(DeserializationError, match="TypeError"):
             consumer.consume()
 

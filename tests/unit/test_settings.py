@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from pykafka import BalancedConsumer, ManagedBalancedConsumer, Producer, SimpleConsumer
+from pykafka.consumer.arguments import SimpleConsumerArguments
 from pykafka.consumer.options import ConsumerOptions
+from pykafka.groups.arguments import BalancedConsumerArguments, ManagedBalancedConsumerArguments
 from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.producer.arguments import ProducerArguments
 from pykafka.producer.options import ProducerOptions
 from pykafka.rdkafka import RdKafkaProducer, RdKafkaSimpleConsumer
 from pykafka.utils.settings import Settings
@@ -65,3 +68,19 @@ def documented(cls: type[Any]) -> dict[str, str]:
     text = inspect.getdoc(cls) or ""
     found = re.findall(r"^:param (\w+): (.*?)(?=^:|\Z)", text, re.MULTILINE | re.DOTALL)
     return {name: " ".join(meaning.split()) for name, meaning in found}
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments"),
+    [
+        (Producer, ProducerArguments),
+        (SimpleConsumer, SimpleConsumerArguments),
+        (BalancedConsumer, BalancedConsumerArguments),
+        (ManagedBalancedConsumer, ManagedBalancedConsumerArguments),
+    ],
+)
+def test_checkers_are_told_of_the_same_arguments(cls: type[Any], arguments: Any) -> None:
+    parameters = inspect.signature(cls).parameters
+    given = {"topic", "cluster", "consumer_group"}
+    found = {name: hint.__forward_arg__ for name, hint in arguments.__annotations__.items()}
+    assert {name: one.annotation for name, one in parameters.items() if name not in given} == found
