@@ -56,10 +56,11 @@ format: $(VENV)/.ready-lint ## bring all Python files into the form that lint wa
 	$(VENV)/bin/ruff check --fix-only --quiet .
 	$(VENV)/bin/ruff format .
 
-lint: $(VENV)/.ready-lint types ## ruff, mypy, import-linter
+lint: $(VENV)/.ready-lint types ## ruff, mypy, import-linter, the picture of the rooms
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check --quiet . || { echo "make format brings the files into form"; exit 1; }
 	$(VENV)/bin/lint-imports --config setup.cfg
+	$(PY) -m tools.rooms --check
 
 types: $(VENV)/.ready-lint ## mypy only
 	$(PY) -m mypy
@@ -67,7 +68,7 @@ types: $(VENV)/.ready-lint ## mypy only
 demo: java build ## the flights job; BROKER=kafka or BROKER=host:port for real Kafka
 	@$(PY) -m examples.flights --broker "$(BROKER)" $(ARGS)
 
-dist: $(VENV)/.ready-dist ## build wheel and sdist, and try both in clean environments, compiled and pure
+dist: $(VENV)/.ready-dist ## build wheel (manylinux) and sdist, and try both in clean environments, compiled and pure
 	@$(PY) tools/dist_check.py
 
 bench: java build $(VENV)/.ready-bench ## this client and others on real Kafka; ARGS="--all" or workloads (python -m benchmarks list)

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-EXTRA = "pykafka[cli]"
 #: What these two statuses are to every shell: 128 and the signal's number.
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
@@ -39,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("click", "rich"):
             raise
-        sys.exit(f"kafka-tools: {error.name} is not installed; pip install '{EXTRA}' brings all that kafka-tools needs")
+        sys.exit(f"kafka-tools: {error.name} is not installed; kafka-tools needs it: pip install click rich")
 
 
 def _nowhere() -> int:

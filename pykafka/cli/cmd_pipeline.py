@@ -101,7 +101,7 @@ def _needing_spark(ctx: click.Context) -> Iterator[None]:
         if error.name is None or error.name.partition(".")[0] not in ("pyspark", "py4j", "pyarrow"):
             raise
         missing = error.name.partition(".")[0]
-        click.echo(f"kafka-tools: {missing} is not installed; pip install 'pykafka[cli,spark]' brings it", err=True)
+        click.echo(f"kafka-tools: {missing} is not installed; pipelines need it: pip install pyspark pyarrow", err=True)
         ctx.exit(Status.FAILED)
 
 

@@ -420,7 +420,7 @@ class ArrowDecoder:
         try:
             pyarrow = import_module("pyarrow")
         except ImportError as error:
-            raise ImportError("reading into Arrow columns needs pyarrow: pip install 'pykafka[arrow]'") from error
+            raise ImportError("reading into Arrow columns needs pyarrow: pip install pyarrow") from error
         unknown = [name for name in columns if name not in COLUMNS]
         if unknown:
             raise ValueError(f"records have no column {', '.join(unknown)}; they have {', '.join(COLUMNS)}")

@@ -103,7 +103,7 @@ class EmbeddedCluster:
 
     :param brokers: how many
     :param topics: topics to create, with their numbers of partitions
-    :raises ImportError: confluent-kafka is not installed (extra `rdkafka`)
+    :raises ImportError: confluent-kafka is not installed (extra `embedded`)
     :raises EmbeddedClusterError: librdkafka cannot start it
     """
 

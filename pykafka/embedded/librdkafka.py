@@ -102,8 +102,7 @@ def load() -> ctypes.CDLL:
     paths = _candidates()
     if not paths:
         raise ImportError(
-            "the embedded cluster needs librdkafka, which comes with the extra `rdkafka`: "
-            "pip install 'pykafka[rdkafka]'"
+            "the embedded cluster needs librdkafka, which confluent-kafka brings: pip install 'confluent-kafka>=2.5'"
         )
     library = ctypes.CDLL(paths[0])
     for name, (result, arguments) in _SIGNATURES.items():
@@ -111,7 +110,7 @@ def load() -> ctypes.CDLL:
         if function is None:
             raise ImportError(
                 f"{paths[0]} has no {name}: the embedded cluster needs confluent-kafka 2.5 or later "
-                "(pip install --upgrade 'pykafka[rdkafka]')"
+                "(pip install --upgrade confluent-kafka)"
             )
         function.restype = result
         function.argtypes = arguments

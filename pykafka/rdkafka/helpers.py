@@ -30,7 +30,7 @@ def confluent_kafka() -> Any:
         import confluent_kafka as found
     except ImportError as error:
         raise ImportError(
-            "use_rdkafka=True needs librdkafka, which comes with the extra `rdkafka`: pip install 'pykafka[rdkafka]'"
+            "use_rdkafka=True needs librdkafka, which confluent-kafka brings: pip install 'confluent-kafka>=2.5'"
         ) from error
     return found
 

@@ -104,7 +104,7 @@ def _download(coordinates: Sequence[str], transitive: bool, target: Path, scratc
     if command is None:
         raise BrokerSetupError(
             "Kafka's jars are fetched with `mvn` or with the Ivy of PySpark, and neither is here: "
-            "install Maven, or pip install 'pykafka[spark]'"
+            "install Maven, or pip install pyspark"
         )
     try:
         done = subprocess.run(

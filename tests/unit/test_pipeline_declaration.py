@@ -334,7 +334,7 @@ def test_without_pyspark(file: Path) -> None:
     file.write_text(MINIMAL)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == Status.FAILED
-    assert done.stderr == "kafka-tools: pyspark is not installed; pip install 'pykafka[cli,spark]' brings it\n"
+    assert done.stderr == "kafka-tools: pyspark is not installed; pipelines need it: pip install pyspark pyarrow\n"
 
 
 def without_session(monkeypatch: pytest.MonkeyPatch) -> None:
