@@ -1,4 +1,4 @@
-"""PyKafka: a Kafka client whose concurrency is injected."""
+"""PyKafka: a Kafka client for threads and greenlets, whose concurrency is injected."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
     "Topic",
 ]
 
-# A library says nothing unless the application asks to hear it.
+# A library logs nothing unless the application configures logging.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOMES = {
@@ -64,16 +64,16 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public class, or a module of the package, when it is first asked for."""
+    """Import a public class, or a module of the package, on first use."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
         return import_module(
             f"{__name__}.{name}"
-        )  # old code says pykafka.exceptions.KafkaException after `import pykafka`
+        )  # old code uses pykafka.exceptions.KafkaException after `import pykafka`
     raise AttributeError(f"module 'pykafka' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """List what can be had."""
+    """List the public names."""
     return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""The way in: a connection to a Kafka cluster."""
+"""`KafkaClient`: the connection to a Kafka cluster, where applications begin."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["KafkaClient", "Topic"]
 
 
 class KafkaClient:
-    """A Kafka cluster, its topics and brokers. Whatever the brokers' version, it is found out by asking them.
+    """A Kafka cluster, its topics and brokers. The client detects each broker's version.
 
     Use it in a `with` block, or call `close()`: both stop the producers and consumers made from it, deliver what is
     queued, and end every worker and socket.
 
-    Topics are held weakly by `client.topics`; keep a reference to those you use.
+    `client.topics` refers to topics weakly: keep a reference to those you use.
 
     :param hosts: "host:port,host:port" of some brokers; IPv6 addresses in brackets
     :param zookeeper_hosts: "host:port,host:port/chroot" of ZooKeeper; brokers are found there instead of in `hosts`
@@ -37,11 +37,11 @@ class KafkaClient:
     :param exclude_internal_topics: hide topics whose names begin with "__"
     :param source_address: "host:port" to connect from; a port of 0 or none takes any
     :param ssl_config: an SslConfig or ssl.SSLContext; all ports are TLS ports then
-    :param broker_version: a hint that is not needed: brokers are asked. "0.8.2" saves the two or three seconds that it takes to
-        be sure of brokers which are that old
+    :param broker_version: an optional hint; the client asks the brokers. "0.8.2" saves the two or three seconds that it takes
+        to detect brokers of that version
     :param ignore_rdkafka: accepted for old code; rdkafka is used only where it is asked for
     :param handler: a Handler of your own, instead of what `use_greenlets` chooses
-    :param client_id: how the brokers' logs and quotas know this client
+    :param client_id: the client's name in brokers' logs and quotas
     :raises ImportError: `use_greenlets` without gevent
     :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
     """
@@ -92,20 +92,20 @@ class KafkaClient:
 
     @property
     def topics(self) -> TopicDict[Topic]:
-        """The known topics by name; looking one up makes a `Topic`."""
+        """The known topics by name. A look-up creates the `Topic` object."""
         return self.cluster.topics
 
     def update_cluster(self) -> None:
-        """Ask for metadata and bring brokers, topics and partitions up to date, in place.
+        """Fetch metadata and update brokers, topics and partitions in place.
 
         :raises NoBrokersAvailableError: no broker answered
         """
         self.cluster.update()
 
     def close(self) -> None:
-        """Stop all producers and consumers of this client, then end every worker and socket.
+        """Stop all producers and consumers of this client, then end every worker and connection.
 
-        :raises KafkaException: what a producer could not deliver, or a consumer not commit; all is closed all the same
+        :raises KafkaException: a producer could not deliver, or a consumer not commit; everything is closed nevertheless
         """
         self.cluster.close()
 

@@ -1,4 +1,4 @@
-"""What many parts share: codecs and offsets by name, partitions of topics, and `Message`."""
+"""Shared public names: codecs, offsets, partitions of topics, and `Message`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CompressionType", "Message", "OffsetAndMetadata", "OffsetType", "Top
 
 
 class CompressionType(IntEnum):
-    """Name Kafka's compression codecs; also plain integers, as in the protocol."""
+    """Kafka's compression codecs; also plain integers, as in the protocol."""
 
     NONE = 0
     GZIP = 1
@@ -22,14 +22,14 @@ class CompressionType(IntEnum):
 
 
 class OffsetType(IntEnum):
-    """Name the offsets that are asked for by a negative number: the first, and the one after the last."""
+    """The two offsets that a request names by a negative number: the first one, and the one after the last."""
 
     EARLIEST = -2
     LATEST = -1
 
 
 class TopicPartition(NamedTuple):
-    """Name a partition of a topic."""
+    """A partition of a topic."""
 
     topic: str
     partition: int
@@ -39,14 +39,14 @@ class TopicPartition(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """Tell an offset, that of the next message to consume, and the text that a group keeps with it."""
+    """An offset (that of the next message to consume) and the text that the group stores with it."""
 
     offset: int
     metadata: str = ""
 
 
 def __getattr__(name: str) -> Any:
-    # Late: the module of Message is above this one.
+    # Deferred: the module of Message imports this one.
     if name == "Message":
         from pykafka.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""All errors, as one tree.
+"""All errors of the library, as one tree.
 
     KafkaException
       ConsumerStoppedException
@@ -37,11 +37,11 @@
       CorruptResponseError
       RdKafkaException
         RdKafkaStoppedException
-      ProtocolClientError                    what a broker answers by number: one class a code, in pykafka.errors.codes
+        ProtocolClientError                    an error code of a broker: one class per code, in pykafka.errors.codes
         UnknownError                         -1
-          UnknownErrorCode                   a number that is not known here
+                UnknownErrorCode                   a code that this client does not know
         OffsetOutOfRangeError, InvalidMessageError, UnknownTopicOrPartition, ...
-    UnicodeException                         no KafkaException, as ever
+    UnicodeException                         no KafkaException, as in PyKafka 2
 
 Old spellings are the same classes: ConsumerCoordinatorNotAvailable is GroupCoordinatorNotAvailable,
 NotCoordinatorForConsumer is NotCoordinatorForGroup, OffsetsLoadInProgress is GroupLoadInProgress.
@@ -52,7 +52,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Everything of both is public here, for type checkers too.
+# This module re-exports everything of both, for type checkers too.
 from pykafka.errors.base import *  # noqa: F403
 from pykafka.errors.base import KafkaException
 from pykafka.errors.codes import *  # noqa: F403
@@ -60,35 +60,35 @@ from pykafka.errors.codes import GroupCoordinatorNotAvailable, GroupLoadInProgre
 
 
 class ConsumerStoppedException(KafkaException):
-    """Tell that a stopped consumer was asked for messages: start it, or make a new one."""
+    """Raised when a stopped consumer is asked for messages. Start it, or create a new one."""
 
 
 class NoPartitionsForConsumerException(ConsumerStoppedException):
-    """Tell that the group has more consumers than the topic has partitions; kept for old `except` clauses."""
+    """Raised when a group has more consumers than the topic has partitions; kept for old `except` clauses."""
 
 
 class ProducerStoppedException(KafkaException):
-    """Tell that a stopped producer was given a message: start it, or make a new one."""
+    """Raised when a stopped producer is given a message. Start it, or create a new one."""
 
 
 class ClientClosedError(KafkaException):
-    """Tell that the client was closed: make a new KafkaClient."""
+    """Raised when a closed client is used. Create a new KafkaClient."""
 
 
 class NoMessagesConsumedError(KafkaException):
-    """Tell that no message came within the time to wait for one."""
+    """Raised when no message arrives before the deadline."""
 
 
 class OffsetRequestFailedError(KafkaException):
-    """Tell that offsets could not be had from the brokers, after all retries."""
+    """Raised when the brokers do not return offsets after all retries."""
 
 
 class OffsetResetNeededError(KafkaException):
-    """Tell that a partition cannot be read from where the consumer stands, and `auto_offset_reset="none"` moves nothing.
+    """Raised when the consumer's position cannot be read and `auto_offset_reset="none"` forbids a reset.
 
-    :param offset: where it stands; None where nothing is committed, and nobody has said where to begin
-    :param earliest: the first offset there is; None where that could not be found out
-    :param latest: the one behind the last
+    :param offset: the consumer's position; None if the group committed nothing and the caller gave no position
+    :param earliest: the partition's first offset; None if it is unknown
+    :param latest: the offset after the partition's last message
     :param context: as for KafkaException
     """
 
@@ -107,15 +107,14 @@ class OffsetResetNeededError(KafkaException):
 
 
 class DeserializationError(KafkaException):
-    """Tell that the consumer's `deserializer` failed at a message; `__cause__` is what it raised.
+    """Raised when the consumer's `deserializer` fails; `__cause__` is the deserializer's error.
 
-    The message counts as handed out with the next call, which goes on behind it. Key and value are not in the text, as
-    they may be secret.
+    The next call continues behind this message. The text leaves out key and value, as they may be secret.
 
     :param text: what happened and what to do
     :param offset: of the message
-    :param value: as it was sent
-    :param partition_key: likewise
+    :param value: the message's value, as bytes
+    :param partition_key: its key, as bytes
     :param context: as for KafkaException
     """
 
@@ -129,14 +128,14 @@ class DeserializationError(KafkaException):
 
 
 class OffsetsNotCommitted(KafkaException):
-    """Tell that offsets were not committed.
+    """Raised when the broker did not commit some offsets.
 
     :param text: what happened and what to do
     :param failures: {(topic, partition): offset that was not committed}
     :param context: as for KafkaException
     """
 
-    #: Partitions that the text names.
+    #: The text lists so many partitions.
     PARTITIONS_SHOWN = 20
 
     def __init__(self, text: str, failures: Mapping[tuple[str, int], Any], **context: Any) -> None:
@@ -151,9 +150,9 @@ class OffsetsNotCommitted(KafkaException):
 
 
 class PartitionOwnedError(KafkaException):
-    """Tell that another consumer of the group has the partition.
+    """Raised when another consumer of the group owns the partition.
 
-    :param partition: that one; `.partition` has it
+    :param partition: that partition; also in `.partition`
     :param args: as for KafkaException
     :param context: as for KafkaException
     """
@@ -165,24 +164,24 @@ class PartitionOwnedError(KafkaException):
 
 
 class ZooKeeperError(KafkaException):
-    """Tell that ZooKeeper, through which a group is balanced, could not be reached or asked."""
+    """Raised when the client cannot reach or query ZooKeeper, which coordinates the group."""
 
     retriable = True
 
 
 class ProduceFailureError(KafkaException):
-    """Tell that messages could not be produced."""
+    """Base of errors about messages that could not be produced."""
 
 
 class MessagesNotDelivered(ProduceFailureError):
-    """Tell which messages were not acknowledged: nothing is dropped silently.
+    """Raised with the messages that no broker acknowledged. The client never drops messages silently.
 
-    :param topic: they were meant for
+    :param topic: the messages' topic
     :param failures: (message, error) pairs
     :param context: as for KafkaException
     """
 
-    #: Different reasons that the text spells out.
+    #: The text lists so many different reasons.
     REASONS_SHOWN = 3
 
     def __init__(self, topic: str, failures: Sequence[tuple[Any, Exception]], **context: Any) -> None:
@@ -203,105 +202,105 @@ class MessagesNotDelivered(ProduceFailureError):
 
 
 class DeliveryUnknownError(ProduceFailureError):
-    """Tell that messages of an idempotent producer were given up while the broker may have them; `__cause__` says why.
+    """Raised when an idempotent producer gives up messages that the broker may have stored; `__cause__` has the reason.
 
-    Sending them again may store them twice: read the partition first where that matters.
+    If you send them again, the broker may store them twice; if that matters, read the partition first.
     """
 
 
 class IdempotenceLostError(KafkaException):
-    """Tell that a broker takes no sequence numbers, which messages have: without, some might be stored twice."""
+    """Raised when a broker does not support the sequence numbers that messages already have: it could store them twice."""
 
     retriable = True
     invalid_metadata = True
 
 
 class ProducerQueueFullError(KafkaException):
-    """Tell that the producer's queue is full, where it was told not to wait for room."""
+    """Raised when the producer's queue is full and `block_on_queue_full` is False."""
 
     retriable = True
 
 
 class LeaderNotFoundError(KafkaException):
-    """Tell that no leader of a partition is known."""
+    """Raised when the client knows no leader of a partition."""
 
     retriable = True
     invalid_metadata = True
 
 
 class NoBrokersAvailableError(KafkaException):
-    """Tell that no broker could be reached; `.ledger` has each attempt."""
+    """Raised when no broker can be reached; `.ledger` lists each attempt."""
 
     retriable = True
 
 
 class MessageSetDecodeFailure(KafkaException):
-    """Tell that messages could not be read, as one larger than `fetch_message_max_bytes`."""
+    """Raised when messages cannot be read, for example one larger than `fetch_message_max_bytes`."""
 
 
 class CodecNotAvailableError(KafkaException):
-    """Tell that messages are compressed with a codec whose package is not installed, or that nobody has."""
+    """Raised when the package for a compression codec is not installed, or the codec is unknown."""
 
 
 class FieldNotAvailableError(KafkaException):
-    """Tell that a request asks for something that the version to be sent cannot express."""
+    """Raised when a request uses a field that its version does not have."""
 
 
 class FieldValueError(KafkaException, ValueError):
-    """Tell that a value does not fit into its field of a request."""
+    """Raised when a value does not fit into its field of a request."""
 
 
 class SocketDisconnectedError(KafkaException):
-    """Tell that a connection was lost, or could not be made."""
+    """Raised when a connection is lost, or cannot be made."""
 
     retriable = True
     invalid_metadata = True
 
 
 class ConnectionRefused(SocketDisconnectedError):
-    """Tell that nothing listens at that address, or that it cannot be reached."""
+    """Raised when nothing listens at an address, or the address cannot be reached."""
 
 
 class NameResolutionError(SocketDisconnectedError):
-    """Tell that a broker's host name has no address."""
+    """Raised when a broker's host name has no address."""
 
 
 class ConnectTimeoutError(SocketDisconnectedError, TimeoutError):
-    """Tell that a connection could not be made in time."""
+    """Raised when a connection cannot be made in time."""
 
 
 class TlsError(SocketDisconnectedError):
-    """Tell that TLS could not be agreed on with a broker, or that its certificate is not trusted."""
+    """Raised when the TLS handshake with a broker fails, or its certificate is not trusted."""
 
     retriable = False
 
 
 class NotKafkaError(SocketDisconnectedError):
-    """Tell that what answers at that address is no Kafka listener: an HTTP server, or a TLS port spoken to in plain."""
+    """Raised when an address has no Kafka listener: an HTTP server, or a TLS port addressed without TLS."""
 
     retriable = False
 
 
 class CorrelationIdError(SocketDisconnectedError):
-    """Tell that an answer does not belong to the request that was to be answered; the connection is of no use then."""
+    """Raised when a response does not match the request that is due. The connection cannot be used any more."""
 
 
 class FrameTooLargeError(SocketDisconnectedError):
-    """Tell that an answer claims to be larger than this client allows."""
+    """Raised when a response claims to be larger than this client allows."""
 
     retriable = False
 
 
 class ResponseTimeoutError(KafkaException, TimeoutError):
-    """Tell that there was no answer, or no end of what was waited for, in time."""
+    """Raised when a response, or another event, does not arrive in time."""
 
     retriable = True
 
 
 class IncompleteResponseError(ResponseTimeoutError):
-    """Tell that a broker's answer leaves out something that it was asked for: what became of it is not known.
+    """Raised when a response leaves out something that the request named. Its outcome is unknown.
 
-    :param what: that
+    :param what: the kind of thing left out, such as "partition"
     :param context: as for KafkaException
     """
 
@@ -310,31 +309,31 @@ class IncompleteResponseError(ResponseTimeoutError):
 
 
 class ThrottledError(KafkaException):
-    """Tell that a request was not sent, since the broker throttles this client: ask for a larger quota, or be slower."""
+    """Raised when a request was not sent because the broker throttles this client. Raise the quota, or send less."""
 
     retriable = True
 
 
 class WorkerNotStartedError(KafkaException, RuntimeError):
-    """Tell that the system starts no thread at present: raise its limits (`ulimit -u`, a container's pids), or end others."""
+    """Raised when the system starts no thread. Raise its limits (`ulimit -u`, a container's pids), or end other threads."""
 
     retriable = True
 
 
 class CorruptResponseError(KafkaException):
-    """Tell that an answer cannot be read: it is cut off, or no such message at all."""
+    """Raised when a response cannot be decoded: it is cut off, or is not such a message."""
 
 
 class RdKafkaException(KafkaException):
-    """Tell that librdkafka reports an error."""
+    """Raised when librdkafka reports an error."""
 
 
 class RdKafkaStoppedException(RdKafkaException):
-    """Tell that a stopped librdkafka client was used."""
+    """Raised when a stopped librdkafka client is used."""
 
 
 class UnicodeException(Exception):
-    """Tell that text was wanted as bytes, or the other way round."""
+    """Raised when text is given in place of bytes, or bytes in place of text."""
 
 
 ConsumerCoordinatorNotAvailable = GroupCoordinatorNotAvailable

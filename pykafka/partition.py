@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TopicView(Protocol):
-    """What partitions, consumers and producers need of their topic; `pykafka.topic.Topic` says what each member does."""
+    """The part of a topic that partitions, consumers and producers use; `pykafka.topic.Topic` documents each member."""
 
     @property
     def name(self) -> str: ...
@@ -34,14 +34,14 @@ class TopicView(Protocol):
 
 
 class Partition:
-    """A log of messages in order of offset, held by a leader and its replicas.
+    """A log of messages in order of offset, on a leader and its replicas.
 
     The object stays the same while leaders and replicas change: hold on to it, and ask it for its present `leader`.
 
-    :param topic: the topic it belongs to (held weakly)
+    :param topic: the partition's topic (held weakly)
     :param id_: its number within the topic
-    :param leader: the broker that serves it, or None while there is none
-    :param replicas: the brokers that hold a copy
+    :param leader: the broker that leads it, or None while there is no leader
+    :param replicas: the brokers that have a copy
     :param isr: the replicas that are in sync
     """
 
@@ -76,7 +76,7 @@ class Partition:
 
     @property
     def topic_name(self) -> str:
-        """The name of the topic it belongs to, also where nobody holds that topic any more."""
+        """The name of its topic, even if nothing refers to the `Topic` any more."""
         return self._topic_name
 
     @property
@@ -86,12 +86,12 @@ class Partition:
 
     @property
     def leader(self) -> Broker | None:
-        """The broker that serves this partition now, or None while the cluster elects one."""
+        """The broker that leads this partition now, or None while the cluster elects one."""
         return self._leader
 
     @property
     def replicas(self) -> list[Broker]:
-        """The brokers that hold a copy."""
+        """The brokers that have a copy."""
         return self._replicas
 
     @property
@@ -101,22 +101,22 @@ class Partition:
 
     @property
     def topic(self) -> TopicView | None:
-        """The topic of this partition; None once nothing else holds it."""
+        """The topic of this partition; None once nothing else refers to it."""
         return self._topic()
 
     def snapshot(self) -> Partition:
-        """Return a copy that stays as it is now: equal to this one, with the leader and replicas of this moment."""
+        """Return a copy that keeps the present leader and replicas, and equals this partition."""
         copied = copy.copy(self)
         copied._replicas, copied._isr = list(self._replicas), list(self._isr)
         return copied
 
     def fetch_offset_limit(self, offsets_before: int | datetime.datetime, max_offsets: int = 1) -> list[int]:
-        """Ask for offsets of this partition by time.
+        """Return offsets of this partition by time.
 
         :param offsets_before: milliseconds since 1970 or a datetime; -1 for the end, -2 for the start
         :param max_offsets: how many offsets to return at most
-        :returns: as `Topic.fetch_offset_limits` has them for this partition
-        :raises LeaderNotFoundError: nothing holds the topic any more
+        :returns: the offsets, as in `Topic.fetch_offset_limits`
+        :raises LeaderNotFoundError: nothing refers to the topic any more
         """
         topic = self._topic()
         if topic is None:
@@ -136,17 +136,17 @@ class Partition:
         return self.fetch_offset_limit(OffsetType.EARLIEST)[0]
 
     def update(self, brokers: Mapping[int, Broker], metadata: documented.PartitionMetadata | Any) -> None:
-        """Take over what fresh metadata says of this partition.
+        """Apply fresh metadata of this partition.
 
         :param brokers: the cluster's brokers by id
-        :param metadata: this partition's metadata; brokers that it names and the cluster does not know are left out
+        :param metadata: this partition's metadata; the partition leaves out brokers that are not in `brokers`
         """
         self._leader = brokers.get(metadata.leader)
         self._replicas = [brokers[id_] for id_ in metadata.replicas if id_ in brokers]
         self._isr = [brokers[id_] for id_ in metadata.isr if id_ in brokers]
 
     def relink(self, brokers: Mapping[int, Broker]) -> None:
-        """Refer to these brokers by the ids of those that it refers to; those that are not there are left out.
+        """Replace brokers by those with the same ids, and drop brokers that are not there.
 
         :param brokers: the cluster's brokers by id
         """

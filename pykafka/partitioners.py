@@ -1,4 +1,4 @@
-"""Choosing a partition for a message: round robin, by a hash of its key, or by a hash within a group of partitions."""
+"""Partitioners: round robin, by a hash of the key, or by a hash within a group of partitions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ P = TypeVar("P")
 
 
 def _in_order(partitions: Iterable[P]) -> list[P]:
-    # By number, which plain numbers have themselves: applications try partitioners out with them.
+    # Sorts partitions by id, and plain numbers by themselves: applications test partitioners with numbers.
     return sorted(partitions, key=lambda partition: getattr(partition, "id", partition))  # type: ignore[arg-type]
 
 
 class BasePartitioner:
-    """Choose one of a topic's partitions; subclasses implement `__call__`."""
+    """Base of partitioners, which choose a message's partition; subclasses implement `__call__`."""
 
     def __call__(self, partitions: Sequence[P], key: Any) -> P:
-        """Return the partition to which a message with this key goes.
+        """Return the partition for a message with this key.
 
         :param partitions: the topic's partitions, at least one
         :param key: the message's key, or None
@@ -27,7 +27,7 @@ class BasePartitioner:
 
 
 class RandomPartitioner(BasePartitioner):
-    """Spread messages evenly, one partition after another, whatever their keys."""
+    """A partitioner that takes the partitions in turn, whatever the key."""
 
     def __init__(self) -> None:
         self.idx = 0
@@ -46,7 +46,7 @@ def _sha1_hash(key: Any) -> int:
 
 
 class HashingPartitioner(BasePartitioner):
-    """Send all messages of one key to one partition, as long as the number of partitions stays.
+    """A partitioner that sends all messages of a key to one partition, while the number of partitions stays.
 
     :param hash_func: key -> int; by default the SHA-1 of the key, which is the same in every process
     """
@@ -57,7 +57,7 @@ class HashingPartitioner(BasePartitioner):
     def __call__(self, partitions: Sequence[P], key: Any) -> P:
         """Return the partition of this key.
 
-        :raises ValueError: the key is None, so that there is nothing to hash
+        :raises ValueError: the key is None
         """
         if key is None:
             raise ValueError(
@@ -71,10 +71,10 @@ hashing_partitioner = HashingPartitioner()
 
 
 class GroupHashingPartitioner(BasePartitioner):
-    """Send messages of one key to any of a group of neighbouring partitions, in turn.
+    """A partitioner that sends messages of a key to a group of neighbouring partitions, in turn.
 
     :param hash_func: key -> int, stable between processes
-    :param group_size: how many partitions share a key's messages
+    :param group_size: how many partitions take the messages of one key
     :raises ValueError: no hash_func, or group_size below 1
     """
 
@@ -106,7 +106,7 @@ _MASK = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """Return the 32-bit MurmurHash2 (seed 0x9747b28c) that Kafka's Java client partitions by, as an unsigned int."""
+    """Return the 32-bit MurmurHash2 (seed 0x9747b28c), as an unsigned int, by which Kafka's Java client partitions."""
     length = len(data)
     h = (0x9747B28C ^ length) & _MASK
     whole = length & ~3
@@ -125,7 +125,7 @@ def murmur2(data: bytes) -> int:
 
 
 class Murmur2Partitioner(BasePartitioner):
-    """Choose the partition that Kafka's Java producer would choose for a key; round robin without a key."""
+    """A partitioner that agrees with Kafka's Java producer for messages with a key; round robin without a key."""
 
     def __init__(self) -> None:
         self._turn = RandomPartitioner()

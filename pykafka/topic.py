@@ -1,4 +1,4 @@
-"""A topic: its partitions, and the producers and consumers that are made for it."""
+"""A topic: its partitions, and the producers and consumers of it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ log = logging.getLogger(__name__)
 
 
 class Topic:
-    """A named set of partitions. Get one by `client.topics[name]`, and keep a reference while you use it.
+    """A topic, a named set of partitions. Get one by `client.topics[name]`, and keep a reference while you use it.
 
     :param cluster: the cluster that has the topic
-    :param topic_metadata: what the cluster says of it
+    :param topic_metadata: the topic's metadata
     """
 
     def __init__(self, cluster: BaseCluster, topic_metadata: documented.TopicMetadata) -> None:
@@ -58,11 +58,11 @@ class Topic:
 
     @property
     def partitions(self) -> dict[int, Partition]:
-        """The partitions by id; brought up to date in place, the same objects all along."""
+        """The partitions by id. The client updates the dict in place and keeps the same objects."""
         return self._partitions
 
     def update(self, metadata: documented.TopicMetadata) -> None:
-        """Take over what fresh metadata says: new partitions appear, leaders move.
+        """Apply fresh metadata: add new partitions, and update leaders.
 
         :param metadata: this topic's metadata
         """
@@ -71,7 +71,7 @@ class Topic:
         for id_, found in sorted(metadata.partitions.items()):
             partition = self._partitions.get(id_)
             if partition is None:
-                # one that was gone is the same again: others hold it
+                # A partition that comes back is the same object again: others may refer to it.
                 partition = self._gone.pop(id_, None) or Partition(self, id_, None, [], [])
                 partition.update(brokers, found)
                 self._partitions[id_] = partition
@@ -81,10 +81,10 @@ class Topic:
             log.info("topic %s: partition %d is gone (was the topic made anew?)", self._name, id_)
             self._gone[id_] = self._partitions.pop(id_)
         if before != set(self._partitions):
-            self.changes += 1  # at last: whoever sees it sees the partitions
+            self.changes += 1  # last: a caller that sees the new number must see the new partitions
 
     def unlink(self) -> None:
-        """Refer to no broker that the cluster does not have: it says nothing of this topic now."""
+        """Drop references to brokers that left the cluster, as its metadata no longer describes this topic."""
         brokers = self._cluster.brokers
         for partition in self._partitions.values():
             partition.relink(brokers)
@@ -97,14 +97,14 @@ class Topic:
         max_offsets: int = 1,
         partitions: Iterable[int] | None = None,
     ) -> dict[int, documented.OffsetPartitionResponse]:
-        """Ask for offsets of each partition by time.
+        """Return the offsets of each partition by time.
 
-        -1 gives the offset that the next message will get, -2 the oldest one kept. For a time, the answer is the
-        first offset whose message is not older than that, or none where all are older; on brokers before 0.10.1,
-        which know no times of messages, it is a start of a log segment that was written before.
+        -1 returns the offset of the next message, -2 the oldest offset kept. A time returns the first offset whose message
+        is not older, or no offset if all messages are older. Brokers before 0.10.1 do not store times of messages: they
+        return the start of a log segment written before that time.
 
         :param offsets_before: milliseconds since 1970, a datetime (naive ones are UTC), -1 or -2
-        :param max_offsets: only brokers before 0.10.1 give more than one
+        :param max_offsets: brokers before 0.10.1 return up to so many, later ones return one
         :param partitions: ids; by default all
         :returns: {partition id: OffsetPartitionResponse(offset=[...], err=0)}
         """
@@ -115,20 +115,20 @@ class Topic:
         return {id_: documented.OffsetPartitionResponse(offset=found[self._name, id_].offsets, err=0) for id_ in wanted}
 
     def earliest_available_offsets(self) -> dict[int, documented.OffsetPartitionResponse]:
-        """Return the oldest offset kept in each partition; shape as in `fetch_offset_limits`."""
+        """Return the oldest offset kept in each partition, in the form of `fetch_offset_limits`."""
         return self.fetch_offset_limits(OffsetType.EARLIEST)
 
     def latest_available_offsets(self) -> dict[int, documented.OffsetPartitionResponse]:
-        """Return the offset that the next message of each partition will get; shape as in `fetch_offset_limits`."""
+        """Return the offset of the next message of each partition, in the form of `fetch_offset_limits`."""
         return self.fetch_offset_limits(OffsetType.LATEST)
 
     # -- producers and consumers -----------------------------------------------------------------------------------
 
     def get_producer(self, use_rdkafka: bool = False, **kwargs: Unpack[ProducerArguments]) -> Producer:
-        """Return a `Producer` to this topic.
+        """Return a `Producer` for this topic.
 
-        :param use_rdkafka: whether librdkafka is to send (extra `rdkafka`)
-        :param kwargs: as the constructor of `Producer` or `RdKafkaProducer` has them
+        :param use_rdkafka: whether librdkafka sends (extra `rdkafka`)
+        :param kwargs: options of `Producer` or `RdKafkaProducer`
         :raises ImportError: librdkafka is not installed
         """
         if use_rdkafka:
@@ -150,9 +150,9 @@ class Topic:
     ) -> SimpleConsumer:
         """Return a `SimpleConsumer` of this topic.
 
-        :param consumer_group: under which offsets are committed; None for none
-        :param use_rdkafka: whether librdkafka is to fetch (extra `rdkafka`)
-        :param kwargs: as the constructor of `SimpleConsumer` has them
+        :param consumer_group: the group that commits offsets; None for no group
+        :param use_rdkafka: whether librdkafka fetches (extra `rdkafka`)
+        :param kwargs: options of `SimpleConsumer`
         :raises ImportError: librdkafka is not installed
         """
         if use_rdkafka:
@@ -177,14 +177,14 @@ class Topic:
         self, consumer_group: str | bytes, managed: bool, **kwargs: Unpack[GroupConsumerArguments]
     ) -> GroupConsumer: ...
     def get_balanced_consumer(self, consumer_group: str | bytes, managed: bool = False, **kwargs: Any) -> GroupConsumer:
-        """Return a consumer that shares this topic with the others of its group.
+        """Return a consumer that shares this topic with the other members of its group.
 
-        :param consumer_group: whose members share the topic
-        :param managed: whether the brokers (0.9 and later) keep the group, or ZooKeeper does
-        :param kwargs: as the constructor of `ManagedBalancedConsumer` or `BalancedConsumer` has them; ZooKeeper is by
+        :param consumer_group: the group whose members share the topic
+        :param managed: True: the brokers (0.9 and later) coordinate the group; False: ZooKeeper does
+        :param kwargs: options of `ManagedBalancedConsumer` or `BalancedConsumer`; ZooKeeper is by
             default the one that the client was made with
-        :raises ZooKeeperError: no ZooKeeper could be reached
-        :raises UnsupportedVersion: the brokers are too old to keep groups
+        :raises ZooKeeperError: ZooKeeper cannot be reached
+        :raises UnsupportedVersion: the brokers are too old to coordinate groups
         """
         if managed:
             return ManagedBalancedConsumer(self, self._cluster, consumer_group, **kwargs)

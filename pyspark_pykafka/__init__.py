@@ -1,4 +1,4 @@
-"""PySpark finds data sources in top-level modules named pyspark_*: this one gives it `format("pykafka")`."""
+"""The module by which PySpark finds `format("pykafka")`: it looks for data sources in top-level modules named pyspark_*."""
 
 from pykafka.spark import KafkaDataSource as DefaultSource
 

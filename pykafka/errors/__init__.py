@@ -1,1 +1,1 @@
-"""The tree of errors; import them from `pykafka.exceptions`."""
+"""The error tree. Import errors from `pykafka.exceptions`."""

@@ -8,24 +8,24 @@ from typing import Any, ClassVar, Self
 
 __all__ = ["ERROR_CODES", "KafkaException", "ProtocolClientError", "UnknownError", "UnknownErrorCode", "error_for"]
 
-#: Every error code that is known, with its class; filled as the classes are declared.
+#: Each known error code and its class; class declarations fill it.
 ERROR_CODES: dict[int, type[ProtocolClientError]] = {}
 
 
 class KafkaException(Exception):
-    """Be the root of all errors of this library.
+    """Base of all errors of this library.
 
     :param args: a sentence that says what happened and what to do
-    :param broker: address of the broker it is about
-    :param topic: name of the topic it is about
-    :param partition: number of the partition it is about
-    :param api: the request it is about
-    :param ledger: what was tried before giving up, as (where, error) pairs
+    :param broker: address of the broker
+    :param topic: name of the topic
+    :param partition: number of the partition
+    :param api: the request
+    :param ledger: the failed attempts, as (place, error) pairs
     """
 
     #: Whether the same request may succeed later.
     retriable: bool = False
-    #: Whether what the client believes about leaders or coordinators is out of date.
+    #: Whether the client's metadata about leaders or coordinators is out of date.
     invalid_metadata: bool = False
 
     def __init__(
@@ -46,17 +46,17 @@ class KafkaException(Exception):
 
     @property
     def transient(self) -> bool:
-        """Whether it may pass by itself; the same as `retriable`."""
+        """Whether the error may pass by itself; the same as `retriable`."""
         return self.retriable
 
     @property
     def text(self) -> str:
-        """What happened, without the context."""
+        """The error's sentence, without the context."""
         return " ".join(str(arg) for arg in self.args)
 
     @property
     def context(self) -> dict[str, Any]:
-        """What is known of broker, topic, partition and api."""
+        """The broker, topic, partition and API of the error, as far as they are known."""
         found = {"broker": self.broker, "topic": self.topic, "partition": self.partition, "api": self.api}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -68,7 +68,7 @@ class KafkaException(Exception):
         partition: int | None = None,
         api: str | None = None,
     ) -> Self:
-        """Fill in context that is still missing, and return this same error."""
+        """Fill in missing context, and return this same error."""
         self.broker = broker if self.broker is None else self.broker
         self.topic = topic if self.topic is None else self.topic
         self.partition = partition if self.partition is None else self.partition
@@ -76,7 +76,7 @@ class KafkaException(Exception):
         return self
 
     def again(self) -> Self:
-        """Return a copy to raise anew: an error that several workers raise would gather all their tracebacks."""
+        """Return a copy to raise anew. One error raised by several workers would gather all their tracebacks."""
         made = copy(self)
         if isinstance(self.__cause__, KafkaException):
             made.__cause__ = self.__cause__.again()
@@ -101,9 +101,9 @@ def _rebuild(cls: type[KafkaException], args: tuple[Any, ...], state: dict[str, 
 
 
 class ProtocolClientError(KafkaException):
-    """Be the root of all errors that a broker answers by number; subclasses declare theirs by class keywords."""
+    """Base of all errors that brokers report by an error code; subclasses declare the code by class keywords."""
 
-    #: The number in the protocol.
+    #: The error code in the protocol.
     ERROR_CODE: ClassVar[int]
     #: Kafka's own name for it.
     NAME: ClassVar[str] = ""
@@ -123,7 +123,7 @@ class ProtocolClientError(KafkaException):
         :param code: the number; None declares a mere group of errors
         :param name: Kafka's own name
         :param retriable: whether the same request may succeed later
-        :param stale: whether metadata or coordinator must be looked up anew, after which the request may succeed
+        :param stale: whether the request may succeed after a refresh of metadata or coordinator
         """
         super().__init_subclass__()
         if code is None:
@@ -137,21 +137,21 @@ class ProtocolClientError(KafkaException):
 
     @property
     def text(self) -> str:
-        """What happened, without the context: what the broker said, or else what the code means."""
+        """The error's sentence, without the context: the broker's own, or else the meaning of the code."""
         said = super().text or self.description
         number = getattr(self, "ERROR_CODE", None)
         return said if number is None else f"{said} [Kafka error {number}{' ' if self.NAME else ''}{self.NAME}]"
 
 
 class UnknownError(ProtocolClientError, code=-1, name="UNKNOWN_SERVER_ERROR"):
-    """The broker failed in a way that it does not name; its log says more."""
+    """The broker failed without naming a reason; its log says more."""
 
 
 def error_for(code: int, *args: Any, **context: Any) -> ProtocolClientError:
-    """Make the error for a code that a broker answered.
+    """Return the error for an error code of a broker.
 
     :param code: the number; 0 (no error) is refused
-    :param args: what the broker said besides, if it did
+    :param args: the broker's own message, if it sent one
     :param context: broker, topic, partition, api, ledger
     :return: an instance, not raised; for a number that is not known, of a subclass of UnknownError that carries it
     :raises ValueError: code is 0
@@ -166,15 +166,15 @@ def error_for(code: int, *args: Any, **context: Any) -> ProtocolClientError:
 
 
 class UnknownErrorCode(UnknownError):
-    """Stand for an error number newer than this client.
+    """An error code newer than this client.
 
     :param code: the number
-    :param args: what the broker said besides
+    :param args: the broker's own message
     :param context: as for KafkaException
     """
 
     def __init__(self, code: int, *args: Any, **context: Any) -> None:
         meaning = "the broker answers an error newer than this client: look its number up in Kafka's protocol guide"
         super().__init__(*(args or (meaning,)), **context)
-        # Of the instance, where its class has that of UnknownError.
+        # On the instance: the class attribute is UnknownError's.
         vars(self).update(ERROR_CODE=code, NAME="")

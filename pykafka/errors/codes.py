@@ -1,6 +1,6 @@
 """Kafka's error codes, one class each, as of Kafka 4.3. Import them from `pykafka.exceptions`.
 
-`stale` marks what tells that the client's idea of leaders or coordinators is out of date: look them up, then try again.
+`stale` marks errors that show outdated metadata about leaders or coordinators: refresh it, then try again.
 """
 # A table: two blank lines between its rows would hide it.
 # fmt: off
@@ -269,7 +269,7 @@ class VoterNotFound(ProtocolClientError, code=127, name="VOTER_NOT_FOUND"):
 class InvalidRegularExpression(ProtocolClientError, code=128, name="INVALID_REGULAR_EXPRESSION"):
     """The broker (RE2/J) cannot read this regular expression."""
 class RebootstrapRequired(ProtocolClientError, code=129, name="REBOOTSTRAP_REQUIRED"):
-    """What the client knows of the cluster is too old: start again from the bootstrap addresses."""
+    """The client's metadata is too old: start again from the bootstrap addresses."""
 class StreamsInvalidTopology(ProtocolClientError, code=130, name="STREAMS_INVALID_TOPOLOGY"):
     """The streams topology is not valid."""
 class StreamsInvalidTopologyEpoch(ProtocolClientError, code=131, name="STREAMS_INVALID_TOPOLOGY_EPOCH"):
