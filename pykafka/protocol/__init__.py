@@ -1,7 +1,7 @@
-"""Bytes to messages and back.
+"""Conversion between bytes and messages, without I/O.
 
-The names of the reference stand here, and live in `pykafka.protocol.documented`; what the client itself sends and receives is
-in `pykafka.protocol.wire`.
+The documented names are importable here and live in `pykafka.protocol.documented`. The messages that the client sends
+and receives live in `pykafka.protocol.wire`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DOCUMENTED = "pykafka.protocol.documented"
 
 
 def __getattr__(name: str) -> Any:
-    """Import a class when it is first asked for: modules below this one pass here when they are imported."""
+    """Import a class on first use: modules below this one import this package while they load."""
     if name in _OWN:
         return getattr(import_module(_OWN[name]), name)
     if name[:1].isupper():  # not a module, which is being imported
@@ -32,5 +32,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List what can be had."""
+    """List the public names."""
     return sorted({*globals(), *_OWN, *import_module(_DOCUMENTED).__all__})

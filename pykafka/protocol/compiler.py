@@ -1,4 +1,4 @@
-"""From a declaration to one encoder and one decoder per version: closures; neighbours of fixed size go together."""
+"""Compilation of a message's declaration to an encoder and a decoder per version; neighbours of fixed size form one step."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DecodeStep = Callable[[Cursor, dict[str, Any]], None]
 
 _MIN_SIZES = {"uuid": 16, "string": 2, "bytes": 4, "records": 4}
 _NO_TAGS = b"\x00"
-#: What writing a value of the wrong type or size raises.
+#: What a writer raises for a value of the wrong type or size.
 _MISFITS = (struct.error, ValueError, TypeError, AttributeError)
 
 
 class _Version:
-    """What compiling needs to know besides the field: the version, and whether it is a flexible one."""
+    """The version that is compiled, and whether it is a flexible one."""
 
     __slots__ = ("flexible", "number")
 
@@ -35,7 +35,7 @@ class _Version:
 
 
 def encoder(cls: StructType, number: int, flexible: bool) -> Encoder:
-    """Make the encoder of a struct.
+    """Return the encoder of a struct.
 
     :param cls: the struct
     :param number: version of the message that it is part of
@@ -76,7 +76,7 @@ def _no_blame(_: Any) -> str:
 
 
 def _refuse(value: Any, refusals: Sequence[Field]) -> None:
-    """Raise where a field that this version lacks, and that matters, is set."""
+    """Raise Unfit if a field is set that this version lacks and that is not ignorable."""
     for field in refusals:
         found = getattr(value, field.name)
         if found != field.default_value():
@@ -84,7 +84,7 @@ def _refuse(value: Any, refusals: Sequence[Field]) -> None:
 
 
 def _groups(cls: StructType, version: _Version) -> list[list[Field]]:
-    """Return the untagged fields of a version, neighbours of fixed size together."""
+    """Return the untagged fields of a version; neighbours of fixed size form one group."""
     groups: list[list[Field]] = []
     last_fixed = False
     for field in cls.fields:
@@ -162,7 +162,7 @@ def _tags_encoder(tagged: list[Field], version: _Version) -> Encoder:
 
 
 def field_writer(field: Field, version: _Version) -> Writer:
-    """Make the writer of one field's value."""
+    """Return the writer of one field's value."""
     compact = version.flexible and not field.rigid
     nullable = version.number in field.nullable
     if not field.is_array:
@@ -196,7 +196,7 @@ def _element_writer(field: Field, version: _Version, compact: bool, nullable: bo
 
 
 def decoder(cls: StructType, number: int, flexible: bool) -> Decoder:
-    """Make the decoder of a struct; parameters as for `encoder`.
+    """Return the decoder of a struct; parameters as for `encoder`.
 
     :return: reads an instance at a cursor; it raises Malformed
     """
@@ -293,7 +293,7 @@ def _tags_decoder(tagged: list[Field], version: _Version) -> DecodeStep:
 
 
 def field_reader(field: Field, version: _Version) -> Reader:
-    """Make the reader of one field's value."""
+    """Return the reader of one field's value."""
     compact = version.flexible and not field.rigid
     nullable = version.number in field.nullable
     if not field.is_array:

@@ -1,4 +1,4 @@
-"""The fields of messages: what `pykafka.protocol.schema` says, one function a type."""
+"""The fields of messages, declared by one function per type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "uuid",
 ]
 
-#: Above every version there will be.
+#: Higher than any version.
 _OPEN_END = 0x8000
 _ZERO_UUID = UUID(int=0)
 _DEFAULTS: dict[str, Any] = {
@@ -49,7 +49,7 @@ def parse_versions(text: str) -> range:
 
 
 class StructType(Protocol):
-    """A class of structs, as fields and the compiler see it; `pykafka.protocol.schema.Struct` says what each member does."""
+    """A class of structs, as fields and the compiler see it; `pykafka.protocol.schema.Struct` documents each member."""
 
     fields: tuple[Field, ...]
 
@@ -59,15 +59,15 @@ class StructType(Protocol):
 
 
 class Field:
-    """Declare one field; made by the functions `int8`, `string`, `array`, ... below.
+    """One declared field; the functions `int8`, `string`, `array`, ... below create it.
 
     :param kind: type of the value, or of the elements of an array
-    :param versions: those that have the field
-    :param default: None stands for null
-    :param nullable: versions in which it may be null
-    :param ignorable: whether versions that lack it may drop it
+    :param versions: the versions that have the field
+    :param default: its default; None stands for null
+    :param nullable: the versions in which it may be null
+    :param ignorable: True: a version without the field drops its value; False: that version raises if the field is set
     :param tag: its number among tagged fields
-    :param tagged: versions in which it is a tagged field
+    :param tagged: the versions in which it is a tagged field
     :param rigid: never compact, not even in flexible versions
     """
 
@@ -124,13 +124,13 @@ class Field:
         return self.default is not None and (self.is_array or self.kind == "struct")
 
     def default_value(self) -> Any:
-        """Return the default; a new one where it can be changed."""
+        """Return the default; a new object if it is mutable."""
         if not self.is_mutable:
             return self.default
         return [] if self.is_array else self.struct()
 
     def is_tagged_in(self, version: int) -> bool:
-        """Whether a version has it among the tagged fields."""
+        """Whether the field is a tagged field in a version."""
         return version in self.tagged
 
 

@@ -1,4 +1,4 @@
-"""`Message`: one record as the user sees it, produced or consumed. Compiled by Cython where `message.pxd` was built."""
+"""`Message`: one record, produced or consumed. Cython compiles this module if `message.pxd` was built."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Headers = list[tuple[str, bytes | None]]
 
 
 class AcknowledgedBatch(Protocol):
-    """What a produced message is read through: one store here acknowledges a whole batch."""
+    """The batch of a produced message: one store here acknowledges all its messages."""
 
     log_append_time: int  # ms; -1 unless the broker stamps the messages itself
     done: bool
@@ -34,20 +34,20 @@ class AcknowledgedBatch(Protocol):
 
 
 class Message:
-    """Hold one Kafka record.
+    """One Kafka record.
 
-    A consumed message carries what the broker sent. A produced message is read through the batch it went into, so that
-    `offset` and `timestamp` are known as soon as the batch was acknowledged.
+    A consumed message has what the broker sent. A produced message reads from its batch, so `offset` and `timestamp` are
+    known as soon as the broker acknowledges the batch.
 
     :param value: the content (bytes); None is a tombstone
     :param partition_key: the key (bytes) or None
     :param compression_type: the codec it came in (:class:`pykafka.common.CompressionType`)
     :param offset: place in the partition's log; -1 while unknown
     :param partition_id: number of the partition; -1 while unknown
-    :param produce_attempt: how often it was sent
+    :param produce_attempt: how many times the producer sent it
     :param protocol_version: the message format: 0, 1 or 2
     :param timestamp: ms since 1970 or a datetime (a naive one is UTC); None where the format has none
-    :param delivery_report_q: kept for the caller; not sent
+    :param delivery_report_q: stored for the caller; not sent
     :param headers: list of (str, bytes or None), or None
     """
 
@@ -82,7 +82,7 @@ class Message:
     protocol_version: int
 
     def __cinit__(self) -> None:
-        # What makes many messages (the reader, the accumulator) skips __init__ and sets only what differs from this.
+        # Code that makes many messages (the reader, the accumulator) skips __init__ and sets only what differs from this.
         self._offset = -1
         self._timestamp = -1
         self.partition_id = -1
@@ -117,11 +117,11 @@ class Message:
 
     @property
     def offset(self) -> int:
-        """Say where in the partition's log the message stands; -1 while that is unknown.
+        """The message's offset in its partition; -1 while it is unknown.
 
-        It stays -1 for a produced message that was delivered (`error` is None) where no broker said its place: with
-        `required_acks=0`, and where an idempotent producer lost the answer, later answers prove the message stored once, and
-        other producers' messages may stand between.
+        It stays -1 for a delivered message (`error` is None) if no broker reported its offset: with `required_acks=0`, and
+        if an idempotent producer lost the response. Later responses then prove that the broker stored the message once, but
+        other producers' messages may stand in between.
         """
         if self._offset < 0 and self._batch is not None:
             return self._batch.offset_of(self._index)
@@ -133,7 +133,7 @@ class Message:
 
     @property
     def timestamp(self) -> int | None:
-        """Say when the message was made, or appended where the topic wants that (ms since 1970); None if unknown."""
+        """The message's time (ms since 1970): its creation, or its append if the topic is set so; None if unknown."""
         if self._batch is not None and self._batch.log_append_time >= 0:
             return self._batch.log_append_time
         return None if self._timestamp == -1 else self._timestamp
@@ -144,7 +144,7 @@ class Message:
 
     @property
     def timestamp_dt(self) -> datetime | None:
-        """Give the timestamp as an aware datetime (UTC), or None; OverflowError where datetime cannot express it."""
+        """The timestamp as an aware datetime (UTC), or None. Raises OverflowError if datetime cannot express it."""
         found = self.timestamp
         return None if found is None else _EPOCH + timedelta(milliseconds=found)
 
@@ -161,35 +161,35 @@ class Message:
 
     @property
     def payload(self) -> bytes | None:
-        """Give the value, by the name the reference documentation has for it."""
+        """The value, under its name in the reference documentation."""
         return self.value
 
     @property
     def key(self) -> bytes | None:
-        """Give the partition key, by the name the reference documentation has for it."""
+        """The partition key, under its name in the reference documentation."""
         return self.partition_key
 
     @property
     def topic(self) -> Any:
-        """Give the topic of the message's partition, or None while it has none."""
+        """The topic of the message's partition, or None."""
         return None if self.partition is None else self.partition.topic
 
     @property
     def error(self) -> KafkaException | None:
-        """Say why a produced message was not delivered; None while it is under way and when it arrived."""
+        """The error of a produced message that was not delivered; None while it is in flight and after its delivery."""
         return None if self._batch is None else self._batch.error_of(self._index)
 
     @property
     def response_code(self) -> int:
-        """Give Kafka's error code for a produced message; 0 where there is none."""
+        """Kafka's error code for a produced message; 0 for none."""
         error = self.error
         return 0 if error is None else int(getattr(error, "ERROR_CODE", -1))
 
     def pack_into(self, buff: Any, offset: int) -> None:
-        """Write the message in its format 0 or 1, without offset and size, into a writable buffer.
+        """Write the message in format 0 or 1, without offset and size, into a writable buffer.
 
         :param buff: any writable buffer with `len(message)` bytes from `offset` on
-        :param offset: where to begin (bytes)
+        :param offset: index of the first byte to write
         """
         timestamp = -1 if self.timestamp is None else self.timestamp
         magic = 1 if self.protocol_version else 0
@@ -198,12 +198,12 @@ class Message:
 
     @classmethod
     def decode(cls, buff: Any, msg_offset: int = -1, partition_id: int = -1) -> Message:
-        """Read a message of format 0 or 1, without offset and size.
+        """Return the message of format 0 or 1 in a buffer, without offset and size.
 
         :param buff: the message's bytes, from its checksum on
-        :param msg_offset: the offset that it is to carry
-        :param partition_id: the partition that it is to carry
-        :raises InvalidMessageError: if the checksum is wrong or the bytes are no message
+        :param msg_offset: the offset of the new message
+        :param partition_id: the partition of the new message
+        :raises InvalidMessageError: the checksum is wrong, or the bytes are not a message
         """
         found = oldformats.unpack(buff, msg_offset)
         return cls(
@@ -217,7 +217,7 @@ class Message:
         )
 
     def __len__(self) -> int:
-        """Count the bytes that `pack_into` writes."""
+        """Return the number of bytes that `pack_into` writes."""
         head = 22 if self.protocol_version else 14
         return head + len(self.partition_key or b"") + len(self.value or b"")
 
@@ -235,7 +235,7 @@ class Message:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The partition, the batch and the report queue belong to this process: their facts travel, they do not.
+        # The partition, the batch and the report queue belong to this process: pickling copies their values only.
         fields = (
             self.value,
             self.partition_key,

@@ -1,9 +1,9 @@
 # cython: initializedcheck=False, cdivision=True
 """Message sets: formats 0 (Kafka 0.8, 0.9) and 1 (0.10).
 
-An entry is offset, size, checksum, format, attributes, timestamp (format 1 only), key and value. Compression makes of a
-whole set the value of one message, its wrapper. Inside, format 0 has the offsets of the log, format 1 offsets counted
-from the first one, the wrapper then having the last one's. Old clients nested sets more than once: these are laid flat.
+An entry is offset, size, checksum, format, attributes, timestamp (format 1 only), key and value. Compression puts a whole
+set into the value of one message, its wrapper. Inside, entries of format 0 have offsets of the log; entries of format 1
+count from 0, and the wrapper has the offset of the last one. Old clients nested sets deeper; the reader flattens them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from pykafka.protocol.records_write import RecordBatchBuilder
 
 _PLACE = Struct(">qi")
-# What an entry's size does not count: offset and size.
+# The size of an entry counts neither offset nor size.
 _UNCOUNTED = 12
-# Checksum, format, attributes, two sizes; and the timestamp in format 1.
+# Checksum, format, attributes, two sizes; format 1 adds the timestamp.
 _OVERHEADS = (14, 22)
 _APPEND_TIME = 8
 _DEEPEST = 4
@@ -42,12 +42,12 @@ _DEEPEST = 4
 def encode_message_set(builder: RecordBatchBuilder, magic: int, codec: int) -> bytes:
     """Rewrite a batch for brokers before 0.11.
 
-    :param builder: what was appended; format 0 drops the timestamps
+    :param builder: the messages; format 0 drops the timestamps
     :param magic: the message format: 0 or 1
-    :param codec: 0 none, 1 gzip, 2 snappy, 3 lz4; zstd came later than these formats
-    :raises UnsupportedForMessageFormat: if a message has headers
-    :raises ValueError: if the batch is empty, or the codec or format is none of these
-    :raises CodecNotAvailableError: if the codec's package is missing
+    :param codec: 0 none, 1 gzip, 2 snappy, 3 lz4; these formats do not have zstd
+    :raises UnsupportedForMessageFormat: a message has headers
+    :raises ValueError: the batch is empty, or the codec or format is none of these
+    :raises CodecNotAvailableError: the codec's package is missing
     """
     if builder.count == 0:
         raise ValueError("an empty batch cannot be sent: append a message first")
@@ -65,22 +65,22 @@ def encode_message_set(builder: RecordBatchBuilder, magic: int, codec: int) -> b
 
 
 def wrap(compressed: Any, offset: int, timestamp: int, magic: int, codec: int) -> bytes:
-    """Make the message that carries a compressed set.
+    """Return the message that wraps a compressed set.
 
-    :param compressed: the set
-    :param offset: of its last message, counted from its first
-    :param timestamp: the greatest in it (ms)
+    :param compressed: the compressed set
+    :param offset: offset of its last message, counted from its first
+    :param timestamp: its highest timestamp (ms)
     :param magic: the message format: 0 or 1
-    :param codec: how it was compressed
+    :param codec: the codec of the compression
     """
     message = Message(compressed, compression_type=codec, protocol_version=magic, timestamp=timestamp)
     return pack_entry(message, offset, codec)
 
 
 def write_entries(records: Any, count: int, first_timestamp: int, magic: int) -> Any:
-    # Records of format 2, as a builder holds them, become entries numbered from 0.
+    # Records of format 2, as a builder has them, become entries that count from 0.
     end = len(records)
-    # What an entry has more than a record is less than this; sizes of messages dominate.
+    # An entry exceeds a record by less than this; the messages' bytes dominate.
     size = end + count * (_UNCOUNTED + _OVERHEADS[magic])
     if cython.compiled:
         held = records
@@ -147,16 +147,16 @@ def put_i64(data: Any, at: int, value: int) -> None:
 def open_entries(
     data: memoryview, magic: int, codec: int, timestamp_type: int, next_offset: int, check_crc: bool
 ) -> BatchReader:
-    """Make a reader for a run of entries, or for what one compressed message holds.
+    """Return a reader for a run of entries, or for the content of one compressed message.
 
     :param data: the entries
     :param magic: their message format: 0 or 1
-    :param codec: how the message is compressed; 0 for a run of plain ones
+    :param codec: the compression of the message; 0 for a run of uncompressed ones
     :param timestamp_type: 0 create time, 1 append time
     :param next_offset: the first offset after them
-    :param check_crc: whether to compare checksums: a wrapper's here, those of the messages as they are read
-    :raises InvalidMessageError: if a checksum is wrong or the set inside is corrupt
-    :raises CodecNotAvailableError: if a package for its codec is missing
+    :param check_crc: whether to verify checksums: a wrapper's now, those of messages on reading
+    :raises InvalidMessageError: a checksum is wrong, or the inner set is corrupt
+    :raises CodecNotAvailableError: the codec's package is missing
     """
     shift, append_time, entries = 0, -1, data
     if codec:
@@ -169,7 +169,7 @@ def open_entries(
 
 
 def count_entries(entries: Any) -> tuple[int, int, int, int]:
-    # How many, the first offset, the last one, and all their codecs or-ed.
+    # Count, first offset, last offset, and the bitwise or of all codecs.
     end = len(entries)
     at = count = codecs = 0
     first = last = -1
@@ -182,7 +182,7 @@ def count_entries(entries: Any) -> tuple[int, int, int, int]:
         following, _, offset, _, _, _, _, attributes = parse_entry(data, at, end)
         if following < 0:
             raise InvalidMessageError(
-                f"message {count} of a set of formats 0 or 1, at byte {at} of {end}, is none; fetch it again, or have "
+                f"message {count} of a set of formats 0 or 1, at byte {at} of {end}, is corrupt; fetch it again, or have "
                 "the broker's log checked"
             )
         if count == 0:
@@ -195,11 +195,11 @@ def count_entries(entries: Any) -> tuple[int, int, int, int]:
 
 
 def _unwrap(wrapper: memoryview, check_crc: bool, depth: int = 1) -> tuple[int, int, Any]:
-    # What a compressed message holds: what to add to its offsets, the append time or -1, and the entries.
+    # The content of a compressed message: what to add to its offsets, the append time or -1, and the entries.
     raw = bytes(wrapper)
     following, timestamp, offset, _, _, value, value_size, attributes = parse_entry(raw, 0, len(raw))
     if following != len(raw) or value_size < 0:
-        raise InvalidMessageError(f"the compressed message of {len(raw)} bytes is none; fetch it again")
+        raise InvalidMessageError(f"the compressed message of {len(raw)} bytes is corrupt; fetch it again")
     magic = raw[16]
     if check_crc:
         oldformats.check_crc(memoryview(raw)[_UNCOUNTED:], offset)
@@ -214,7 +214,7 @@ def _unwrap(wrapper: memoryview, check_crc: bool, depth: int = 1) -> tuple[int, 
 
 
 def _flatten(entries: memoryview, check_crc: bool, depth: int) -> bytes:
-    # Sets within sets, as some old clients made them: plain entries with the offsets that they have in the outer set.
+    # Some old clients nested sets: return plain entries with the offsets of the outer set.
     if depth >= _DEEPEST:
         raise InvalidMessageError(f"a message holds sets within sets more than {_DEEPEST} deep; skip it")
     flat = bytearray()
@@ -240,16 +240,16 @@ def _shifted(entries: memoryview, shift: int) -> bytes:
     at = 0
     while at < len(raw):
         following, _, offset, _, _, _, _, _ = parse_entry(raw, at, len(raw))
-        # Out of Kafka's range the reader refuses it; here it must only fit.
+        # The reader refuses offsets outside of Kafka's range; here the number must only fit.
         moved[at : at + 8] = (offset + shift & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "big")
         at = following
     return bytes(moved)
 
 
 def pack_entry(message: Message, offset: int, codec: int) -> bytes:
-    """Write a message as it stands in a set, after its offset and size.
+    """Return a message as bytes of a set, without its offset and size.
 
-    :param codec: how its value is compressed
+    :param codec: the codec that compressed its value
     """
     timestamp = -1 if message.timestamp is None else message.timestamp
     content = oldformats.pack(

@@ -1,4 +1,4 @@
-"""One message of format 0 or 1 as bytes, without the offset and size that it has in a set."""
+"""One message of format 0 or 1 as bytes, without its offset and size in a set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CODEC = 7
 
 
 class Unpacked(NamedTuple):
-    """Tell what a message says; `timestamp` is -1 where it has none (ms since 1970)."""
+    """The content of a message; `timestamp` is -1 for none (ms since 1970)."""
 
     magic: int
     codec: int
@@ -26,10 +26,10 @@ class Unpacked(NamedTuple):
 
 
 def pack(magic: int, codec: int, timestamp: int, key: bytes | None, value: Any) -> bytes:
-    """Write a message.
+    """Return a message as bytes.
 
     :param magic: its format: 0 or 1
-    :param codec: how its value is compressed
+    :param codec: the codec that compressed its value
     :param timestamp: ms since 1970; -1 for none; format 0 drops it
     :param value: bytes-like, or None
     """
@@ -43,10 +43,10 @@ def pack(magic: int, codec: int, timestamp: int, key: bytes | None, value: Any) 
 
 
 def unpack(buffer: Any, offset: int) -> Unpacked:
-    """Read a message.
+    """Return the content of a message.
 
     :param buffer: its bytes
-    :param offset: for errors
+    :param offset: its offset, for errors
     :raises InvalidMessageError: the bytes are no message, or the checksum is wrong
     """
     raw = bytes(buffer)
@@ -76,10 +76,10 @@ def _part(raw: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def check_crc(content: Any, offset: int) -> None:
-    """Compare the checksum of a message with its bytes.
+    """Verify the checksum of a message.
 
     :param content: bytes-like, from the checksum on
-    :param offset: for errors
+    :param offset: its offset, for errors
     :raises InvalidMessageError: they differ
     """
     view = memoryview(content)

@@ -1,6 +1,6 @@
-"""Kafka's primitive types as bytes: how each is written and read.
+"""Kafka's primitive types: writers and readers of bytes.
 
-Writers append bytes to a list; `records` alone are appended as memoryviews, uncopied. Readers take a :class:`Cursor`
+Writers append bytes to a list; only `records` are appended as memoryviews, without a copy. Readers take a :class:`Cursor`
 and move it. Reference: https://kafka.apache.org/protocol (Protocol Primitive Types), KIP-482 (compact types and tags).
 """
 
@@ -36,10 +36,10 @@ _NULL_ARRAY = b"\xff\xff\xff\xff"
 
 
 class Malformed(Exception):
-    """Say what is wrong with bytes that were read, and gather where on the way up.
+    """Raised for bytes that cannot be decoded; enclosing readers add the path to the field.
 
-    :param what: is wrong
-    :param path: names of fields, innermost first
+    :param what: what is wrong
+    :param path: names of the enclosing fields, innermost first
     """
 
     def __init__(self, what: str, path: Sequence[str] = ()) -> None:
@@ -48,11 +48,11 @@ class Malformed(Exception):
 
 
 class Unfit(Exception):
-    """Say why a value cannot be written, and gather where on the way up.
+    """Raised for a value that cannot be encoded; enclosing writers add the path to the field.
 
-    :param what: is wrong
-    :param in_version: True where another version of the message could hold it
-    :param path: names of fields, innermost first
+    :param what: what is wrong
+    :param in_version: True if another version of the message could hold the value
+    :param path: names of the enclosing fields, innermost first
     """
 
     def __init__(self, what: str, in_version: bool = False, path: Sequence[str] = ()) -> None:
@@ -62,10 +62,10 @@ class Unfit(Exception):
 
 
 class Cursor:
-    """Hold a place in a buffer.
+    """An index into a buffer.
 
-    :param buffer: what to read
-    :param breathe: called now and then while much is read, so that a hub can turn
+    :param buffer: the bytes to read
+    :param breathe: called now and then during long reads, so that the hub can run
     """
 
     __slots__ = ("breathe", "buffer", "end", "pos")
@@ -77,10 +77,10 @@ class Cursor:
         self.breathe = breathe
 
     def take(self, size: int) -> memoryview:
-        """Return the next bytes, uncopied.
+        """Return the next bytes, without a copy.
 
-        :param size: how many
-        :raises Malformed: there are fewer
+        :param size: number of bytes
+        :raises Malformed: the buffer has fewer bytes left
         """
         start = self.pos
         stop = start + size
@@ -106,7 +106,7 @@ class Cursor:
     def uvarint(self) -> int:
         """Return the next UNSIGNED_VARINT.
 
-        :raises Malformed: it does not end, or has more than 32 bits
+        :raises Malformed: the varint does not end, or has more than 32 bits
         """
         buffer, pos, end = self.buffer, self.pos, self.end
         if pos < end and buffer[pos] < 0x80:
@@ -141,7 +141,7 @@ def uvarint(value: int) -> bytes:
 
 
 def fixed_writer(kind: str) -> Writer:
-    """Make the writer of a type of fixed size."""
+    """Return the writer of a type of fixed size."""
     pack = struct.Struct(">" + FIXED[kind]).pack
 
     def write(value: Any, append: Append) -> None:
@@ -151,7 +151,7 @@ def fixed_writer(kind: str) -> Writer:
 
 
 def fixed_reader(kind: str) -> Reader:
-    """Make the reader of a type of fixed size."""
+    """Return the reader of a type of fixed size."""
     packed = struct.Struct(">" + FIXED[kind])
     unpack, size = packed.unpack_from, packed.size
 
@@ -175,7 +175,7 @@ def uuid_reader(cursor: Cursor) -> UUID:
 
 
 def string_writer(compact: bool, nullable: bool) -> Writer:
-    """Make the writer of STRING, NULLABLE_STRING or their compact forms; bytes are taken for UTF-8."""
+    """Return the writer of STRING, NULLABLE_STRING or their compact forms; it takes bytes as UTF-8."""
 
     def write(value: str | bytes | None, append: Append) -> None:
         if value is None:
@@ -193,12 +193,12 @@ def string_writer(compact: bool, nullable: bool) -> Writer:
 
 
 def string_reader(compact: bool, nullable: bool) -> Reader:
-    """Make the reader of STRING, NULLABLE_STRING or their compact forms."""
+    """Return the reader of STRING, NULLABLE_STRING or their compact forms."""
 
     def read(cursor: Cursor) -> str | None:
         size = cursor.uvarint() - 1 if compact else cursor.int16()
         if size == -1:
-            # Null where none was promised: refusing the whole answer for that would help nobody.
+            # A null where the protocol has none: refusing the whole response for it would help nobody.
             return None if nullable else ""
         return str(cursor.take(size), "utf-8")
 
@@ -206,7 +206,7 @@ def string_reader(compact: bool, nullable: bool) -> Reader:
 
 
 def bytes_writer(compact: bool, nullable: bool) -> Writer:
-    """Make the writer of BYTES, NULLABLE_BYTES or their compact forms."""
+    """Return the writer of BYTES, NULLABLE_BYTES or their compact forms."""
 
     def write(value: Any, append: Append) -> None:
         if value is None:
@@ -221,7 +221,7 @@ def bytes_writer(compact: bool, nullable: bool) -> Writer:
 
 
 def bytes_reader(compact: bool, nullable: bool) -> Reader:
-    """Make the reader of BYTES, NULLABLE_BYTES or their compact forms."""
+    """Return the reader of BYTES, NULLABLE_BYTES or their compact forms."""
 
     def read(cursor: Cursor) -> bytes | None:
         size = cursor.uvarint() - 1 if compact else cursor.int32()
@@ -233,7 +233,7 @@ def bytes_reader(compact: bool, nullable: bool) -> Reader:
 
 
 def records_writer(compact: bool) -> Writer:
-    """Make the writer of RECORDS or COMPACT_RECORDS: bytes-like, a list of bytes-likes, or None."""
+    """Return the writer of RECORDS or COMPACT_RECORDS: bytes-like, a list of bytes-likes, or None."""
 
     def write(value: Any, append: Append) -> None:
         if value is None:
@@ -255,7 +255,7 @@ def _octets(piece: Any) -> memoryview:
 
 
 def records_reader(compact: bool) -> Reader:
-    """Make the reader of RECORDS or COMPACT_RECORDS: a memoryview into the buffer, or None."""
+    """Return the reader of RECORDS or COMPACT_RECORDS: a memoryview into the buffer, or None."""
 
     def read(cursor: Cursor) -> memoryview | None:
         size = cursor.uvarint() - 1 if compact else cursor.int32()
@@ -265,7 +265,7 @@ def records_reader(compact: bool) -> Reader:
 
 
 def array_writer(element: Writer, compact: bool, nullable: bool) -> Writer:
-    """Make the writer of ARRAY or COMPACT_ARRAY."""
+    """Return the writer of ARRAY or COMPACT_ARRAY."""
 
     def write(value: Sequence[Any] | None, append: Append) -> None:
         if value is None:
@@ -288,11 +288,11 @@ def array_writer(element: Writer, compact: bool, nullable: bool) -> Writer:
 def array_length(cursor: Cursor, compact: bool, nullable: bool, element_size: int) -> int:
     """Read the length of an array; -1 for null.
 
-    :param cursor: stands before it
+    :param cursor: at the length
     :param compact: whether it is a COMPACT_ARRAY
-    :param nullable: whether null may be; otherwise null is an empty array
-    :param element_size: the fewest bytes that an element takes
-    :raises Malformed: the elements cannot all be in what remains: nothing is allocated for a length that lies
+    :param nullable: whether null is allowed; otherwise null reads as an empty array
+    :param element_size: the fewest bytes of an element
+    :raises Malformed: the remaining bytes cannot hold the elements: a false length allocates nothing
     """
     length = cursor.uvarint() - 1 if compact else cursor.int32()
     if length == -1:
@@ -303,9 +303,9 @@ def array_length(cursor: Cursor, compact: bool, nullable: bool, element_size: in
 
 
 def array_reader(element: Reader, compact: bool, nullable: bool, element_size: int) -> Reader:
-    """Make the reader of ARRAY or COMPACT_ARRAY.
+    """Return the reader of ARRAY or COMPACT_ARRAY.
 
-    :param element_size: the fewest bytes that an element takes
+    :param element_size: the fewest bytes of an element
     """
 
     def read(cursor: Cursor) -> list[Any] | None:
@@ -328,10 +328,10 @@ def array_reader(element: Reader, compact: bool, nullable: bool, element_size: i
 
 
 def fixed_array_reader(kind: str, compact: bool, nullable: bool) -> Reader:
-    """Make the reader of an array of numbers: all at once."""
+    """Return the reader of an array of numbers, which reads all of them at once."""
     code = FIXED[kind]
     size = struct.calcsize(">" + code)
-    # Replicas, mostly: always the same few lengths.
+    # Mostly replica lists: the same few lengths.
     unpackers = [struct.Struct(f">{length}{code}").unpack_from for length in range(8)]
 
     def read(cursor: Cursor) -> list[Any] | None:

@@ -1,7 +1,7 @@
-"""Record batches, the form of messages since Kafka 0.11: writing, scanning and reading them.
+"""Record batches, the message format since Kafka 0.11: writing, scanning and reading.
 
-The parts stand in modules of their own, from whose .pxd files compiled code takes their types: `records_write`,
-`records_scan`, `records_read`. (A module with a .pxd could not hand on what that .pxd has imported.)
+Each part is a module whose .pxd gives compiled code its types: `records_write`, `records_scan`, `records_read`. (A module
+with a .pxd could not re-export what that .pxd imports.)
 """
 
 from __future__ import annotations

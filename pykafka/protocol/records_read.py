@@ -1,10 +1,10 @@
 # cython: initializedcheck=False, cdivision=True
 # mypy: disable-error-code="no-any-return"
-# (What Cython's casts give is Any to a type checker.)
+# (Cython's casts return Any for a type checker.)
 """`BatchReader`: a cursor over the records of one batch, of any message format.
 
-Nothing is believed: every length is held against the bytes that are there, so that a hostile batch costs a named error
-and never a read out of bounds. The functions on top touch no Python object when compiled.
+The reader trusts nothing: it checks every length against the bytes that are left, so a malicious batch causes a named error
+and never a read out of bounds. The low-level functions use no Python object when compiled.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Fields = tuple[int, int, int, int, int, int, int, int]
 
 
 def get_varint(data: Data, at: int, end: int) -> tuple[int, int]:
-    # A zigzag number of up to 64 bits and the place after it, which is -1 where there is none.
+    # A zigzag number of up to 64 bits and the index after it; the index is -1 if there is no such number.
     if at < 0 or at >= end:
         return 0, -1
     byte = data[at]
@@ -119,8 +119,8 @@ def parse_record(data: Data, at: int, end: int) -> Fields:
 
 
 def parse_entry(data: Data, at: int, end: int) -> Fields:
-    # Formats 0 and 1: offset, size, checksum, format, attributes, timestamp (1 only), key, value. The last of the parts
-    # is the attributes here.
+    # Formats 0 and 1: offset, size, checksum, format, attributes, timestamp (1 only), key, value. The last part here is
+    # the attributes.
     if end - at < 26:
         return -1, 0, 0, 0, 0, 0, 0, 0
     size = get_i32(data, at + 8)
@@ -138,7 +138,7 @@ def parse_entry(data: Data, at: int, end: int) -> Fields:
     elif magic != 0:
         return -1, 0, 0, 0, 0, 0, 0, 0
     key_size = get_i32(data, key - 4)
-    # 4 bytes, those of the value's size, must follow the key.
+    # The 4 bytes of the value's size must follow the key.
     if key_size < -1 or key_size > stop - key - 4:
         return -1, 0, 0, 0, 0, 0, 0, 0
     value = key + 4
@@ -151,7 +151,7 @@ def parse_entry(data: Data, at: int, end: int) -> Fields:
 
 
 def cut(data: Data, at: int, size: int) -> bytes | None:
-    # The bytes of a key or value; a size of -1 is Kafka's null.
+    # The bytes of a key or value; size -1 is Kafka's null.
     if size < 0:
         return None
     if cython.compiled:
@@ -161,7 +161,7 @@ def cut(data: Data, at: int, size: int) -> bytes | None:
 
 
 def read_headers(data: Data, at: int, end: int) -> Headers:
-    # parse_record has held every size against the record before.
+    # parse_record has checked every size against the record.
     headers: Headers = []
     count, at = get_varint(data, at, end)
     while count > 0:
@@ -177,22 +177,22 @@ def read_headers(data: Data, at: int, end: int) -> Headers:
 
 
 class BatchReader:
-    """Read the records of one batch, in order.
+    """A reader of the records of one batch, in order.
 
-    `partition_id` and `partition` are the owner's to set, and are given to each message. Records of a control batch
-    (a transaction's end) are never handed out. Compiled calls are atomic under the GIL; the pure source wants a lock of
-    the owner's around `next` and `skip_to`.
+    The owner sets `partition_id` and `partition`, and each message gets them. The reader never returns records of a control
+    batch (the end of a transaction). Compiled calls are atomic under the GIL; in the pure source the owner must hold a lock
+    around `next` and `skip_to`.
 
-    :param data: the records, unpacked: any contiguous buffer, kept alive by the reader
+    :param data: the decompressed records: any contiguous buffer, which the reader keeps alive
     :param magic: the message format: 0, 1 or 2
-    :param count: how many records there are
-    :param base_offset: what to add to each record's own offset
+    :param count: number of records
+    :param base_offset: added to each record's own offset
     :param next_offset: the first offset after the batch
-    :param base_timestamp: what to add to the timestamps of format 2 (ms)
-    :param append_time: the time of all records (ms), where the broker stamped the batch; otherwise -1
-    :param codec: the compression it came in, for the messages
+    :param base_timestamp: added to the timestamps of format 2 (ms)
+    :param append_time: the time of all records (ms) if the broker stamped the batch; otherwise -1
+    :param codec: the compression of the batch, for the messages
     :param timestamp_type: 0 create time, 1 append time
-    :param first_offset: where reading begins
+    :param first_offset: the first offset to read
     """
 
     __slots__ = (
@@ -249,13 +249,13 @@ class BatchReader:
 
     @property
     def nbytes(self) -> int:
-        """Count the bytes that the reader holds."""
+        """Return the number of bytes that the reader keeps in memory."""
         return self._end
 
     def next(self) -> Message | None:
-        """Give the next record as a message; None at the end of the batch.
+        """Return the next record as a message; None at the end of the batch.
 
-        :raises InvalidMessageError: if the bytes are no record; the reader stays where it is
+        :raises InvalidMessageError: the bytes are not a record; the reader stays at this record
         """
         if cython.compiled:
             data = cython.address(self._data[0])
@@ -272,10 +272,10 @@ class BatchReader:
                 self._refuse("its bytes are no record")
             offset += self.base_offset
             if offset < 0 or offset >= self.next_offset or (offset < self.offset and self.magic >= 2):
-                if self._at != at:  # uncompiled, parsing allocates as well: see below
+                if self._at != at:  # in the pure source, parsing allocates as well: see below
                     continue
                 self._refuse(f"it says that it has offset {offset}")
-            # Allocating may collect garbage, and with it run anyone's code, even a call of this method.
+            # Allocation may start a garbage collection, which may run any code, even a call of this method.
             message = Message.__new__(Message)
             message.partition_key = cut(data, key, key_size)
             message.value = cut(data, value, value_size)
@@ -296,16 +296,16 @@ class BatchReader:
                 self.remaining -= 1
                 self.offset = offset + 1
                 if cython.compiled:
-                    # Bytes refer to nothing, so that no cycle runs through a message as it comes: the garbage collector
-                    # would walk over all that somebody keeps, and find none.
+                    # Bytes refer to nothing, so no cycle goes through a new message. Otherwise the garbage collector would
+                    # walk over all messages that the application keeps, and find nothing.
                     PyObject_GC_UnTrack(cython.cast("void*", message))
                 return message
 
     def skip_to(self, offset: int) -> None:
-        """Pass over what stands before an offset, without making messages of it.
+        """Skip the records before an offset without creating messages.
 
-        :param offset: the first one wanted
-        :raises InvalidMessageError: if the bytes are no record
+        :param offset: the first offset to read next
+        :raises InvalidMessageError: the bytes are not a record
         """
         if cython.compiled:
             data = cython.address(self._data[0])
@@ -333,8 +333,8 @@ class BatchReader:
         self.offset = max(self.offset, self.next_offset)
 
     def _check(self, at: int, following: int) -> None:
-        # Formats 0 and 1 have a checksum a message. Asked here, and not for all at unpacking, it holds no hub
-        # up for long.
+        # Formats 0 and 1 have a checksum per message. Checking it here, and not for all messages at once, never blocks
+        # the hub for long.
         if not self._is_sound(at, following):
             view = memoryview(self._owner)
             said = int.from_bytes(view[at + 12 : at + 16], "big")
@@ -356,7 +356,7 @@ class BatchReader:
 def iterate_records(
     data: Any, count: int, base_timestamp: int
 ) -> Iterator[tuple[int, bytes | None, bytes | None, Headers | None]]:
-    """Walk over records of format 2 that were never sent: (timestamp in ms, key, value, headers or None) each."""
+    """Yield records of format 2 that were never sent, as (timestamp in ms, key, value, headers or None)."""
     reader = BatchReader(data, 2, count, 0, count, base_timestamp)
     while (message := reader.next()) is not None:
         yield message._timestamp, message.partition_key, message.value, message.headers

@@ -1,8 +1,8 @@
 # cython: initializedcheck=False, cdivision=True
-"""`scan`: which batches a fetch response holds, told by their headers alone; `RawBatch`: one of them, not yet unpacked.
+"""`scan`: find the batches in a fetch response by their headers alone. `RawBatch`: one of them, still compressed.
 
-A broker cuts its answer at a number of bytes, so that the last batch is often incomplete: that is no error; anything
-else that does not fit is.
+A broker cuts its response at a number of bytes, so the last batch is often incomplete. That is no error; everything else
+that does not fit is one.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if not cython.compiled:
 
 _HEADER = 61
 
-# Offset and length: what the length does not count. The byte that tells the format stands at the same place in all.
+# Offset and length, which the length does not count. The format's byte stands at the same index in all formats.
 _UNCOUNTED = 12
 _MAGIC_AT = 16
 _SMALLEST_ENTRY = 14
-# Where the checksum of format 2 begins to count.
+# The checksum of format 2 counts from here.
 _CHECKED_FROM = 21
-# Seven bytes to a record: length, attributes, time, offset, key, value and headers, each of one byte.
+# A record has seven bytes at least: length, attributes, time, offset, key, value and headers, one byte each.
 _SMALLEST_RECORD = 7
 _LARGEST_OFFSET = 2**63 - 2**32
 
 
 class RawBatch:
-    """Describe one batch as it came over the wire, by its header.
+    """One batch as received, described by its header.
 
-    In formats 0 and 1 a run of uncompressed messages counts as one batch, and so does each compressed message, which
-    holds others. How many, and from which offset on, only unpacking tells: `count` is then -1, `base_offset` that of
-    the last.
+    In formats 0 and 1, a run of uncompressed messages counts as one batch, and so does each compressed message, which
+    contains others. Only decompression shows how many, and their first offset: until then `count` is -1, and `base_offset`
+    is the last message's.
 
     Times are ms since 1970, -1 where there is none; `start` and `end` are places in the scanned buffer (bytes).
     """
@@ -81,20 +81,20 @@ class RawBatch:
 
     @property
     def size(self) -> int:
-        """Count its bytes on the wire."""
+        """Its size on the wire (bytes)."""
         return self.end - self.start
 
     @property
     def data(self) -> memoryview:
-        """Give its bytes, uncopied."""
+        """Its bytes, not copied."""
         return memoryview(self._buffer)[self.start : self.end]
 
     def open(self, check_crc: bool = True) -> BatchReader:
-        """Check and unpack the records; safe to offload, and the GIL is free for most of it.
+        """Verify and decompress the records. Safe to offload; most of it runs without the GIL.
 
-        :param check_crc: whether to compare the checksums
-        :raises InvalidMessageError: if the checksum is wrong or the compressed data corrupt
-        :raises CodecNotAvailableError: if a package for its codec is missing
+        :param check_crc: whether to verify the checksums
+        :raises InvalidMessageError: the checksum is wrong, or the compressed data is corrupt
+        :raises CodecNotAvailableError: the codec's package is missing
         """
         if self.magic < 2:
             return open_entries(self.data, self.magic, self.codec, self.timestamp_type, self.next_offset, check_crc)
@@ -103,7 +103,7 @@ class RawBatch:
             raise InvalidMessageError(
                 f"{self!r} is corrupt: it has {len(records)} bytes for {self.count} records; {self._advice()}"
             )
-        # The records of a control batch end a transaction: nobody's messages.
+        # The records of a control batch end a transaction: no application reads them.
         return BatchReader(
             records[:0] if self.is_control else records,
             2,
@@ -118,13 +118,13 @@ class RawBatch:
         )
 
     def skip(self) -> BatchReader:
-        """Give a reader that passes over the batch: it has no messages, and ends where the batch does."""
+        """Return a reader that skips the batch: it has no messages, and ends where the batch ends."""
         return BatchReader(b"", self.magic, 0, self.base_offset, self.next_offset)
 
     def control_type(self) -> int:
-        """Say what a control batch announces: 0 an aborted transaction, 1 a committed one; -1 for other batches.
+        """Return the type of a control batch: 0 an aborted transaction, 1 a committed one; -1 for other batches.
 
-        :raises InvalidMessageError: if it is none that Kafka knows
+        :raises InvalidMessageError: the control type is unknown
         """
         if not self.is_control:
             return -1
@@ -161,11 +161,11 @@ class RawBatch:
 
 
 def scan(buffer: Any) -> tuple[list[RawBatch], int]:
-    """Find the batches in the records of a fetch response.
+    """Return the batches in the records of a fetch response.
 
     :param buffer: any contiguous buffer; the batches keep it alive and do not copy it
-    :returns: the complete batches, and the size (bytes) of one that was cut off at the end, or 0
-    :raises InvalidMessageError: if there is something that is no batch
+    :returns: the complete batches, and the size (bytes) of a batch that the buffer cuts off, or 0
+    :raises InvalidMessageError: some bytes are not a batch
     """
     found: list[RawBatch] = []
     end = len(buffer)
@@ -179,7 +179,7 @@ def scan(buffer: Any) -> tuple[list[RawBatch], int]:
     at = 0
     while at < end:
         if end - at <= _MAGIC_AT:
-            # Not even its format can be told; what its length says, if that is there, cannot be held against anything.
+            # Not even the format is there; and nothing confirms the length, if that is there.
             return found, _HEADER
         length = get_i32(data, at + 8)
         magic = data[at + _MAGIC_AT]
@@ -198,7 +198,7 @@ def scan(buffer: Any) -> tuple[list[RawBatch], int]:
 
 
 def read_batch(buffer: Any, data: Any, at: int, stop: int) -> RawBatch:
-    # A batch of format 2 of which all bytes are there.
+    # A complete batch of format 2.
     raw = RawBatch(buffer, 2, at, stop)
     attributes = data[at + 22]  # of 16 bits the upper eight are unused
     last = get_i32(data, at + 23)
@@ -225,7 +225,7 @@ def read_batch(buffer: Any, data: Any, at: int, stop: int) -> RawBatch:
 
 
 def read_entries(buffer: Any, data: Any, at: int, end: int) -> RawBatch:
-    # One compressed message, or as many complete uncompressed ones as follow each other with the same attributes.
+    # One compressed message, or consecutive complete uncompressed messages with the same attributes.
     magic = data[at + _MAGIC_AT]
     attributes = data[at + _MAGIC_AT + 1]
     raw = RawBatch(buffer, magic, at, at)

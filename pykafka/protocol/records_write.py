@@ -1,10 +1,10 @@
 # cython: initializedcheck=False, cdivision=True
 # mypy: disable-error-code="no-any-return"
-# (What Cython's casts give is Any to a type checker.)
-"""`RecordBatchBuilder`: messages written, as they come, into the form in which they go over the wire.
+# (Cython's casts return Any for a type checker.)
+"""`RecordBatchBuilder`: writes messages into the wire format as they are appended.
 
-The bytes stand in an object of their own (`bytes` when compiled, `bytearray` in the pure source). When it has to grow,
-a larger one takes its place: what `view()` and `seal()` gave away keeps the old one alive and never changes.
+The bytes live in an object of their own (`bytes` when compiled, `bytearray` in the pure source). To grow, the builder
+allocates a larger object; what `view()` and `seal()` returned keeps the old one alive and never changes.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if not cython.compiled:
 
 # Bytes before the first record of a batch.
 _HEADER = 61
-#: A batch's size is a signed 32-bit number of bytes; some are left for what compression may add.
+#: A batch's size is a signed 32-bit number of bytes; the rest is left for what compression may add.
 MAX_BATCH = 2**31 - 2**16
-#: Memory for a batch to begin with, where nothing better is known (bytes).
+#: The initial memory of a batch without a better estimate (bytes).
 LEAST_BATCH = 4096
 
 _TRANSACTIONAL = 16
@@ -41,12 +41,12 @@ _NO_HEADERS = b"\x00"
 _HEAD = Struct(">qiibI")
 # attributes, last offset, first and max timestamp, producer id and epoch, first sequence number, count
 _TAIL = Struct(">hiqqqhii")
-# The length counts what follows it.
+# The length counts the bytes after it.
 _UNCOUNTED = 12
 
 
 def varint_size(value: int) -> int:
-    # Of a number >= -1: the only negative ones that we write are sizes of null, and times before the batch's first.
+    # For a number >= -1: the only negative numbers in a batch are sizes of null, and times before the batch's first.
     if value < 0:
         value = -value - 1
     size = 1
@@ -57,7 +57,7 @@ def varint_size(value: int) -> int:
 
 
 def put_varint(data: Any, at: int, value: int) -> int:
-    # For compiled code; the pure source joins what encode_varint makes.
+    # For compiled code; the pure source joins results of encode_varint.
     bits = (cython.cast(cython.ulonglong, value) << 1) ^ cython.cast(cython.ulonglong, value >> 63)
     while bits > 127:
         data[at] = (bits & 0x7F) | 0x80
@@ -68,7 +68,7 @@ def put_varint(data: Any, at: int, value: int) -> int:
 
 
 def encode_varint(value: int) -> bytes:
-    """Write a number of up to 64 bits the way records hold them."""
+    """Return a number of up to 64 bits in the encoding of records."""
     bits = (value << 1) ^ (value >> 63)
     encoded = bytearray()
     while bits > 127:
@@ -78,14 +78,14 @@ def encode_varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-# The pure source looks up what it mostly needs: sizes, and the offsets and times within a batch.
+# The pure source looks up the common numbers: sizes, and offsets and times within a batch.
 _VARINTS = {} if cython.compiled else {value: encode_varint(value) for value in range(-1, 4096)}
 
 
 def encode_headers(headers: Headers) -> bytes:
-    """Write a message's headers: how many, then key and value each.
+    """Return a message's headers as bytes: their number, then key and value of each.
 
-    :raises TypeError: unless they are pairs of str and bytes or None
+    :raises TypeError: a header is not a pair of str and bytes or None
     """
     pairs = [(name, value) for name, value in headers]
     parts = [encode_varint(len(pairs))]
@@ -101,7 +101,7 @@ def encode_headers(headers: Headers) -> bytes:
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers | None = None) -> int:
-    """Bound what a message takes in a batch (bytes), whatever its place and time."""
+    """Return an upper bound of a message's size in a batch (bytes), at any offset and time."""
     size = 36 + len(key or b"") + len(value or b"")
     for name, header in headers or ():
         size += 10 + 4 * len(name) + len(header or b"")
@@ -109,18 +109,18 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers | None 
 
 
 def likely_size(before: int) -> int:
-    """Return what a batch behind one of so many bytes will likely take: as much, or a little more."""
+    """Return the likely size of the next batch (bytes): the size of the last one, or a little more."""
     return max(LEAST_BATCH, before + before // 8)
 
 
 class RecordBatchBuilder:
-    """Gather messages into one record batch (format 2).
+    """A builder of one record batch (format 2).
 
-    Compiled, each call is atomic under the GIL; the pure source wants a lock of the owner's around `append`.
+    Compiled, each call is atomic under the GIL; in the pure source the owner must hold a lock around `append`.
 
-    :param clock: gives the time for messages without one (ms since 1970); None reads the system's clock
-    :param max_size: what the batch may take uncompressed (bytes)
-    :param expected: what it will likely take (bytes), as the one before it did: memory that need not grow is neither copied
+    :param clock: returns the time for messages without one (ms since 1970); None reads the system's clock
+    :param max_size: the largest uncompressed size of the batch (bytes)
+    :param expected: its likely size (bytes), the size of the batch before it: memory that need not grow is neither copied
         nor touched twice
     """
 
@@ -163,15 +163,15 @@ class RecordBatchBuilder:
             self._buffer = bytearray()
 
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
-        """Add a message and return its place in the batch.
+        """Append a message and return its index in the batch.
 
-        :param timestamp: ms since 1970; -1 is now
+        :param timestamp: ms since 1970; -1 means now
         :param key: bytes, or None for no key
         :param value: bytes, or None for a tombstone
         :param headers: list of (str, bytes or None), or None
-        :raises TypeError: if key, value or headers are of another type; the batch is then as it was
-        :raises ValueError: if the timestamp is below -1
-        :raises MessageSizeTooLarge: if the batch would outgrow its `max_size`
+        :raises TypeError: key, value or headers have another type; the batch is unchanged
+        :raises ValueError: the timestamp is below -1
+        :raises MessageSizeTooLarge: the batch would exceed its `max_size`
         """
         key_size = value_size = -1
         block = _NO_HEADERS
@@ -187,7 +187,7 @@ class RecordBatchBuilder:
             block = encode_headers(headers)
         if timestamp < 0:
             timestamp = self._now(timestamp)
-        # Whoever's code could run has run (headers, clock): from here on nobody sees the batch half written.
+        # Foreign code (headers, clock) has run by now: from here on nothing sees the batch half written.
         index = self.count
         delta = timestamp - self.first_timestamp if index > 0 else 0
         length = 1 + varint_size(delta) + varint_size(index) + varint_size(key_size) + varint_size(value_size)
@@ -215,13 +215,13 @@ class RecordBatchBuilder:
         return index
 
     def view(self) -> memoryview:
-        """Give the records written so far, uncompressed; later messages do not show in it."""
+        """Return the records written so far, uncompressed; the view does not show later messages."""
         if cython.compiled:
             return memoryview(self._buffer)[: self._used]
         return memoryview(bytes(self._buffer))
 
     def records(self) -> Iterator[tuple[int, bytes | None, bytes | None, Headers | None]]:
-        """Walk over what was appended: (timestamp in ms, key, value, headers or None) each."""
+        """Yield the appended messages as (timestamp in ms, key, value, headers or None)."""
         return iterate_records(self.view(), self.count, self.first_timestamp)
 
     def seal(
@@ -233,17 +233,17 @@ class RecordBatchBuilder:
         base_sequence: int = -1,
         transactional: bool = False,
     ) -> list[Any]:
-        """Make the batch ready to send: its header, and its records.
+        """Return the batch ready to send: its header, and its records.
 
-        :param codec: how the records are compressed (:class:`pykafka.common.CompressionType`)
-        :param payload: the compressed records, where `compress(codec, builder.view())` was already called
-        :param producer_id: of an idempotent producer (KIP-98)
-        :param producer_epoch: of an idempotent producer
-        :param base_sequence: number of the first message in its partition, for that producer
-        :param transactional: whether it is part of a transaction
+        :param codec: the compression of the records (:class:`pykafka.common.CompressionType`)
+        :param payload: the compressed records, if the caller ran `compress(codec, builder.view())` already
+        :param producer_id: id of an idempotent producer (KIP-98)
+        :param producer_epoch: epoch of an idempotent producer
+        :param base_sequence: that producer's sequence number of the first message, in this partition
+        :param transactional: whether the batch is part of a transaction
         :returns: two buffers, to be sent one after the other
-        :raises ValueError: if nothing was appended
-        :raises CodecNotAvailableError: if the codec's package is missing
+        :raises ValueError: the batch is empty
+        :raises CodecNotAvailableError: the codec's package is missing
         """
         if self.count == 0:
             raise ValueError("an empty batch cannot be sent: append a message first")

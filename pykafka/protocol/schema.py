@@ -1,4 +1,4 @@
-"""The declarative message language: one class a message, for all its versions.
+"""The declarative message language: one class per message, for all its versions.
 
     class MetadataRequest(Request[MetadataResponse], api_key=3, versions="0-13", flexible="9+"):
         class Topic(Struct):
@@ -8,9 +8,9 @@
         topics: list[Topic] | None = array(Topic, "0+", nullable="1+")
         allow_auto_topic_creation: bool = boolean("4+", default=True)
 
-The annotation is what a type checker sees; the call says what is on the wire: in which versions the field lives, since
-when it may be null, its default where that is not zero, empty or false, and its tag. A field that a version lacks is
-left out when it is ignorable, and otherwise refused when it is set. Each version is compiled when it is first used.
+A type checker reads the annotation; the call describes the wire: the versions that have the field, the versions in which it
+may be null, its default if that is not zero, empty or false, and its tag. A version without a field leaves it out if it is
+ignorable, and otherwise refuses to write it. Each version is compiled on first use.
 
 Reference: Kafka's message generator (clients/src/main/resources/common/message/README.md), KIP-482.
 """
@@ -71,7 +71,7 @@ R = TypeVar("R")
 
 
 class _OwnDefault:
-    """Give each instance a default of its own when it is first asked for: most are never."""
+    """A descriptor that creates an instance's own default on first use: most defaults are never used."""
 
     __slots__ = ("field",)
 
@@ -87,9 +87,9 @@ class _OwnDefault:
 
 @dataclass_transform(kw_only_default=True, eq_default=True)
 class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
-    """Be the base of all structs of messages.
+    """Base of all structs of messages.
 
-    Instances hold what was set; the rest is in the class. They compare by content.
+    Instances store the fields that were set; the class has the defaults. Instances compare by content.
 
     :param values: fields by name
     """
@@ -98,7 +98,7 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
     _names: ClassVar[frozenset[str]] = frozenset()
     _encoders: ClassVar[dict[tuple[int, bool], compiler.Encoder]]
     _decoders: ClassVar[dict[tuple[int, bool], compiler.Decoder]]
-    #: Tagged fields that were read and are not declared: {tag: bytes}. They are written again.
+    #: Tagged fields that were read and are not declared: {tag: bytes}. `encode` writes them again.
     unknown_tags: ClassVar[dict[int, bytes]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -124,7 +124,7 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
 
     @classmethod
     def encoder(cls, version: int, flexible: bool) -> compiler.Encoder:
-        """Return the encoder of a version, compiled when it is first asked for."""
+        """Return the encoder of a version; compile it on first use."""
         key = (version, flexible)
         found = cls._encoders.get(key)
         if found is None:
@@ -133,7 +133,7 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
 
     @classmethod
     def decoder(cls, version: int, flexible: bool) -> compiler.Decoder:
-        """Return the decoder of a version, compiled when it is first asked for."""
+        """Return the decoder of a version; compile it on first use."""
         key = (version, flexible)
         found = cls._decoders.get(key)
         if found is None:
@@ -157,9 +157,9 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
 
 
 class Message(Struct):
-    """Be the base of requests, responses and what else stands by itself.
+    """Base of requests, responses and other complete messages.
 
-    Class keywords: `versions`, all of them; `flexible`, those with compact types and tagged fields.
+    Class keywords: `versions`, all of them; `flexible`, the versions with compact types and tagged fields.
     """
 
     min_version: ClassVar[int]
@@ -188,15 +188,15 @@ class Message(Struct):
             )
 
     def prepared(self, version: int) -> Self:
-        """Return what to send in a version: this, unless the version says the same thing in another way."""
+        """Return the message to send in a version: this one, unless the version expresses the same in another way."""
         return self
 
     def chunks(self, version: int) -> list[bytes | memoryview]:
-        """Return the body in pieces: bytes, and records as memoryviews of what was given.
+        """Return the body in pieces: bytes, and memoryviews of the given records.
 
-        :param version: to write
-        :raises UnsupportedVersion: not known here
-        :raises FieldNotAvailableError: a field is set that this version cannot express
+        :param version: the version to write
+        :raises UnsupportedVersion: this client does not know the version
+        :raises FieldNotAvailableError: a field is set that this version does not have
         :raises FieldValueError: a value does not fit into its field
         """
         self._check_version(version)
@@ -218,7 +218,7 @@ class Message(Struct):
 
     @classmethod
     def read(cls, cursor: Cursor, version: int) -> Self:
-        """Read a body at a cursor, which is moved past it; parameters and errors as for `decode`."""
+        """Read a body at a cursor, and move the cursor past it; parameters and errors as for `decode`."""
         cls._check_version(version)
         try:
             found: Self = cls.decoder(version, cls.is_flexible(version))(cursor)
@@ -231,12 +231,12 @@ class Message(Struct):
 
     @classmethod
     def decode(cls, buffer: bytes | bytearray | memoryview, version: int) -> Self:
-        """Read a body.
+        """Return the message of a body.
 
-        :param buffer: all of it, and nothing else; `records` become views of it
-        :param version: that it is in
-        :raises UnsupportedVersion: not known here
-        :raises CorruptResponseError: it is cut off, or not such a message
+        :param buffer: exactly one body; `records` become views of it
+        :param version: the version of the body
+        :raises UnsupportedVersion: this client does not know the version
+        :raises CorruptResponseError: the body is cut off, or is another message
         """
         cursor = Cursor(memoryview(buffer))
         found = cls.read(cursor, version)
@@ -249,15 +249,15 @@ class Message(Struct):
 
 
 def _join(path: list[str]) -> str:
-    """Return "topics[3].name" for what was gathered from the inside out."""
+    """Return a path like "topics[3].name"; `path` has the innermost name first."""
     return ".".join(reversed(path)).replace(".[", "[")
 
 
 class Response(Message):
-    """Be the base of all responses.
+    """Base of all responses.
 
-    Class keyword `early`: the versions in which a broker that throttles answers first and reads nothing more from the
-    connection for `throttle_time_ms` then (KIP-219); in those before it waits first and answers afterwards.
+    Class keyword `early`: the versions in which a throttling broker responds first, and then reads nothing from the
+    connection for `throttle_time_ms` (KIP-219). In earlier versions it waits first, and responds afterwards.
     """
 
     api_key: ClassVar[int]
@@ -272,7 +272,7 @@ class Response(Message):
 
     @classmethod
     def throttle_place(cls, version: int) -> int | None:
-        """Return where in the body `throttle_time_ms` is: 0 or NO_THROTTLE; None where it takes decoding to find it."""
+        """Return the index of `throttle_time_ms` in the body: 0 or NO_THROTTLE; None if only decoding finds it."""
         if version not in cls._throttle_places:
             cls._throttle_places[version] = cls._find_throttle(version)
         return cls._throttle_places[version]
@@ -286,7 +286,7 @@ class Response(Message):
 
 
 class Request(Message, Generic[R]):
-    """Be the base of all requests; `Request[MetadataResponse]` names the response."""
+    """Base of all requests; `Request[MetadataResponse]` names the response."""
 
     api_key: ClassVar[int]
     response: ClassVar[type[Response]]
@@ -300,7 +300,7 @@ class Request(Message, Generic[R]):
 
 
 class RequestHeader(Message, versions="0-2", flexible="2+"):
-    """Say what follows: which request, in which version, by whom."""
+    """The header of a request: its API, its version and the client."""
 
     request_api_key: int = int16("0+")
     request_api_version: int = int16("0+")
@@ -309,27 +309,27 @@ class RequestHeader(Message, versions="0-2", flexible="2+"):
 
 
 class ResponseHeader(Message, versions="0-1", flexible="1+"):
-    """Say to which request a response belongs."""
+    """The header of a response, which names its request."""
 
     correlation_id: int = int32("0+")
 
 
-#: The place of `throttle_time_ms` in what has none.
+#: The place of `throttle_time_ms` in a message without that field.
 NO_THROTTLE = -1
 _CONTROLLED_SHUTDOWN = 7
 _API_VERSIONS = 18
 
 
 def request_header_version(request_cls: type[Request[Any]], version: int) -> int:
-    """Return the version of the header that goes with a request."""
+    """Return the version of the request's header."""
     if request_cls.api_key == _CONTROLLED_SHUTDOWN and version == 0:
         return 0
     return 2 if request_cls.is_flexible(version) else 1
 
 
 def response_header_version(request_cls: type[Request[Any]], version: int) -> int:
-    """Return the version of the header that comes with a response."""
-    # A client that does not know yet what the broker speaks must be able to read the answer: KIP-511.
+    """Return the version of the response's header."""
+    # A client that does not know the broker's versions yet must be able to read the response: KIP-511.
     if request_cls.api_key == _API_VERSIONS:
         return 0
     return 1 if request_cls.is_flexible(version) else 0
@@ -338,15 +338,15 @@ def response_header_version(request_cls: type[Request[Any]], version: int) -> in
 def encode_request(
     message: Request[Any], version: int, correlation_id: int, client_id: str | None
 ) -> list[bytes | memoryview]:
-    """Make all that goes over the wire for a request.
+    """Return a complete request as sent over the wire.
 
     :param message: the request
-    :param version: to write it in
-    :param correlation_id: comes back with the response
+    :param version: the version to write
+    :param correlation_id: the broker returns it with the response
     :param client_id: name of this client for logs and quotas
-    :return: length prefix, header and body, in pieces; records as memoryviews of what was given, uncopied
-    :raises UnsupportedVersion: the version is not known here
-    :raises FieldNotAvailableError: a field is set that this version cannot express
+    :return: length prefix, header and body, in pieces; records as memoryviews, not copied
+    :raises UnsupportedVersion: this client does not know the version
+    :raises FieldNotAvailableError: a field is set that this version does not have
     :raises FieldValueError: a value does not fit into its field
     """
     header = RequestHeader(request_api_key=message.api_key, request_api_version=version, correlation_id=correlation_id)
@@ -360,7 +360,7 @@ def encode_request(
 
 
 def _merged(pieces: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    """Join neighbours of bytes; records stay as they are."""
+    """Join neighbouring bytes; leave records as they are."""
     found: list[bytes | memoryview] = []
     run: list[bytes] = []
     for piece in pieces:
@@ -380,29 +380,29 @@ def decode_response(
     frame: bytes | bytearray | memoryview,
     breathe: Callable[[], object] | None = None,
 ) -> tuple[int, R]:
-    """Read a response.
+    """Return a response and its correlation id.
 
-    :param request_cls: class of the request that it answers
-    :param version: of the request
-    :param frame: what was received, without the length prefix; `records` become views of it
+    :param request_cls: class of the request
+    :param version: version of the request
+    :param frame: the received bytes, without the length prefix; `records` become views of it
     :param breathe: called between the elements of arrays, as `handler.breathe`: metadata of a large cluster takes long
     :return: correlation id and response
-    :raises CorruptResponseError: it is cut off, or not such a response
+    :raises CorruptResponseError: the frame is cut off, or is another message
     """
     cursor = Cursor(memoryview(frame), breathe)
     header = ResponseHeader.read(cursor, response_header_version(request_cls, version))
-    # Bytes that follow are let be, as Kafka's own client does: 0.8.2 sends some, and so does librdkafka's mock broker.
+    # Ignore trailing bytes, as Kafka's own client does: 0.8.2 sends some, and so does librdkafka's mock broker.
     response: Any = request_cls.response.read(cursor, version)
     return header.correlation_id, response
 
 
 def read_throttle_ms(request_cls: type[Request[Any]], version: int, frame: memoryview) -> int | None:
-    """Read how long the broker throttles (ms) without decoding the response.
+    """Return the throttle time (ms) of a response without decoding it.
 
-    :param request_cls: class of the request that it answers
-    :param version: of the request
-    :param frame: what was received, without the length prefix
-    :return: None where the response has to be decoded for it
+    :param request_cls: class of the request
+    :param version: version of the request
+    :param frame: the received bytes, without the length prefix
+    :return: None if only decoding the response shows it
     """
     place = request_cls.response.throttle_place(version)
     if place is None or place == NO_THROTTLE:

@@ -1,10 +1,10 @@
-"""Which version of which API to speak, and how to find out what a broker has. No I/O.
+"""The choice of versions of APIs, and the detection of a broker's versions. No I/O.
 
-Brokers since 0.10.0 say it (ApiVersions, KIP-35). Kafka 0.9 never answers that request and keeps the connection open;
-0.8.2 hangs up. Hence the probe asks two things in one write, the second of which 0.9 and every later broker answers.
+Brokers since 0.10.0 report their versions (ApiVersions, KIP-35). Kafka 0.9 never answers that request and keeps the
+connection open; 0.8.2 closes it. So the probe sends two requests in one write; 0.9 and every later broker answers the second.
 
-Others hang up, too: proxies, load balancers without a backend, brokers that go down or have too many connections. What shows
-0.8.2 is that on connection after connection it answers Metadata of version 0, and then hangs up when asked for its versions.
+Proxies, load balancers without a backend, brokers that shut down or have too many connections close it, too. Kafka 0.8.2 is
+proven when on several connections it answers Metadata version 0, and then closes the connection on ApiVersions.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from pykafka.protocol.schema import Request, decode_response, encode_request
 #: {api key: (lowest version, highest version)}
 ApiRanges = Mapping[int, tuple[int, int]]
 
-#: What Kafka 0.8.2 has: Produce, Fetch, ListOffsets, Metadata, OffsetCommit, OffsetFetch, FindCoordinator.
+#: The APIs of Kafka 0.8.2: Produce, Fetch, ListOffsets, Metadata, OffsetCommit, OffsetFetch, FindCoordinator.
 RANGES_0_8_2: ApiRanges = {0: (0, 0), 1: (0, 0), 2: (0, 0), 3: (0, 0), 8: (0, 1), 9: (0, 1), 10: (0, 0)}
-#: What Kafka 0.9.0 has: the same, and groups.
+#: The APIs of Kafka 0.9.0: the same, and groups.
 RANGES_0_9_0: ApiRanges = {
     **{0: (0, 1), 1: (0, 1), 2: (0, 0), 3: (0, 0), 8: (0, 2), 9: (0, 1), 10: (0, 0)},
     **{11: (0, 0), 12: (0, 0), 13: (0, 0), 14: (0, 0), 15: (0, 0), 16: (0, 0)},
 }
 
-#: Highest versions that this client speaks of its own accord: the next ones name topics by id, or are not stable yet.
+#: The highest versions that this client uses by default: later ones name topics by id, or are not stable yet.
 CEILINGS: Mapping[int, int] = {
     wire.ProduceRequest.api_key: 12,
     wire.FetchRequest.api_key: 12,
@@ -47,13 +47,13 @@ CEILINGS: Mapping[int, int] = {
 }
 
 _UNSUPPORTED_VERSION = UnsupportedVersion.ERROR_CODE
-# Kafka 4 says that it takes Produce from 0 on, for the sake of old librdkafkas, and refuses all below 3 (KAFKA-18659).
+# Kafka 4 advertises Produce from 0 on, for the sake of old librdkafkas, and refuses all versions below 3 (KAFKA-18659).
 _PRODUCE_FLOOR_OF_KAFKA_4 = 3
 _FETCH_FLOOR_OF_KAFKA_4 = 4
 
 
 def common_range(request_cls: type[Request[Any]], ranges: ApiRanges) -> tuple[int, int] | None:
-    """Return the lowest and highest version that both sides have, whatever this client's ceilings; None if none."""
+    """Return the lowest and highest version that both sides have, ignoring this client's ceilings; None if none."""
     theirs = ranges.get(request_cls.api_key)
     if theirs is None:
         return None
@@ -68,13 +68,13 @@ def common_range(request_cls: type[Request[Any]], ranges: ApiRanges) -> tuple[in
 def choose(
     request_cls: type[Request[Any]], ranges: ApiRanges, *, ceiling: int | None = None, broker: str | None = None
 ) -> int:
-    """Return the version to send a request in: the highest that broker and client have.
+    """Return the version for a request: the highest that broker and client have in common.
 
     :param request_cls: class of the request
-    :param ranges: what the broker has
-    :param ceiling: no version above this one; by default that of `CEILINGS`
+    :param ranges: the broker's versions
+    :param ceiling: the highest version to return; by default that of `CEILINGS`
     :param broker: its address, for the error
-    :raises UnsupportedVersion: there is none; says what either side has
+    :raises UnsupportedVersion: both sides have no version in common; the error lists the versions of both
     """
     if ceiling is None:
         ceiling = CEILINGS.get(request_cls.api_key, request_cls.max_version)
@@ -85,30 +85,30 @@ def choose(
     theirs = ranges.get(request_cls.api_key)
     has = "does not have it" if theirs is None else f"has versions {theirs[0]} to {theirs[1]}"
     if common is not None:
-        has += f", of which {common[0]} is the lowest that it takes"
+        has += f", of which it accepts {common[0]} and higher"
     ours = f"{request_cls.min_version} to {min(ceiling, request_cls.max_version)}"
     raise UnsupportedVersion(
-        f"{name} is needed in one of the versions {ours}, and the broker {has}: it takes another version of Kafka",
+        f"this client needs {name} in one of the versions {ours}, and the broker {has}: use another version of Kafka",
         broker=broker,
         api=name,
     )
 
 
 class ProbeState(Enum):
-    """Say what a probe waits for."""
+    """The response that a probe waits for."""
 
-    BOTH = auto()  # ApiVersions and a heartbeat are on their way
+    BOTH = auto()  # ApiVersions and a heartbeat are in flight
     REST = auto()  # ApiVersions was answered; the answer to the heartbeat comes next
     REST_THEN_LOWER = auto()  # the same, but the version was refused
-    LOWER = auto()  # ApiVersions is on its way in a version that the broker has
+    LOWER = auto()  # ApiVersions is in flight, in a version that the broker has
     BOTH_AGAIN = auto()  # the broker hung up once, which may have been chance
-    ALIVE = auto()  # it hung up again: Metadata v0 is on its way
-    BOTH_ALIVE = auto()  # that was answered; both are on their way over the same connection
+    ALIVE = auto()  # it hung up again: Metadata v0 is in flight
+    BOTH_ALIVE = auto()  # Metadata was answered; both are in flight over the same connection
     DONE = auto()
 
 
 _FIRST_TRY = (ProbeState.BOTH, ProbeState.BOTH_AGAIN, ProbeState.BOTH_ALIVE)
-#: How many connections must show 0.8.2 where nothing else does, a pause between each and the next.
+#: How many connections prove Kafka 0.8.2 without other evidence, with pauses between them.
 HANG_UPS = 4
 _ASKS_API_VERSIONS = 1
 _ASKS_HEARTBEAT = 2
@@ -118,7 +118,7 @@ _HEARTBEAT_ANSWER = 6
 
 
 class Probe:
-    """Find out what a broker speaks; the caller does the I/O.
+    """The detection of a broker's versions; the caller does the I/O.
 
         probe = Probe("pykafka")
         while probe.result is None:
@@ -127,14 +127,14 @@ class Probe:
             probe.answered(frame), or probe.hung_up() at the end of the stream, or probe.timed_out() at the deadline
         if probe.needs_new_connection: connect anew
 
-    Few bytes go either way, so the deadline can be short.
+    Both directions carry few bytes, so the deadline can be short.
 
     :param client_id: name of this client for the broker's logs
     :param software_version: of this client
     :param broker: its address, for errors
-    :param api_versions_only: ask nothing else, as before SASL, when a broker takes nothing else
-    :param tls: whether the connection is one of TLS, for errors
-    :param hang_ups: how many connections must show that it is 0.8.2; None for a broker that is known to be newer
+    :param api_versions_only: send ApiVersions only, as before SASL, when a broker accepts nothing else
+    :param tls: whether the connection uses TLS, for errors
+    :param hang_ups: how many connections prove Kafka 0.8.2; None for a broker that is known to be newer
     """
 
     def __init__(
@@ -155,25 +155,25 @@ class Probe:
         self._version = wire.ApiVersionsRequest.max_version
         self._outbox = self._both()
         self.state = ProbeState.BOTH
-        #: Whether what `next_requests` returns must go over a new connection.
+        #: Whether the requests of `next_requests` must go over a new connection.
         self.needs_new_connection = False
-        #: What the broker has; None until the probe is done.
+        #: The broker's versions; None until the probe is done.
         self.result: ApiRanges | None = None
-        #: How many connections have shown 0.8.2 by now; between one and the next there should be a pause.
+        #: How many connections have shown 0.8.2 so far; make a pause before the next one.
         self.evidence = 0
 
     def next_requests(self) -> list[bytes]:
-        """Return what to write now, all at once; empty while answers are awaited."""
+        """Return the requests to write now, all at once; empty while a response is due."""
         outbox, self._outbox = self._outbox, []
         self.needs_new_connection = False
         return outbox
 
     def answered(self, frame: bytes | bytearray | memoryview) -> None:
-        """Take an answer.
+        """Process a response.
 
         :param frame: without its length prefix
-        :raises CorruptResponseError: it cannot be read
-        :raises CorrelationIdError: it answers nothing that was asked
+        :raises CorruptResponseError: the frame cannot be decoded
+        :raises CorrelationIdError: the frame answers no request of this probe
         """
         if len(frame) < 4:
             raise CorruptResponseError("the answer is too short: check that this is a Kafka port", broker=self._broker)
@@ -181,7 +181,7 @@ class Probe:
         action = _ON_ANSWER.get((self.state, asked))
         if action is None:
             raise CorrelationIdError(
-                f"the broker answers a request that was not sent (correlation id {asked}): is it a Kafka port?",
+                f"the broker answers a request that the client did not send (correlation id {asked}): is it a Kafka port?",
                 broker=self._broker,
             )
         try:
@@ -190,9 +190,9 @@ class Probe:
             raise error.with_context(broker=self._broker, api="ApiVersions") from None
 
     def hung_up(self) -> None:
-        """Take the end of the stream.
+        """Process the end of the stream: the broker closed the connection.
 
-        :raises SocketDisconnectedError: no version of Kafka does that here
+        :raises SocketDisconnectedError: no version of Kafka closes the connection at this point
         """
         self.evidence += self.state is ProbeState.BOTH_ALIVE
         if self.state is ProbeState.BOTH and not self._only:
@@ -204,21 +204,21 @@ class Probe:
             self._send(ProbeState.ALIVE, [self._encoded(request, 0, _ASKS_METADATA)])
         else:
             raise SocketDisconnectedError(
-                "the broker closed the connection when asked for its versions: it may be going down, want "
-                f"{self._may_want} or SASL, or be no Kafka broker",
+                "the broker closed the connection on the request for its versions: it may be shutting down, require "
+                f"{self._may_want} or SASL, or not be a Kafka broker",
                 broker=self._broker,
                 api="ApiVersions",
             )
         self.needs_new_connection = True
 
     def timed_out(self) -> None:
-        """Take that no answer came in time.
+        """Process the deadline: no response came in time.
 
         :raises ResponseTimeoutError: always
         """
         raise ResponseTimeoutError(
-            "there was no answer to the question for its versions: the broker may be overloaded, want "
-            f"{self._may_want}, or be no Kafka broker",
+            "the broker did not answer the request for its versions: it may be overloaded, require "
+            f"{self._may_want}, or not be a Kafka broker",
             broker=self._broker,
             api="ApiVersions",
         )
@@ -237,7 +237,7 @@ class Probe:
         return self._encoded(request, self._version, _ASKS_API_VERSIONS)
 
     def _both(self) -> list[bytes]:
-        # The heartbeat of no group: no broker since 0.9 is long about it, and it changes nothing anywhere.
+        # A heartbeat for no group: every broker since 0.9 answers it at once, and it changes nothing.
         heartbeat = [] if self._only else [self._encoded(wire.HeartbeatRequest(), 0, _ASKS_HEARTBEAT)]
         return [self._ask_api_versions(), *heartbeat]
 
@@ -246,7 +246,7 @@ class Probe:
         self.result = ranges
 
     def _on_api_versions(self, frame: bytes | bytearray | memoryview) -> None:
-        # Refused or not: the error code stands at the same place in all versions.
+        # The error code stands at the same place in all versions, also in a refusal.
         if self._version > 0 and int.from_bytes(bytes(frame[4:6]), "big") == _UNSUPPORTED_VERSION:
             self._version = min(_highest_api_versions(frame), self._version - 1)
             if self._only or self.state is ProbeState.LOWER:
@@ -283,10 +283,10 @@ class Probe:
 
 
 def _checked(response: wire.ApiVersionsResponse, version: int) -> ApiRanges:
-    """Return what a broker says that it has, where that can be: all later requests depend on it.
+    """Return a broker's versions after a check of their consistency: all later requests depend on them.
 
-    :param version: the answer's
-    :raises CorruptResponseError: it contradicts itself
+    :param version: the version of the response
+    :raises CorruptResponseError: the response contradicts itself
     """
     found: dict[int, tuple[int, int]] = {}
     for api in response.api_keys:
@@ -306,9 +306,9 @@ def _checked(response: wire.ApiVersionsResponse, version: int) -> ApiRanges:
 
 
 def _highest_api_versions(frame: bytes | bytearray | memoryview) -> int:
-    """Return the highest version of ApiVersions that a refusal names; 0 where it names none.
+    """Return the highest version of ApiVersions that a refusal names; 0 if it names none.
 
-    A refusal is in the form of version 0 (KIP-511). Brokers before 2.4 leave the list out, and librdkafka's mock broker
+    A refusal has the form of version 0 (KIP-511). Brokers before 2.4 leave the list out, and librdkafka's mock broker
     writes it in a form of its own.
     """
     try:
@@ -320,7 +320,7 @@ def _highest_api_versions(frame: bytes | bytearray | memoryview) -> int:
 
 _Action = Callable[[Probe, bytes | bytearray | memoryview], None]
 
-#: What to do with an answer: by state, and by what it answers.
+#: The handler of a response: by state, and by request.
 _ON_ANSWER: Mapping[tuple[ProbeState, int], _Action] = {
     **{(state, _ASKS_API_VERSIONS): Probe._on_api_versions for state in (*_FIRST_TRY, ProbeState.LOWER)},
     **{(state, _ASKS_HEARTBEAT): Probe._on_heartbeat_alone for state in _FIRST_TRY},

@@ -70,10 +70,10 @@ TROUBLES = {
     "TLS unanswered": Trouble("silent", TlsError, "TLS", "in time", ("leave ssl_config out", "--tls"), "ca.pem"),
     "no Kafka": Trouble("http", NotKafkaError, "ApiVersions", "no Kafka broker", ("its listeners",) * 2),
     "ApiVersions unanswered": Trouble(
-        "silent", ResponseTimeoutError, "ApiVersions", "no answer to the question for its versions", ("TLS", "TLS")
+        "silent", ResponseTimeoutError, "ApiVersions", "did not answer the request for its versions", ("TLS", "TLS")
     ),
     "hangs up": Trouble(
-        "hang_up", SocketDisconnectedError, "ApiVersions", "closed the connection", ("no Kafka broker",) * 2
+        "hang_up", SocketDisconnectedError, "ApiVersions", "closed the connection", ("not be a Kafka broker",) * 2
     ),
 }
 

@@ -59,11 +59,11 @@ def test_a_ceiling_can_be_lower_or_higher_than_that_of_ours() -> None:
             wire.CreateTopicsRequest,
             RANGES_0_9_0,
             None,
-            "CreateTopics is needed in one of the versions 0 to 7, .* not have it",
+            "this client needs CreateTopics in one of the versions 0 to 7, .* not have it",
         ),
         (wire.FetchRequest, KAFKA_4, 3, "Fetch .* 0 to 3, and the broker has versions 4 to 18"),
         (wire.FetchRequest, {1: (30, 31)}, None, "Fetch .* 0 to 12, and the broker has versions 30 to 31"),
-        (wire.ProduceRequest, KAFKA_4, 2, "Produce .* versions 0 to 13, of which 3 is the lowest that it takes"),
+        (wire.ProduceRequest, KAFKA_4, 2, "Produce .* versions 0 to 13, of which it accepts 3 and higher"),
     ],
 )
 def test_where_there_is_no_common_version_both_sides_are_named(
@@ -196,7 +196,7 @@ def test_how_often_0_8_must_show_itself_is_for_the_caller_to_say(hang_ups: int, 
 
 
 def test_a_broker_that_is_known_to_be_newer_is_never_taken_for_0_8() -> None:
-    with pytest.raises(SocketDisconnectedError, match="closed the connection when asked for its versions"):
+    with pytest.raises(SocketDisconnectedError, match="closed the connection on the request for its versions"):
         run(Probe("me", hang_ups=None), kafka_0_8)
 
 

@@ -1,4 +1,4 @@
-"""The requests and responses of the reference, thin, on top of `pykafka.protocol.wire`."""
+"""The documented requests and responses, thin wrappers of `pykafka.protocol.wire`."""
 
 from __future__ import annotations
 

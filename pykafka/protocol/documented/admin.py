@@ -1,4 +1,4 @@
-"""Groups, topics and versions, as administrators ask for them: the documented classes."""
+"""Groups, topics and versions, for administrators: the documented classes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pykafka.protocol.documented.groups import ConsumerGroupProtocolMetadata, Me
 from pykafka.protocol.versions import RANGES_0_8_2, RANGES_0_9_0
 from pykafka.utils import get_string
 
-# From this version on, topics to delete are named one by one, since they may also be given by id.
+# From this version on, the request has one struct per topic, as it may also name topics by id.
 _DELETE_ONE_BY_ONE = 6
 #: The protocol type of groups that consumers make.
 _CONSUMERS = "consumer"
 
 
 class ListGroupsRequest(Request):
-    """Ask a broker which groups it coordinates."""
+    """A request for the groups that a broker coordinates."""
 
     API_KEY = 16
 
@@ -30,14 +30,14 @@ class ListGroupsRequest(Request):
 
 
 class GroupListing(NamedTuple):
-    """Name a group, and what it is for ("consumer" for consumers)."""
+    """The name of a group, and its protocol type ("consumer" for consumers)."""
 
     group_id: str
     protocol_type: str
 
 
 class ListGroupsResponse(Response[wire.ListGroupsResponse]):
-    """Tell which groups a broker coordinates: `.groups[group id]`; `.error` is the broker's error code.
+    """The groups that a broker coordinates: `.groups[group id]`; `.error` is the broker's error code.
 
     :param buff: the response's body, version 0
     """
@@ -50,7 +50,7 @@ class ListGroupsResponse(Response[wire.ListGroupsResponse]):
 
 
 class DescribeGroupsRequest(Request):
-    """Ask a broker for state and members of groups that it coordinates.
+    """A request for state and members of groups that a broker coordinates.
 
     :param group_ids: names of the groups
     """
@@ -66,7 +66,7 @@ class DescribeGroupsRequest(Request):
 
 
 class GroupMember(NamedTuple):
-    """Tell of a member of a group: what it said when it joined, and what it was assigned.
+    """A member of a group: the metadata it joined with, and its assignment.
 
     Both are as they came where the group is none of consumers, or is just being balanced.
     """
@@ -79,7 +79,7 @@ class GroupMember(NamedTuple):
 
 
 class DescribeGroupResponse(NamedTuple):
-    """Tell of a group: its state ("Stable", "Empty", "Dead", ...), how it assigns partitions, and its members by id."""
+    """A group: its state ("Stable", "Empty", "Dead", ...), its assignment protocol, and its members by id."""
 
     error_code: int
     group_id: str
@@ -90,7 +90,7 @@ class DescribeGroupResponse(NamedTuple):
 
 
 class DescribeGroupsResponse(Response[wire.DescribeGroupsResponse]):
-    """Tell state and members of groups: `.groups[group id]`.
+    """State and members of groups: `.groups[group id]`.
 
     :param buff: the response's body, version 0
     """
@@ -119,7 +119,7 @@ def _member(protocol_type: str, member: wire.DescribeGroupsResponse.Group.Member
 
 
 class ApiVersionsRequest(Request):
-    """Ask a broker which versions of which APIs it takes."""
+    """A request for the versions of each API that a broker supports."""
 
     API_KEY = 18
 
@@ -129,7 +129,7 @@ class ApiVersionsRequest(Request):
 
 
 class ApiVersionsSpec(NamedTuple):
-    """Tell the lowest and the highest version of an API."""
+    """The lowest and the highest version of an API."""
 
     key: int
     min: int
@@ -137,7 +137,7 @@ class ApiVersionsSpec(NamedTuple):
 
 
 class ApiVersionsResponse(Response[wire.ApiVersionsResponse]):
-    """Tell which versions of which APIs a broker takes: `.api_versions[API key]`.
+    """The versions of each API that a broker supports: `.api_versions[API key]`.
 
     :param buff: the response's body, version 0
     """
@@ -156,13 +156,13 @@ def _specs(ranges: Mapping[int, tuple[int, int]]) -> dict[int, ApiVersionsSpec]:
     return {key: ApiVersionsSpec(key, low, high) for key, (low, high) in ranges.items()}
 
 
-#: What brokers have that do not say it.
+#: The versions of brokers that do not report them.
 API_VERSIONS_080 = _specs(RANGES_0_8_2)
 API_VERSIONS_090 = _specs(RANGES_0_9_0)
 
 
 class CreateTopicRequest(NamedTuple):
-    """Ask for a topic.
+    """A topic to create.
 
     :param topic_name: name of the topic
     :param num_partitions: how many; -1 where `replica_assignment` says it, or (brokers since 2.4) for their default
@@ -179,7 +179,7 @@ class CreateTopicRequest(NamedTuple):
 
 
 class CreateTopicsRequest(Request):
-    """Make topics.
+    """A request that creates topics.
 
     :param topic_requests: the topics
     :param timeout: how long the broker may wait until they are there (ms)
@@ -218,7 +218,7 @@ def _pairs(given: Any) -> list[tuple[Any, Any]]:
 
 
 class CreateTopicsResponse(Response[wire.CreateTopicsResponse]):
-    """Tell that topics were made: `.topic_names`.
+    """The topics that were created: `.topic_names`.
 
     :param buff: the response's body, version 0
     :raises ProtocolClientError: one of them was not
@@ -235,7 +235,7 @@ class CreateTopicsResponse(Response[wire.CreateTopicsResponse]):
 
 
 class DeleteTopicsRequest(Request):
-    """Delete topics.
+    """A request that deletes topics.
 
     :param topics: their names
     :param timeout: how long the broker may wait until they are gone (ms)
@@ -258,7 +258,7 @@ class DeleteTopicsRequest(Request):
 
 
 class DeleteTopicsResponse(Response[wire.DeleteTopicsResponse]):
-    """Tell that topics were deleted: `.topic_names`.
+    """The topics that were deleted: `.topic_names`.
 
     :param buff: the response's body, version 0
     :raises ProtocolClientError: one of them was not

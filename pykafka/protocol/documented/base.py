@@ -1,4 +1,4 @@
-"""`Request` and `Response`: the bases of the documented classes, which are thin and stand on the wire messages."""
+"""`Request` and `Response`: the bases of the documented classes, which wrap wire messages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _HEADER = struct.Struct(f"!ihhih{len(CLIENT_ID)}s")
 
 
 class Request(Serializable):
-    """Be the base of documented requests.
+    """Base of documented requests.
 
-    They write themselves in the version that is documented for them; `wire` gives the message for any version.
+    `get_bytes` writes the documented version; `wire` returns the message for any version.
     """
 
     #: API key of this request, from the Kafka protocol.
@@ -32,13 +32,13 @@ class Request(Serializable):
     def wire(self, version: int) -> schema.Request[Any]:
         """Return this as a wire message.
 
-        :param version: in which it is going to be sent
+        :param version: the version that will be sent
         """
 
     def get_bytes(self, correlation_id: int = 0) -> bytearray:
         """Return the whole request, length prefix and header included.
 
-        :param correlation_id: comes back with the response
+        :param correlation_id: the broker returns it with the response
         """
         version = self._own_version()
         pieces = schema.encode_request(self.wire(version), version, correlation_id, CLIENT_ID.decode())
@@ -54,31 +54,31 @@ class Request(Serializable):
     def pack_into(self, buff: bytearray | memoryview, offset: int) -> None:
         """Write the whole request into a buffer.
 
-        :param buff: to write into
-        :param offset: where to begin (bytes)
+        :param buff: the buffer to write into
+        :param offset: index of the first byte to write
         """
         content = self.get_bytes()
         memoryview(buff)[offset : offset + len(content)] = content
 
     def _write_header(self, buff: bytearray | memoryview, api_version: int = 0, correlation_id: int = 0) -> None:
-        """Write length prefix and header at the begin of a buffer that is as long as the whole request.
+        """Write length prefix and header at the start of a buffer that is as long as the whole request.
 
-        :param buff: to write into
-        :param api_version: of the request
-        :param correlation_id: comes back with the response
+        :param buff: the buffer to write into
+        :param api_version: version of the request
+        :param correlation_id: the broker returns it with the response
         """
         size = len(buff) - 4
         _HEADER.pack_into(buff, 0, size, self.API_KEY, api_version, correlation_id, len(CLIENT_ID), CLIENT_ID)
 
 
 class Response(Generic[W]):
-    """Be the base of documented responses.
+    """Base of documented responses.
 
-    :param buff: the response's body, in the version that is documented for it
-    :raises CorruptResponseError: it cannot be read
+    :param buff: the response's body, in the documented version
+    :raises CorruptResponseError: the body cannot be decoded
     """
 
-    #: The wire message that it is made from.
+    #: The wire message that this class wraps.
     WIRE: ClassVar[type[schema.Message]]
     #: The version that the constructor reads.
     API_VERSION: ClassVar[int] = 0
@@ -89,20 +89,20 @@ class Response(Generic[W]):
 
     @classmethod
     def of(cls, message: W) -> Self:
-        """Make one of a wire message, of whatever version that was."""
+        """Return an instance made from a wire message of any version."""
         response = cls.__new__(cls)
         response._take(message)
         return response
 
     @abstractmethod
     def _take(self, message: W) -> None:
-        """Take over what the wire message says."""
+        """Copy the content of the wire message."""
 
     def raise_error(self, err_code: int, response: Any) -> NoReturn:
-        """Raise the error of a code.
+        """Raise the error of an error code.
 
-        :param err_code: from Kafka
-        :param response: what was read, for the error's text
+        :param err_code: Kafka's error code
+        :param response: the decoded part, for the error's text
         :raises ProtocolClientError: the error of that code
         :raises CorruptResponseError: the code is 0
         """

@@ -14,7 +14,7 @@ from pykafka.utils import get_string
 
 
 class FetchPartitionResponse(NamedTuple):
-    """Answer with the offset after the last message there is, the messages, and an error code."""
+    """The high watermark of a partition, its messages, and an error code."""
 
     max_offset: int
     messages: list[Message]
@@ -22,12 +22,12 @@ class FetchPartitionResponse(NamedTuple):
 
 
 class FetchRequest(Request):
-    """Fetch messages of any number of partitions.
+    """A request for messages of any number of partitions.
 
-    :param partition_requests: what to fetch
+    :param partition_requests: the partitions and offsets to fetch
     :param timeout: how long the broker may wait for `min_bytes` (ms)
-    :param min_bytes: how much is worth an answer (bytes)
-    :param api_version: what `get_bytes` writes; a `Broker` chooses by itself
+    :param min_bytes: the broker responds when it has so much (bytes)
+    :param api_version: the version that `get_bytes` writes; a `Broker` chooses the version itself
     """
 
     API_KEY = 1
@@ -72,14 +72,14 @@ class FetchRequest(Request):
 
 
 class FetchResponse(Response[wire.FetchResponse]):
-    """Bring messages: `.topics[name][partition id]`.
+    """The fetched messages: `.topics[name][partition id]`.
 
     :param buff: the response's body, version 0
-    :param offset: where in `buff` it begins (bytes)
-    :param broker_version: accepted for old code; messages say by themselves which format they have
+    :param offset: index of the body's first byte in `buff`
+    :param broker_version: accepted for old code; each message names its own format
     :raises InvalidMessageError: a message is corrupt
 
-    `.throttle_time` is how long the broker held the answer back or is going to be silent (ms).
+    `.throttle_time` is how long the broker delayed the response, or will not read requests (ms).
     """
 
     WIRE = wire.FetchResponse
@@ -101,22 +101,22 @@ class FetchResponse(Response[wire.FetchResponse]):
             }
 
     def _unpack_message_set(self, buff: Any, partition_id: int = -1, broker_version: str = "0.9.0") -> list[Message]:
-        """Return the messages of a message set or of record batches, however nested they are.
+        """Return the messages of a message set or of record batches, also of nested sets.
 
-        :param buff: their bytes; None is none
-        :param partition_id: the partition that the messages are to carry
+        :param buff: their bytes; None means none
+        :param partition_id: the partition of the new messages
         :param broker_version: accepted for old code
         """
         return [] if buff is None else MessageSet.decode(buff, partition_id).messages
 
 
 class FetchResponseV1(FetchResponse):
-    """Bring messages; the body is of version 1."""
+    """The fetched messages; the body is of version 1."""
 
     API_VERSION = 1
 
 
 class FetchResponseV2(FetchResponseV1):
-    """Bring messages; the body is of version 2."""
+    """The fetched messages; the body is of version 2."""
 
     API_VERSION = 2

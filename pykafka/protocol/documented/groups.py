@@ -1,4 +1,4 @@
-"""Membership of groups that the brokers keep: the documented classes."""
+"""Membership of groups that the brokers coordinate: the documented classes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pykafka.utils.struct_helpers import unpack_from
 
 
 class ConsumerGroupProtocolMetadata:
-    """Say what a member wants: the metadata that consumers bring when they join a group.
+    """The subscription of a member: the metadata that consumers send when they join a group.
 
-    :param version: of this format; what later ones add is left out
-    :param topic_names: subscribed to
-    :param user_data: for whoever assigns; the stock protocols do not look at it
+    :param version: version of this format; fields of later versions are dropped
+    :param topic_names: the topics that the member subscribes to
+    :param user_data: data for the assignor; the standard protocols ignore it
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class ConsumerGroupProtocolMetadata:
         return len(self.get_bytes())
 
     def get_bytes(self) -> bytearray:
-        """Return it as it goes over the wire."""
+        """Return the bytes of the metadata."""
         output = bytearray(self.version.to_bytes(2, "big", signed=True))
         output += len(self.topic_names).to_bytes(4, "big")
         for name in self.topic_names:
@@ -47,9 +47,9 @@ class ConsumerGroupProtocolMetadata:
 
     @classmethod
     def from_bytestring(cls, buff: bytes | bytearray | memoryview) -> Self:
-        """Read what a member has sent, whatever its version.
+        """Return the metadata that a member has sent, in any version.
 
-        :raises CorruptResponseError: it is no such thing
+        :raises CorruptResponseError: the bytes have another format
         """
         if not buff:
             return cls()
@@ -61,10 +61,10 @@ class ConsumerGroupProtocolMetadata:
 
 
 class MemberAssignment:
-    """Say what a member gets.
+    """The partitions assigned to a member.
 
     :param partition_assignment: (topic name, partition ids) pairs
-    :param version: of this format
+    :param version: version of this format
     """
 
     def __init__(self, partition_assignment: Iterable[tuple[str | bytes, Sequence[int]]], version: int = 1) -> None:
@@ -76,7 +76,7 @@ class MemberAssignment:
         return len(self.get_bytes())
 
     def get_bytes(self) -> bytearray:
-        """Return it as it goes over the wire."""
+        """Return the bytes of the assignment."""
         output = bytearray(self.version.to_bytes(2, "big", signed=True))
         output += len(self.partition_assignment).to_bytes(4, "big")
         for name, ids in self.partition_assignment:
@@ -89,9 +89,9 @@ class MemberAssignment:
 
     @classmethod
     def from_bytestring(cls, buff: bytes | bytearray | memoryview) -> Self:
-        """Read what a leader has assigned; no bytes at all assign nothing.
+        """Return the assignment that a leader has made; no bytes mean no partitions.
 
-        :raises CorruptResponseError: it is no such thing
+        :raises CorruptResponseError: the bytes have another format
         """
         if not buff:
             return cls([])
@@ -120,7 +120,7 @@ def _reading(buff: bytes | bytearray | memoryview, what: str) -> Iterator[None]:
 
 
 class MembershipProtocol(Protocol):
-    """What of a membership protocol goes over the wire; `pykafka.membershipprotocol` has real ones."""
+    """The wire part of a membership protocol; `pykafka.membershipprotocol` has the complete ones."""
 
     @property
     def protocol_type(self) -> str | bytes: ...
@@ -133,9 +133,9 @@ class MembershipProtocol(Protocol):
 
 
 def protocol_metadata(protocol: MembershipProtocol, topic_name: str | bytes | None) -> bytes:
-    """Return what a member that wants one topic says under a membership protocol; the protocol stays as it is.
+    """Return a member's metadata for one topic under a membership protocol, which stays unchanged.
 
-    :param topic_name: None for what the protocol's metadata names
+    :param topic_name: the topic to subscribe to; None keeps the topics of the protocol's metadata
     """
     metadata = protocol.metadata
     if isinstance(metadata, (bytes, bytearray)):
@@ -147,14 +147,14 @@ def protocol_metadata(protocol: MembershipProtocol, topic_name: str | bytes | No
 
 
 class JoinGroupRequest(Request):
-    """Join a group, or take part in its rebalance.
+    """A request to join a group, or to take part in its rebalance.
 
     :param group_id: name of the group
     :param member_id: empty for a new member
-    :param topic_name: what the member wants; None leaves to the protocol's metadata what it says
-    :param membership_protocol: how partitions are shared out
-    :param session_timeout: a member that is not heard of for this long is out (ms)
-    :param rebalance_timeout: how long members may take to join again (ms; since Kafka 0.10.1); None: as long as that
+    :param topic_name: the topic to subscribe to; None keeps the topics of the protocol's metadata
+    :param membership_protocol: how the leader assigns partitions
+    :param session_timeout: the coordinator removes a member after so long without a heartbeat (ms)
+    :param rebalance_timeout: how long members may take to rejoin (ms; since Kafka 0.10.1); None: the session timeout
     """
 
     API_KEY = 11
@@ -192,7 +192,7 @@ class JoinGroupRequest(Request):
 
 
 class JoinGroupResponse(Response[wire.JoinGroupResponse]):
-    """Tell a member its generation, and the leader who is there: `.members` is empty for all others.
+    """A member's generation; for the leader also all members (`.members` is empty for the others).
 
     :param buff: the response's body, version 0
     """
@@ -212,12 +212,12 @@ class JoinGroupResponse(Response[wire.JoinGroupResponse]):
 
 
 class SyncGroupRequest(Request):
-    """Ask for this member's share; the leader brings those of all.
+    """A request for this member's assignment; the leader's request has the assignments of all.
 
     :param group_id: name of the group
-    :param generation_id: as the answer to joining told it
-    :param member_id: likewise
-    :param group_assignment: (member id, MemberAssignment) pairs; empty but for the leader
+    :param generation_id: the generation, from the response to JoinGroup
+    :param member_id: the member id, from the same response
+    :param group_assignment: (member id, MemberAssignment) pairs; empty except for the leader
     """
 
     API_KEY = 14
@@ -248,7 +248,7 @@ class SyncGroupRequest(Request):
 
 
 class SyncGroupResponse(Response[wire.SyncGroupResponse]):
-    """Tell a member its share: `.member_assignment`.
+    """A member's assignment: `.member_assignment`.
 
     :param buff: the response's body, version 0
     """
@@ -261,11 +261,11 @@ class SyncGroupResponse(Response[wire.SyncGroupResponse]):
 
 
 class HeartbeatRequest(Request):
-    """Keep a membership alive.
+    """A request that keeps a membership alive.
 
     :param group_id: name of the group
-    :param generation_id: of the membership
-    :param member_id: of the member
+    :param generation_id: the generation of the membership
+    :param member_id: the member's id
     """
 
     API_KEY = 12
@@ -281,7 +281,7 @@ class HeartbeatRequest(Request):
 
 
 class HeartbeatResponse(Response[wire.HeartbeatResponse]):
-    """Tell by `.error_code` whether a member still belongs (0), or must join again.
+    """The `.error_code` of a heartbeat: 0, or an error if the member must rejoin.
 
     :param buff: the response's body, version 0
     """
@@ -293,10 +293,10 @@ class HeartbeatResponse(Response[wire.HeartbeatResponse]):
 
 
 class LeaveGroupRequest(Request):
-    """Leave a group, so that the others need not wait until the session times out.
+    """A request to leave a group, so that the others need not wait for the session timeout.
 
     :param group_id: name of the group
-    :param member_id: who leaves
+    :param member_id: the member that leaves
     """
 
     API_KEY = 13
@@ -314,7 +314,7 @@ class LeaveGroupRequest(Request):
 
 
 class LeaveGroupResponse(Response[wire.LeaveGroupResponse]):
-    """Tell by `.error_code` whether a member has left.
+    """The `.error_code` of leaving: 0 if the member has left.
 
     :param buff: the response's body, version 0
     """

@@ -1,4 +1,4 @@
-"""`MessageSet`: messages in the form that Kafka had before 0.11."""
+"""`MessageSet`: messages in the format before Kafka 0.11."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pykafka.utils.compression import compress
 
 
 class MessageSet:
-    """Hold messages in the form that Kafka had before 0.11.
+    """Messages in the format before Kafka 0.11.
 
     :param compression_type: the codec: 0 none, 1 gzip, 2 snappy, 3 lz4
-    :param messages: what it holds; all are written in format 1 if one of them says so
-    :param broker_version: accepted for old code; messages say which format they want
+    :param messages: the messages; all are written in format 1 if one of them has that format
+    :param broker_version: accepted for old code; each message names its own format
     """
 
     def __init__(
@@ -27,27 +27,27 @@ class MessageSet:
 
     @property
     def messages(self) -> list[Message]:
-        """Give the messages, in order."""
+        """The messages, in order."""
         return self._messages
 
     def add_message(self, message: Message) -> None:
-        """Put a message behind the others."""
+        """Append a message."""
         self._messages.append(message)
 
     def __iter__(self) -> Iterator[Message]:
         return iter(self._messages)
 
     def __len__(self) -> int:
-        """Count the bytes that `pack_into` writes."""
+        """Return the number of bytes that `pack_into` writes."""
         return len(self.get_bytes())
 
     def __bool__(self) -> bool:
         return bool(self._messages)
 
     def get_bytes(self) -> bytes:
-        """Write the set.
+        """Return the set as bytes.
 
-        :raises CodecNotAvailableError: if the codec's package is missing
+        :raises CodecNotAvailableError: the codec's package is missing
         """
         if not self.compression_type or not self._messages:
             return self._plain()
@@ -59,18 +59,18 @@ class MessageSet:
         """Write the set into a writable buffer.
 
         :param buff: any writable buffer with `len(message_set)` bytes from `offset` on
-        :param offset: where to begin (bytes)
+        :param offset: index of the first byte to write
         """
         content = self.get_bytes()
         memoryview(buff).cast("B")[offset : offset + len(content)] = content
 
     @classmethod
     def decode(cls, buff: Any, partition_id: int = -1) -> MessageSet:
-        """Read a set, of any format and codec; what is cut off at its end is left out, as brokers cut their answers.
+        """Return a set of any format and codec; leave out what is cut off at its end, as brokers cut responses.
 
         :param buff: the set's bytes
-        :param partition_id: the partition that the messages are to carry
-        :raises InvalidMessageError: if something in it is no message, or a checksum is wrong
+        :param partition_id: the partition of the new messages
+        :raises InvalidMessageError: some bytes are not a message, or a checksum is wrong
         """
         messages = []
         codec = 0

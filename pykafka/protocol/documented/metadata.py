@@ -22,7 +22,7 @@ _Topic = wire.MetadataResponse.Topic
 
 
 class MetadataRequest(Request):
-    """Ask for brokers, topics and leaders.
+    """A request for brokers, topics and leaders.
 
     :param topics: names; None asks for all
     """
@@ -39,25 +39,25 @@ class MetadataRequest(Request):
 
 
 class MetadataRequestV1(MetadataRequest):
-    """Ask for brokers, topics and leaders, in version 1."""
+    """A request for brokers, topics and leaders, version 1."""
 
     API_VERSION = 1
 
 
 class MetadataRequestV2(MetadataRequestV1):
-    """Ask for brokers, topics and leaders, in version 2."""
+    """A request for brokers, topics and leaders, version 2."""
 
     API_VERSION = 2
 
 
 class MetadataRequestV3(MetadataRequestV2):
-    """Ask for brokers, topics and leaders, in version 3."""
+    """A request for brokers, topics and leaders, version 3."""
 
     API_VERSION = 3
 
 
 class MetadataRequestV4(MetadataRequestV3):
-    """Ask for brokers, topics and leaders, in version 4.
+    """A request for brokers, topics and leaders, version 4.
 
     :param topics: names; None asks for all
     :param allow_topic_autocreation: whether brokers may create topics that are named and unknown
@@ -77,13 +77,13 @@ class MetadataRequestV4(MetadataRequestV3):
 
 
 class MetadataRequestV5(MetadataRequestV4):
-    """Ask for brokers, topics and leaders, in version 5."""
+    """A request for brokers, topics and leaders, version 5."""
 
     API_VERSION = 5
 
 
 class MetadataResponse(Response[wire.MetadataResponse]):
-    """Tell of brokers (`.brokers`, by id) and topics (`.topics`, by name).
+    """Brokers (`.brokers`, by id) and topics (`.topics`, by name).
 
     :param buff: the response's body, version 0
 
@@ -115,7 +115,7 @@ class MetadataResponse(Response[wire.MetadataResponse]):
 
 
 class MetadataResponseV1(MetadataResponse):
-    """Tell of brokers, with their racks, and topics; the body is of version 1."""
+    """Brokers, with their racks, and topics; the body is of version 1."""
 
     API_VERSION = 1
 
@@ -127,25 +127,25 @@ class MetadataResponseV1(MetadataResponse):
 
 
 class MetadataResponseV2(MetadataResponseV1):
-    """Tell of brokers and topics; the body is of version 2, which names the cluster."""
+    """Brokers and topics; the body is of version 2, which names the cluster."""
 
     API_VERSION = 2
 
 
 class MetadataResponseV3(MetadataResponseV2):
-    """Tell of brokers and topics; the body is of version 3, which has a throttle time."""
+    """Brokers and topics; the body is of version 3, which has a throttle time."""
 
     API_VERSION = 3
 
 
 class MetadataResponseV4(MetadataResponseV3):
-    """Tell of brokers and topics; the body is of version 4."""
+    """Brokers and topics; the body is of version 4."""
 
     API_VERSION = 4
 
 
 class MetadataResponseV5(MetadataResponseV4):
-    """Tell of brokers and topics, with replicas that are offline; the body is of version 5."""
+    """Brokers and topics, with replicas that are offline; the body is of version 5."""
 
     API_VERSION = 5
 

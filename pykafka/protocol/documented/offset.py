@@ -18,9 +18,9 @@ _Partition = wire.ListOffsetsResponse.Topic.Partition
 
 
 class OffsetRequest(Request):
-    """Ask for offsets by time.
+    """A request for offsets by time.
 
-    :param partition_requests: what to ask for
+    :param partition_requests: the partitions and times
     """
 
     API_KEY = 2
@@ -31,7 +31,7 @@ class OffsetRequest(Request):
             self._reqs.setdefault(get_string(asked.topic_name), {})[asked.partition_id] = asked
 
     def wire(self, version: int) -> wire.ListOffsetsRequest:
-        """Return this as a wire message; only version 0 can ask for several offsets."""
+        """Return this as a wire message. Only version 0 can ask for several offsets."""
         topics = []
         for name, partitions in self._reqs.items():
             wanted = []
@@ -45,7 +45,7 @@ class OffsetRequest(Request):
 
 
 class OffsetResponse(Response[wire.ListOffsetsResponse]):
-    """Tell offsets by time: `.topics[name][partition id]`.
+    """Offsets by time: `.topics[name][partition id]`.
 
     :param buff: the response's body, version 0
     """
@@ -63,13 +63,13 @@ class OffsetResponse(Response[wire.ListOffsetsResponse]):
 
 
 class ListOffsetRequestV1(OffsetRequest):
-    """Ask for one offset by time for each partition, in version 1."""
+    """A request for one offset by time of each partition, version 1."""
 
     API_VERSION = 1
 
 
 class ListOffsetResponseV1(OffsetResponse):
-    """Tell an offset and the time of its message: `.topics[name][partition id]`; the body is of version 1."""
+    """One offset and the time of its message: `.topics[name][partition id]`; the body is of version 1."""
 
     API_VERSION = 1
 
@@ -78,10 +78,10 @@ class ListOffsetResponseV1(OffsetResponse):
 
 
 def _offsets(part: _Partition) -> list[int]:
-    # Versions above 0 answer one offset, or -1 where there is none.
+    # Versions above 0 return one offset, or -1 for none.
     return list(part.old_style_offsets) or ([part.offset] if part.offset >= 0 else [])
 
 
-#: As they were called later.
+#: Later names of the same classes.
 ListOffsetRequest = OffsetRequest
 ListOffsetResponse = OffsetResponse

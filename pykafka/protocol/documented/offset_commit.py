@@ -1,4 +1,4 @@
-"""The offsets that groups commit, and who keeps them: the documented classes."""
+"""Committed offsets of groups, and group coordinators: the documented classes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pykafka.protocol.documented.shapes import (
 )
 from pykafka.utils import get_string
 
-# Since then a commit has no time of its own; the group's offsets are kept for one time.
+# From this version on a commit has no retention time of its own.
 _WITHOUT_TIMESTAMP = 2
 
 
 class OffsetCommitRequest(Request):
-    """Commit a group's offsets.
+    """A request that commits a group's offsets.
 
     :param consumer_group: name of the group
-    :param consumer_group_generation_id: of the membership; -1 for none
+    :param consumer_group_generation_id: generation of the membership; -1 for none
     :param consumer_id: id of the member; empty for none
-    :param partition_requests: what to commit
+    :param partition_requests: the offsets to commit
     """
 
     API_KEY = 8
@@ -66,7 +66,7 @@ class OffsetCommitRequest(Request):
 
 
 class OffsetCommitResponse(Response[wire.OffsetCommitResponse]):
-    """Tell what became of each commit: `.topics[name][partition id]`.
+    """The result of each commit: `.topics[name][partition id]`.
 
     :param buff: the response's body, version 1
     """
@@ -84,10 +84,10 @@ class OffsetCommitResponse(Response[wire.OffsetCommitResponse]):
 
 
 class OffsetFetchRequest(Request):
-    """Ask for a group's committed offsets.
+    """A request for a group's committed offsets.
 
     :param consumer_group: name of the group
-    :param partition_requests: what to ask for
+    :param partition_requests: the partitions
     """
 
     API_KEY = 9
@@ -115,7 +115,7 @@ class OffsetFetchRequest(Request):
 
 
 class OffsetFetchResponse(Response[wire.OffsetFetchResponse]):
-    """Tell a group's committed offsets: `.topics[name][partition id]`; `.err` is the error code of the whole group.
+    """A group's committed offsets: `.topics[name][partition id]`; `.err` is the error code of the whole group.
 
     :param buff: the response's body, version 1
     """
@@ -126,7 +126,7 @@ class OffsetFetchResponse(Response[wire.OffsetFetchResponse]):
     def _take(self, message: wire.OffsetFetchResponse) -> None:
         self.err = message.error_code or next((group.error_code for group in message.groups if group.error_code), 0)
         self.topics: dict[str, dict[int, OffsetFetchPartitionResponse]] = {}
-        # An error of the whole group, since version 2, stands for that of each partition.
+        # Since version 2: an error of the whole group replaces that of each partition.
         for topic in message.topics:
             self.topics[topic.name] = {
                 part.partition_index: OffsetFetchPartitionResponse(
@@ -145,11 +145,11 @@ class OffsetFetchResponse(Response[wire.OffsetFetchResponse]):
 
 
 class OffsetFetchRequestV1(OffsetFetchRequest):
-    """Ask for a group's committed offsets, in version 1."""
+    """A request for a group's committed offsets, version 1."""
 
 
 class OffsetFetchRequestV2(OffsetFetchRequestV1):
-    """Ask for a group's committed offsets, in version 2: those of all partitions where none is named."""
+    """A request for a group's committed offsets, version 2: of all partitions if none is named."""
 
     API_VERSION = 2
 
@@ -164,17 +164,17 @@ class OffsetFetchRequestV2(OffsetFetchRequestV1):
 
 
 class OffsetFetchResponseV1(OffsetFetchResponse):
-    """Tell a group's committed offsets; the body is of version 1."""
+    """A group's committed offsets; the body is of version 1."""
 
 
 class OffsetFetchResponseV2(OffsetFetchResponseV1):
-    """Tell a group's committed offsets; the body is of version 2, which has an error of the whole group."""
+    """A group's committed offsets; the body is of version 2, which has an error of the whole group."""
 
     API_VERSION = 2
 
 
 class GroupCoordinatorRequest(Request):
-    """Ask who coordinates a group.
+    """A request for the coordinator of a group.
 
     :param consumer_group: name of the group
     """
@@ -190,7 +190,7 @@ class GroupCoordinatorRequest(Request):
 
 
 class GroupCoordinatorResponse(Response[wire.FindCoordinatorResponse]):
-    """Tell who coordinates a group: `.coordinator_id`, `.coordinator_host`, `.coordinator_port`.
+    """The coordinator of a group: `.coordinator_id`, `.coordinator_host`, `.coordinator_port`.
 
     :param buff: the response's body, version 0
     :raises ProtocolClientError: the broker answers an error
@@ -207,6 +207,6 @@ class GroupCoordinatorResponse(Response[wire.FindCoordinatorResponse]):
         self.coordinator_port = found.port
 
 
-#: As they were called before.
+#: Earlier names of the same classes.
 ConsumerMetadataRequest = GroupCoordinatorRequest
 ConsumerMetadataResponse = GroupCoordinatorResponse

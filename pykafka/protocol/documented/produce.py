@@ -18,19 +18,19 @@ _BATCHES = 3
 
 
 class ProducePartitionResponse(NamedTuple):
-    """Answer with an error code, and the offset that the first message got."""
+    """An error code, and the offset of the first message."""
 
     err: int
     offset: int
 
 
 class ProduceRequest(Request):
-    """Produce messages to any number of partitions.
+    """A request that produces messages to any number of partitions.
 
     :param compression_type: a `pykafka.common.CompressionType`
-    :param required_acks: -1 waits for all replicas in sync, 1 for the leader, 0 for nobody: there is no response then
+    :param required_acks: -1 waits for all in-sync replicas, 1 for the leader; with 0 the broker sends no response
     :param timeout: how long the broker may wait for acknowledgements (ms)
-    :param broker_version: accepted for old code; the format of the messages goes by the version that is sent
+    :param broker_version: accepted for old code; the version of the request decides the format of the messages
     """
 
     API_KEY = 0
@@ -69,7 +69,7 @@ class ProduceRequest(Request):
         return sum(len(found) for partitions in self.msets.values() for found in partitions.values())
 
     def wire(self, version: int) -> wire.ProduceRequest:
-        """Return this as a wire message; its records are in the format that goes with the version."""
+        """Return this as a wire message, with records in the format of the version."""
         topic_data = []
         for name, partitions in self.msets.items():
             data = [
@@ -95,7 +95,7 @@ class ProduceRequest(Request):
 
 
 class ProduceResponse(Response[wire.ProduceResponse]):
-    """Tell what became of each partition's messages: `.topics[name][partition id]`.
+    """The result for each partition's messages: `.topics[name][partition id]`.
 
     :param buff: the response's body, version 0
     """

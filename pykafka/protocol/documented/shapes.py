@@ -1,4 +1,4 @@
-"""The small tuples that documented requests are made of, and documented responses answer with."""
+"""The tuples inside of documented requests and responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class BrokerMetadata(NamedTuple):
-    """Tell where a broker is."""
+    """The address of a broker."""
 
     id: int
     host: str
@@ -15,7 +15,7 @@ class BrokerMetadata(NamedTuple):
 
 
 class BrokerMetadataV1(NamedTuple):
-    """Tell where a broker is, and in which rack; None where it names none."""
+    """The address of a broker, and its rack or None."""
 
     id: int
     host: str
@@ -24,7 +24,7 @@ class BrokerMetadataV1(NamedTuple):
 
 
 class PartitionMetadata(NamedTuple):
-    """Tell who leads and who keeps a partition; leader is -1 while there is none."""
+    """The leader and the replicas of a partition; leader is -1 while there is none."""
 
     id: int
     leader: int
@@ -34,7 +34,7 @@ class PartitionMetadata(NamedTuple):
 
 
 class PartitionMetadataV5(NamedTuple):
-    """Tell who leads and who keeps a partition, and which of those are offline."""
+    """The leader and the replicas of a partition, and the offline ones."""
 
     id: int
     leader: int
@@ -45,7 +45,7 @@ class PartitionMetadataV5(NamedTuple):
 
 
 class TopicMetadata(NamedTuple):
-    """Tell of a topic's partitions, by their numbers."""
+    """A topic's partitions, by their numbers."""
 
     name: str
     partitions: Mapping[int, PartitionMetadata]
@@ -53,7 +53,7 @@ class TopicMetadata(NamedTuple):
 
 
 class TopicMetadataV1(NamedTuple):
-    """Tell of a topic's partitions, by their numbers, and whether it is one of Kafka's own."""
+    """A topic's partitions, by their numbers, and whether the topic is internal to Kafka."""
 
     name: str
     is_internal: bool
@@ -62,7 +62,7 @@ class TopicMetadataV1(NamedTuple):
 
 
 class PartitionFetchRequest(NamedTuple):
-    """Ask for messages of a partition, from an offset on.
+    """A partition to fetch, from an offset on.
 
     :param topic_name: name of the topic
     :param partition_id: number of the partition
@@ -77,7 +77,7 @@ class PartitionFetchRequest(NamedTuple):
 
 
 class PartitionOffsetRequest(NamedTuple):
-    """Ask a partition for offsets by time.
+    """A partition, and the time to return offsets for.
 
     :param topic_name: name of the topic
     :param partition_id: number of the partition
@@ -92,7 +92,7 @@ class PartitionOffsetRequest(NamedTuple):
 
 
 class PartitionOffsetCommitRequest(NamedTuple):
-    """Commit an offset of a partition.
+    """An offset to commit for a partition.
 
     :param topic_name: name of the topic
     :param partition_id: number of the partition
@@ -109,21 +109,21 @@ class PartitionOffsetCommitRequest(NamedTuple):
 
 
 class PartitionOffsetFetchRequest(NamedTuple):
-    """Ask for the committed offset of a partition."""
+    """A partition to return the committed offset of."""
 
     topic_name: str | bytes
     partition_id: int
 
 
 class OffsetPartitionResponse(NamedTuple):
-    """Answer with the offsets found in a partition, and an error code."""
+    """The offsets found in a partition, and an error code."""
 
     offset: list[int]
     err: int
 
 
 class OffsetPartitionResponseV1(NamedTuple):
-    """Answer with the offset found in a partition, the time of its message (ms; -1: unknown), and an error code."""
+    """The offset found in a partition, the time of its message (ms; -1: unknown), and an error code."""
 
     offset: list[int]
     timestamp: int
@@ -131,13 +131,13 @@ class OffsetPartitionResponseV1(NamedTuple):
 
 
 class OffsetCommitPartitionResponse(NamedTuple):
-    """Answer with the error code of a commit."""
+    """The error code of a commit."""
 
     err: int
 
 
 class OffsetFetchPartitionResponse(NamedTuple):
-    """Answer with the offset committed for a partition (-1: none), its metadata, and an error code."""
+    """The committed offset of a partition (-1: none), its metadata, and an error code."""
 
     offset: int
     metadata: str

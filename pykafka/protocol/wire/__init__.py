@@ -1,4 +1,4 @@
-"""The wire messages: one module a family, each message declared once for all its versions."""
+"""The wire messages: one module per family, each message declared once for all its versions."""
 
 from __future__ import annotations
 

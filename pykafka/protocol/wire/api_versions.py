@@ -1,4 +1,4 @@
-"""What a broker speaks."""
+"""The versions that a broker supports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pykafka.protocol.schema import Request, Response, Struct, array, boolean, i
 
 
 class ApiVersionsResponse(Response, api_key=18, versions="0-4", flexible="3+", early="2+"):
-    """Tell which versions of which APIs the broker takes; in the form of version 0 where it refuses (35)."""
+    """The versions of each API that the broker supports; in the form of version 0 if the broker refuses (35)."""
 
     class ApiVersion(Struct):
         """The lowest and highest version of one API."""
@@ -39,7 +39,7 @@ class ApiVersionsResponse(Response, api_key=18, versions="0-4", flexible="3+", e
 
 
 class ApiVersionsRequest(Request[ApiVersionsResponse], api_key=18, versions="0-4", flexible="3+"):
-    """Ask which versions of which APIs the broker takes. Version 3 names the client (KIP-511)."""
+    """A request for the versions of each API. Version 3 names the client (KIP-511)."""
 
     client_software_name: str = string("3+", ignorable=True)
     client_software_version: str = string("3+", ignorable=True)

@@ -6,7 +6,7 @@ from pykafka.protocol.schema import Request, Response, Struct, array, boolean, i
 
 
 class DescribeConfigsResponse(Response, api_key=32, versions="0-4", flexible="4+", early="2+"):
-    """Tell the settings of topics and brokers."""
+    """The settings of topics and brokers."""
 
     class Resource(Struct):
         """A topic (resource_type 2), a broker (4) or its log levels (8)."""
@@ -15,7 +15,7 @@ class DescribeConfigsResponse(Response, api_key=32, versions="0-4", flexible="4+
             """One setting."""
 
             class Synonym(Struct):
-                """Where else the setting could come from."""
+                """Another source of the setting."""
 
                 name: str = string("1+")
                 value: str | None = string("1+", nullable="0+")
@@ -42,7 +42,7 @@ class DescribeConfigsResponse(Response, api_key=32, versions="0-4", flexible="4+
 
 
 class DescribeConfigsRequest(Request[DescribeConfigsResponse], api_key=32, versions="0-4", flexible="4+"):
-    """Ask for the settings of topics and brokers; None asks for all of a resource."""
+    """A request for the settings of topics and brokers; None asks for all of a resource."""
 
     class Resource(Struct):
         """A topic (resource_type 2), a broker (4) or its log levels (8)."""

@@ -1,4 +1,4 @@
-"""Groups whose members the broker itself assigns (KIP-848)."""
+"""Groups whose members the broker assigns (KIP-848)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pykafka.protocol.wire.groups import INT32_MIN
 
 
 class ConsumerGroupDescribeResponse(Response, api_key=69, versions="0-1", flexible="0+"):
-    """Tell state and members of groups."""
+    """State and members of groups."""
 
     class Group(Struct):
         """One group."""
@@ -18,7 +18,7 @@ class ConsumerGroupDescribeResponse(Response, api_key=69, versions="0-1", flexib
             """One member."""
 
             class Assignment(Struct):
-                """What a member has, or is to have."""
+                """The present or the target assignment of a member."""
 
                 class TopicPartitions(Struct):
                     """Partitions of one topic."""
@@ -56,7 +56,7 @@ class ConsumerGroupDescribeResponse(Response, api_key=69, versions="0-1", flexib
 
 
 class ConsumerGroupDescribeRequest(Request[ConsumerGroupDescribeResponse], api_key=69, versions="0-1", flexible="0+"):
-    """Ask for state and members of groups."""
+    """A request for state and members of groups."""
 
     group_ids: list[str] = array("string", "0+")
     include_authorized_operations: bool = boolean("0+")

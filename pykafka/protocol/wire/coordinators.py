@@ -1,4 +1,4 @@
-"""Who coordinates a group or a transaction."""
+"""Coordinators of groups and transactions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pykafka.protocol.schema import Request, Response, Struct, array, int8, int1
 
 
 class FindCoordinatorResponse(Response, api_key=10, versions="0-6", flexible="3+", early="2+"):
-    """Tell who coordinates; one answer a key from version 4 on."""
+    """Coordinators; from version 4 on, one per key."""
 
     class Coordinator(Struct):
-        """Who coordinates one key."""
+        """The coordinator of one key."""
 
         key: str = string("4+")
         node_id: int = int32("4+")
@@ -30,14 +30,14 @@ class FindCoordinatorResponse(Response, api_key=10, versions="0-6", flexible="3+
 
 
 class FindCoordinatorRequest(Request[FindCoordinatorResponse], api_key=10, versions="0-6", flexible="3+"):
-    """Ask who coordinates groups (key_type 0) or transactions (1); several at once from version 4 on (KIP-699)."""
+    """A request for coordinators of groups (key_type 0) or transactions (1); of several from version 4 on (KIP-699)."""
 
     key: str = string("0-3")
     key_type: int = int8("1+")
     coordinator_keys: list[str] = array("string", "4+")
 
     def prepared(self, version: int) -> Self:
-        """Return the same question in the form of the version: one `key` before 4, `coordinator_keys` from then on."""
+        """Return the same request in the form of the version: one `key` before 4, `coordinator_keys` from 4 on."""
         if version >= 4 and self.key and not self.coordinator_keys:
             return type(self)(key_type=self.key_type, coordinator_keys=[self.key])
         if version < 4 and not self.key and len(self.coordinator_keys) == 1:

@@ -25,7 +25,7 @@ INT64_MAX = 2**63 - 1
 
 
 class FetchResponse(Response, api_key=1, versions="0-18", flexible="12+", early="8+"):
-    """Bring records: message sets in versions 0 to 3, batches from 4 on. Sessions come with 7 (KIP-227)."""
+    """Records: message sets in versions 0 to 3, batches from 4 on. Sessions come with 7 (KIP-227)."""
 
     class Topic(Struct):
         """One topic."""
@@ -34,7 +34,7 @@ class FetchResponse(Response, api_key=1, versions="0-18", flexible="12+", early=
             """One partition."""
 
             class EpochEndOffset(Struct):
-                """Where a log parts from the leader's."""
+                """The offset where a follower's log diverges from the leader's."""
 
                 epoch: int = int32("12+", -1)
                 end_offset: int = int64("12+", -1)
@@ -76,7 +76,7 @@ class FetchResponse(Response, api_key=1, versions="0-18", flexible="12+", early=
         partitions: list[Partition] = array(Partition, "0+")
 
     class Node(Struct):
-        """Where a broker is."""
+        """The address of a broker."""
 
         node_id: int = int32("16+")
         host: str = string("16+")
@@ -91,10 +91,10 @@ class FetchResponse(Response, api_key=1, versions="0-18", flexible="12+", early=
 
 
 class FetchRequest(Request[FetchResponse], api_key=1, versions="0-18", flexible="12+"):
-    """Read records. Transactions come with version 4, sessions with 7, zstd with 10, topic ids with 13."""
+    """A request for records. Transactions come with version 4, sessions with 7, zstd with 10, topic ids with 13."""
 
     class ReplicaState(Struct):
-        """Which follower asks, if one does."""
+        """The follower that fetches, if one does."""
 
         replica_id: int = int32("15+", -1)
         replica_epoch: int = int64("15+", -1)
@@ -119,7 +119,7 @@ class FetchRequest(Request[FetchResponse], api_key=1, versions="0-18", flexible=
         partitions: list[Partition] = array(Partition, "0+")
 
     class ForgottenTopic(Struct):
-        """Partitions to take out of the session."""
+        """Partitions to remove from the session."""
 
         topic: str = string("7-12", ignorable=True)
         topic_id: UUID = uuid("13+", ignorable=True)

@@ -1,4 +1,4 @@
-"""Membership of groups, and what is known of them."""
+"""Membership of groups, and descriptions of groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ INT32_MIN = -(2**31)
 
 
 class JoinGroupResponse(Response, api_key=11, versions="0-9", flexible="6+", early="3+"):
-    """Tell a member its generation, and the leader who the others are."""
+    """A member's generation; for the leader also the other members."""
 
     class Member(Struct):
         """One member."""
@@ -29,10 +29,10 @@ class JoinGroupResponse(Response, api_key=11, versions="0-9", flexible="6+", ear
 
 
 class JoinGroupRequest(Request[JoinGroupResponse], api_key=11, versions="0-9", flexible="6+"):
-    """Join a group, or take part in its rebalance. Static members come with version 5 (KIP-345)."""
+    """A request to join a group, or to take part in its rebalance. Static members come with version 5 (KIP-345)."""
 
     class Protocol(Struct):
-        """A way to assign partitions, and what the member says for it."""
+        """An assignment protocol, and the member's metadata for it."""
 
         name: str = string("0+")
         metadata: bytes = binary("0+")
@@ -48,7 +48,7 @@ class JoinGroupRequest(Request[JoinGroupResponse], api_key=11, versions="0-9", f
 
 
 class SyncGroupResponse(Response, api_key=14, versions="0-5", flexible="4+", early="2+"):
-    """Tell a member its assignment."""
+    """A member's assignment."""
 
     throttle_time_ms: int = int32("1+", ignorable=True)
     error_code: int = int16("0+")
@@ -58,10 +58,10 @@ class SyncGroupResponse(Response, api_key=14, versions="0-5", flexible="4+", ear
 
 
 class SyncGroupRequest(Request[SyncGroupResponse], api_key=14, versions="0-5", flexible="4+"):
-    """Ask for this member's assignment; the leader brings those of all."""
+    """A request for this member's assignment; the leader's request has the assignments of all."""
 
     class Assignment(Struct):
-        """What one member gets."""
+        """The assignment of one member."""
 
         member_id: str = string("0+")
         assignment: bytes = binary("0+")
@@ -76,14 +76,14 @@ class SyncGroupRequest(Request[SyncGroupResponse], api_key=14, versions="0-5", f
 
 
 class HeartbeatResponse(Response, api_key=12, versions="0-4", flexible="4+", early="2+"):
-    """Tell whether the member still belongs, or must rejoin."""
+    """Whether the member still belongs to the group, or must rejoin."""
 
     throttle_time_ms: int = int32("1+", ignorable=True)
     error_code: int = int16("0+")
 
 
 class HeartbeatRequest(Request[HeartbeatResponse], api_key=12, versions="0-4", flexible="4+"):
-    """Keep a membership alive."""
+    """A request that keeps a membership alive."""
 
     group_id: str = string("0+")
     generation_id: int = int32("0+")
@@ -92,7 +92,7 @@ class HeartbeatRequest(Request[HeartbeatResponse], api_key=12, versions="0-4", f
 
 
 class LeaveGroupResponse(Response, api_key=13, versions="0-5", flexible="4+", early="2+"):
-    """Tell who has left."""
+    """The members that have left."""
 
     class Member(Struct):
         """One member."""
@@ -107,7 +107,7 @@ class LeaveGroupResponse(Response, api_key=13, versions="0-5", flexible="4+", ea
 
 
 class LeaveGroupRequest(Request[LeaveGroupResponse], api_key=13, versions="0-5", flexible="4+"):
-    """Leave a group; several members at once from version 3 on (KIP-345)."""
+    """A request to leave a group; for several members from version 3 on (KIP-345)."""
 
     class Member(Struct):
         """One member."""
@@ -122,7 +122,7 @@ class LeaveGroupRequest(Request[LeaveGroupResponse], api_key=13, versions="0-5",
 
 
 class DescribeGroupsResponse(Response, api_key=15, versions="0-6", flexible="5+", early="2+"):
-    """Tell state and members of groups."""
+    """State and members of groups."""
 
     class Group(Struct):
         """One group."""
@@ -151,14 +151,14 @@ class DescribeGroupsResponse(Response, api_key=15, versions="0-6", flexible="5+"
 
 
 class DescribeGroupsRequest(Request[DescribeGroupsResponse], api_key=15, versions="0-6", flexible="5+"):
-    """Ask for state and members of groups."""
+    """A request for state and members of groups."""
 
     groups: list[str] = array("string", "0+")
     include_authorized_operations: bool = boolean("3+")
 
 
 class ListGroupsResponse(Response, api_key=16, versions="0-5", flexible="3+", early="2+"):
-    """List the groups that a broker coordinates."""
+    """The groups that a broker coordinates."""
 
     class Group(Struct):
         """One group."""
@@ -174,14 +174,14 @@ class ListGroupsResponse(Response, api_key=16, versions="0-5", flexible="3+", ea
 
 
 class ListGroupsRequest(Request[ListGroupsResponse], api_key=16, versions="0-5", flexible="3+"):
-    """Ask for the groups that a broker coordinates, by state (KIP-518) or type (KIP-848)."""
+    """A request for the groups that a broker coordinates, by state (KIP-518) or type (KIP-848)."""
 
     states_filter: list[str] = array("string", "4+")
     types_filter: list[str] = array("string", "5+")
 
 
 class DeleteGroupsResponse(Response, api_key=42, versions="0-2", flexible="2+", early="1+"):
-    """Tell which groups were deleted."""
+    """The groups that were deleted."""
 
     class Group(Struct):
         """One group."""
@@ -194,6 +194,6 @@ class DeleteGroupsResponse(Response, api_key=42, versions="0-2", flexible="2+", 
 
 
 class DeleteGroupsRequest(Request[DeleteGroupsResponse], api_key=42, versions="0-2", flexible="2+"):
-    """Delete groups that have no members (KIP-229)."""
+    """A request that deletes groups without members (KIP-229)."""
 
     groups_names: list[str] = array("string", "0+")

@@ -6,7 +6,7 @@ from pykafka.protocol.schema import Request, Response, Struct, array, int8, int1
 
 
 class ListOffsetsResponse(Response, api_key=2, versions="0-11", flexible="6+", early="3+"):
-    """Tell offsets by time: several in version 0, one from 1 on."""
+    """Offsets by time: several in version 0, one from 1 on."""
 
     class Topic(Struct):
         """One topic."""
@@ -29,7 +29,7 @@ class ListOffsetsResponse(Response, api_key=2, versions="0-11", flexible="6+", e
 
 
 class ListOffsetsRequest(Request[ListOffsetsResponse], api_key=2, versions="0-11", flexible="6+"):
-    """Ask for offsets by time: -1 the latest, -2 the earliest, -3 that of the newest timestamp (since version 7)."""
+    """A request for offsets by time: -1 the latest, -2 the earliest, -3 that of the newest timestamp (since version 7)."""
 
     class Topic(Struct):
         """One topic."""

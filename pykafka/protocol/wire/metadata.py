@@ -12,10 +12,10 @@ INT32_MIN = -(2**31)
 
 
 class MetadataResponse(Response, api_key=3, versions="0-13", flexible="9+", early="6+"):
-    """Tell of brokers, topics and leaders."""
+    """Brokers, topics and leaders."""
 
     class Broker(Struct):
-        """Where a broker is."""
+        """The address of a broker."""
 
         node_id: int = int32("0+")
         host: str = string("0+")
@@ -53,7 +53,7 @@ class MetadataResponse(Response, api_key=3, versions="0-13", flexible="9+", earl
 
 
 class MetadataRequest(Request[MetadataResponse], api_key=3, versions="0-13", flexible="9+"):
-    """Ask for brokers, topics and leaders; None asks for all topics. Topic ids come with version 10 (KIP-516)."""
+    """A request for brokers, topics and leaders; None asks for all topics. Topic ids come with version 10 (KIP-516)."""
 
     class Topic(Struct):
         """One topic."""
@@ -67,9 +67,9 @@ class MetadataRequest(Request[MetadataResponse], api_key=3, versions="0-13", fle
     include_topic_authorized_operations: bool = boolean("8+")
 
     def prepared(self, version: int) -> Self:
-        """Return the same question as older versions ask it.
+        """Return the same request in the form of older versions.
 
-        Before version 4, naming a topic creates it where brokers allow that: who does not want that asks for all. In
+        Before version 4, a request that names a topic creates it if the brokers allow it: to avoid that, ask for all. In
         version 0 an empty list asks for all.
         """
         topics = self.topics

@@ -1,4 +1,4 @@
-"""The offsets that groups commit."""
+"""The committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pykafka.protocol.schema import Request, Response, Struct, array, boolean, i
 
 
 class OffsetCommitResponse(Response, api_key=8, versions="0-10", flexible="8+", early="4+"):
-    """Tell whether each offset was committed."""
+    """The result of each commit."""
 
     class Topic(Struct):
         """One topic."""
@@ -28,7 +28,7 @@ class OffsetCommitResponse(Response, api_key=8, versions="0-10", flexible="8+", 
 
 
 class OffsetCommitRequest(Request[OffsetCommitResponse], api_key=8, versions="0-10", flexible="8+"):
-    """Commit a group's offsets: to ZooKeeper in version 0, to Kafka from 1 on; topic ids from 10 on."""
+    """A request that commits a group's offsets: to ZooKeeper in version 0, to Kafka from 1 on; topic ids from 10 on."""
 
     class Topic(Struct):
         """One topic."""
@@ -55,7 +55,7 @@ class OffsetCommitRequest(Request[OffsetCommitResponse], api_key=8, versions="0-
 
 
 class OffsetFetchResponse(Response, api_key=9, versions="0-10", flexible="6+", early="4+"):
-    """Tell a group's committed offsets; -1 where there is none. Several groups from version 8 on."""
+    """A group's committed offsets; -1 for none. Several groups from version 8 on."""
 
     class Topic(Struct):
         """One topic."""
@@ -102,7 +102,7 @@ class OffsetFetchResponse(Response, api_key=9, versions="0-10", flexible="6+", e
 
 
 class OffsetFetchRequest(Request[OffsetFetchResponse], api_key=9, versions="0-10", flexible="6+"):
-    """Ask for committed offsets: ZooKeeper's in version 0, Kafka's from 1 on; None asks for all, from 2 on."""
+    """A request for committed offsets: ZooKeeper's in version 0, Kafka's from 1 on; None asks for all, from 2 on."""
 
     class Topic(Struct):
         """One topic."""
@@ -132,7 +132,7 @@ class OffsetFetchRequest(Request[OffsetFetchResponse], api_key=9, versions="0-10
 
 
 class OffsetDeleteResponse(Response, api_key=47, versions="0"):
-    """Tell which offsets were deleted."""
+    """The result of each deletion."""
 
     class Topic(Struct):
         """One topic."""
@@ -152,7 +152,7 @@ class OffsetDeleteResponse(Response, api_key=47, versions="0"):
 
 
 class OffsetDeleteRequest(Request[OffsetDeleteResponse], api_key=47, versions="0"):
-    """Delete a group's offsets (KIP-496)."""
+    """A request that deletes a group's offsets (KIP-496)."""
 
     class Topic(Struct):
         """One topic."""

@@ -9,7 +9,7 @@ from pykafka.protocol.schema import Request, Response, Struct, array, int16, int
 
 
 class ProduceResponse(Response, api_key=0, versions="0-13", flexible="9+", early="6+"):
-    """Tell where records were written, or why not. Version 10 names the new leader (KIP-951)."""
+    """The offsets of the written records, or errors. Version 10 names the new leader (KIP-951)."""
 
     class Topic(Struct):
         """One topic."""
@@ -18,7 +18,7 @@ class ProduceResponse(Response, api_key=0, versions="0-13", flexible="9+", early
             """One partition."""
 
             class RecordError(Struct):
-                """A record that had its batch refused (KIP-467)."""
+                """A record that made the broker refuse its batch (KIP-467)."""
 
                 batch_index: int = int32("8+")
                 batch_index_error_message: str | None = string("8+", None, nullable="8+")
@@ -43,7 +43,7 @@ class ProduceResponse(Response, api_key=0, versions="0-13", flexible="9+", early
         partition_responses: list[Partition] = array(Partition, "0+")
 
     class Node(Struct):
-        """Where a broker is."""
+        """The address of a broker."""
 
         node_id: int = int32("10+")
         host: str = string("10+")
@@ -56,7 +56,7 @@ class ProduceResponse(Response, api_key=0, versions="0-13", flexible="9+", early
 
 
 class ProduceRequest(Request[ProduceResponse], api_key=0, versions="0-13", flexible="9+"):
-    """Write records: message sets in versions 0 to 2, batches from 3 on; zstd from 7 on, topic ids from 13 on."""
+    """A request that writes records: message sets in versions 0 to 2, batches from 3 on; zstd from 7, topic ids from 13 on."""
 
     class Topic(Struct):
         """One topic."""

@@ -6,7 +6,7 @@ from pykafka.protocol.schema import Request, Response, boolean, int16, int32, in
 
 
 class InitProducerIdResponse(Response, api_key=22, versions="0-6", flexible="2+", early="1+"):
-    """Bring a producer id and epoch."""
+    """A producer id and epoch."""
 
     throttle_time_ms: int = int32("0+", ignorable=True)
     error_code: int = int16("0+")
@@ -17,7 +17,7 @@ class InitProducerIdResponse(Response, api_key=22, versions="0-6", flexible="2+"
 
 
 class InitProducerIdRequest(Request[InitProducerIdResponse], api_key=22, versions="0-6", flexible="2+"):
-    """Ask for a producer id (KIP-98), or for the next epoch of one (KIP-360, version 3)."""
+    """A request for a producer id (KIP-98), or for the next epoch of one (KIP-360, version 3)."""
 
     transactional_id: str | None = string("0+", nullable="0+")
     transaction_timeout_ms: int = int32("0+")

@@ -6,20 +6,20 @@ from pykafka.protocol.schema import Request, Response, array, binary, int16, int
 
 
 class SaslHandshakeResponse(Response, api_key=17, versions="0-1"):
-    """Tell which mechanisms the broker offers."""
+    """The mechanisms that the broker offers."""
 
     error_code: int = int16("0+")
     mechanisms: list[str] = array("string", "0+")
 
 
 class SaslHandshakeRequest(Request[SaslHandshakeResponse], api_key=17, versions="0-1"):
-    """Choose a mechanism; from version 1 on its tokens go by SaslAuthenticate (KIP-152)."""
+    """A request that chooses a mechanism; from version 1 on, SaslAuthenticate carries its tokens (KIP-152)."""
 
     mechanism: str = string("0+")
 
 
 class SaslAuthenticateResponse(Response, api_key=36, versions="0-2", flexible="2+"):
-    """Bring the broker's token."""
+    """The broker's token."""
 
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+")
@@ -28,6 +28,6 @@ class SaslAuthenticateResponse(Response, api_key=36, versions="0-2", flexible="2
 
 
 class SaslAuthenticateRequest(Request[SaslAuthenticateResponse], api_key=36, versions="0-2", flexible="2+"):
-    """Send the client's token (KIP-152)."""
+    """The client's token (KIP-152)."""
 
     auth_bytes: bytes = binary("0+")

@@ -1,4 +1,4 @@
-"""Making, growing and deleting topics, and deleting their records."""
+"""Creation, growth and deletion of topics, and deletion of their records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pykafka.protocol.schema import Request, Response, Struct, array, boolean, i
 
 
 class CreateTopicsResponse(Response, api_key=19, versions="0-7", flexible="5+", early="3+"):
-    """Tell which topics were made, and how."""
+    """The topics that were created, and their settings."""
 
     class Topic(Struct):
         """One topic."""
@@ -36,13 +36,13 @@ class CreateTopicsResponse(Response, api_key=19, versions="0-7", flexible="5+", 
 
 
 class CreateTopicsRequest(Request[CreateTopicsResponse], api_key=19, versions="0-7", flexible="5+"):
-    """Make topics. Brokers' defaults (-1) can be asked for from version 4 on (KIP-464)."""
+    """A request that creates topics. From version 4 on, -1 asks for the brokers' defaults (KIP-464)."""
 
     class Topic(Struct):
         """One topic."""
 
         class Assignment(Struct):
-            """The brokers that keep one partition."""
+            """The brokers with the replicas of one partition."""
 
             partition_index: int = int32("0+")
             broker_ids: list[int] = array("int32", "0+")
@@ -65,7 +65,7 @@ class CreateTopicsRequest(Request[CreateTopicsResponse], api_key=19, versions="0
 
 
 class DeleteTopicsResponse(Response, api_key=20, versions="0-6", flexible="4+", early="2+"):
-    """Tell which topics were deleted."""
+    """The topics that were deleted."""
 
     class Topic(Struct):
         """One topic."""
@@ -80,7 +80,7 @@ class DeleteTopicsResponse(Response, api_key=20, versions="0-6", flexible="4+", 
 
 
 class DeleteTopicsRequest(Request[DeleteTopicsResponse], api_key=20, versions="0-6", flexible="4+"):
-    """Delete topics; by id from version 6 on."""
+    """A request that deletes topics; by id from version 6 on."""
 
     class Topic(Struct):
         """One topic."""
@@ -94,7 +94,7 @@ class DeleteTopicsRequest(Request[DeleteTopicsResponse], api_key=20, versions="0
 
 
 class CreatePartitionsResponse(Response, api_key=37, versions="0-3", flexible="2+", early="1+"):
-    """Tell which topics got their partitions."""
+    """The topics that got their partitions."""
 
     class Topic(Struct):
         """One topic."""
@@ -108,13 +108,13 @@ class CreatePartitionsResponse(Response, api_key=37, versions="0-3", flexible="2
 
 
 class CreatePartitionsRequest(Request[CreatePartitionsResponse], api_key=37, versions="0-3", flexible="2+"):
-    """Give topics more partitions (KIP-195)."""
+    """A request that gives topics more partitions (KIP-195)."""
 
     class Topic(Struct):
         """One topic."""
 
         class Assignment(Struct):
-            """The brokers that keep one new partition."""
+            """The brokers with the replicas of one new partition."""
 
             broker_ids: list[int] = array("int32", "0+")
 
@@ -128,7 +128,7 @@ class CreatePartitionsRequest(Request[CreatePartitionsResponse], api_key=37, ver
 
 
 class DeleteRecordsResponse(Response, api_key=21, versions="0-2", flexible="2+", early="1+"):
-    """Tell where each log begins now."""
+    """The new start of each log."""
 
     class Topic(Struct):
         """One topic."""
@@ -148,7 +148,7 @@ class DeleteRecordsResponse(Response, api_key=21, versions="0-2", flexible="2+",
 
 
 class DeleteRecordsRequest(Request[DeleteRecordsResponse], api_key=21, versions="0-2", flexible="2+"):
-    """Delete the records before an offset; -1 deletes all (KIP-107)."""
+    """A request that deletes the records before an offset; -1 deletes all (KIP-107)."""
 
     class Topic(Struct):
         """One topic."""
