@@ -19,9 +19,7 @@ import gevent
 from gevent.pool import Pool
 from gevent.pywsgi import WSGIServer
 
-from pykafka import KafkaClient, Topic
-from pykafka.common import OffsetType
-from pykafka.exceptions import KafkaException
+from pykafka import KafkaClient, KafkaException, OffsetType, Topic
 
 #: A stream without events says that it is alive this often (ms), by which proxies and we notice who has gone.
 KEEP_ALIVE_MS = 5_000

@@ -11,10 +11,7 @@ import argparse
 import signal
 import sys
 
-from pykafka import KafkaClient, Topic
-from pykafka.common import CompressionType, OffsetType
-from pykafka.exceptions import KafkaException
-from pykafka.partitioners import hashing_partitioner
+from pykafka import CompressionType, KafkaClient, KafkaException, OffsetType, Topic, hashing_partitioner
 
 #: How long to wait for a delivery report (s), and for another message (ms).
 REPORT_TIMEOUT_S, MESSAGE_TIMEOUT_MS = 30.0, 2_000

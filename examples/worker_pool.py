@@ -21,9 +21,7 @@ import time  # noqa: E402
 import gevent  # noqa: E402
 from gevent.pool import Pool  # noqa: E402
 
-from pykafka import KafkaClient, Producer, Topic  # noqa: E402
-from pykafka.common import Message, OffsetType  # noqa: E402
-from pykafka.exceptions import KafkaException  # noqa: E402
+from pykafka import KafkaClient, KafkaException, Message, OffsetType, Producer, Topic  # noqa: E402
 
 #: Jobs that are taken at a time; their offsets are committed together.
 CHUNK = 200

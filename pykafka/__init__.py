@@ -16,9 +16,28 @@ if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.client import KafkaClient
     from pykafka.cluster import Cluster
+    from pykafka.common import CompressionType, OffsetAndMetadata, OffsetType, TopicPartition
+    from pykafka.embedded import EmbeddedCluster
+    from pykafka.exceptions import (
+        KafkaException,
+        MessagesNotDelivered,
+        NoBrokersAvailableError,
+        OffsetsNotCommitted,
+        TopicNotFoundError,
+    )
+    from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
     from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
     from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
     from pykafka.partition import Partition
+    from pykafka.partitioners import (
+        BasePartitioner,
+        GroupHashingPartitioner,
+        HashingPartitioner,
+        Murmur2Partitioner,
+        RandomPartitioner,
+        hashing_partitioner,
+        random_partitioner,
+    )
     from pykafka.producer import Producer
     from pykafka.protocol import Message
     from pykafka.security import SslConfig
@@ -29,42 +48,85 @@ __version__ = "3.0.0.dev0"
 
 __all__ = [
     "BalancedConsumer",
+    "BasePartitioner",
     "Broker",
     "Cluster",
+    "CompressionType",
+    "EmbeddedCluster",
+    "GEventHandler",
+    "GroupHashingPartitioner",
+    "Handler",
+    "HashingPartitioner",
     "KafkaClient",
+    "KafkaException",
     "ManagedBalancedConsumer",
     "Message",
+    "MessagesNotDelivered",
+    "Murmur2Partitioner",
+    "NoBrokersAvailableError",
+    "OffsetAndMetadata",
+    "OffsetType",
+    "OffsetsNotCommitted",
     "Partition",
     "Producer",
+    "RandomPartitioner",
     "RangeProtocol",
     "RoundRobinProtocol",
     "SimpleConsumer",
     "SslConfig",
+    "ThreadingHandler",
     "Topic",
+    "TopicNotFoundError",
+    "TopicPartition",
+    "hashing_partitioner",
+    "random_partitioner",
 ]
 
 # A library logs nothing unless the application configures logging.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
+#: The module of each public name.
 _HOMES = {
-    "BalancedConsumer": "pykafka.balancedconsumer",
-    "Broker": "pykafka.broker",
-    "Cluster": "pykafka.cluster",
-    "KafkaClient": "pykafka.client",
-    "ManagedBalancedConsumer": "pykafka.managedbalancedconsumer",
-    "Message": "pykafka.protocol",
-    "Partition": "pykafka.partition",
-    "Producer": "pykafka.producer",
-    "RangeProtocol": "pykafka.membershipprotocol",
-    "RoundRobinProtocol": "pykafka.membershipprotocol",
-    "SimpleConsumer": "pykafka.simpleconsumer",
-    "SslConfig": "pykafka.security",
-    "Topic": "pykafka.topic",
+    name: f"pykafka.{module}"
+    for module, names in {
+        "balancedconsumer": ["BalancedConsumer"],
+        "broker": ["Broker"],
+        "client": ["KafkaClient"],
+        "cluster": ["Cluster"],
+        "common": ["CompressionType", "OffsetAndMetadata", "OffsetType", "TopicPartition"],
+        "embedded": ["EmbeddedCluster"],
+        "exceptions": [
+            "KafkaException",
+            "MessagesNotDelivered",
+            "NoBrokersAvailableError",
+            "OffsetsNotCommitted",
+            "TopicNotFoundError",
+        ],
+        "handlers": ["GEventHandler", "Handler", "ThreadingHandler"],
+        "managedbalancedconsumer": ["ManagedBalancedConsumer"],
+        "membershipprotocol": ["RangeProtocol", "RoundRobinProtocol"],
+        "partition": ["Partition"],
+        "partitioners": [
+            "BasePartitioner",
+            "GroupHashingPartitioner",
+            "HashingPartitioner",
+            "Murmur2Partitioner",
+            "RandomPartitioner",
+            "hashing_partitioner",
+            "random_partitioner",
+        ],
+        "producer": ["Producer"],
+        "protocol": ["Message"],
+        "security": ["SslConfig"],
+        "simpleconsumer": ["SimpleConsumer"],
+        "topic": ["Topic"],
+    }.items()
+    for name in names
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public class, or a module of the package, on first use."""
+    """Import a public name, or a module of the package, on first use."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:

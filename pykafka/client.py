@@ -42,6 +42,8 @@ class KafkaClient:
     :param ignore_rdkafka: accepted for old code; rdkafka is used only where it is asked for
     :param handler: a Handler of your own, instead of what `use_greenlets` chooses
     :param client_id: the client's name in brokers' logs and quotas
+    :param allow_auto_create_topics: whether `client.topics[name]` creates a topic that does not exist, as brokers with
+        `auto.create.topics.enable` (their default) do; False raises `TopicNotFoundError`
     :raises ImportError: `use_greenlets` without gevent
     :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
     """
@@ -60,6 +62,8 @@ class KafkaClient:
         ignore_rdkafka: bool = False,
         handler: Handler | None = None,
         client_id: str = CLIENT_ID,
+        *,
+        allow_auto_create_topics: bool = True,
     ) -> None:
         self._seed_hosts = zookeeper_hosts if zookeeper_hosts is not None else hosts
         self._source_address = source_address
@@ -80,6 +84,7 @@ class KafkaClient:
             ssl_config=ssl_config,
             broker_version=broker_version,
             client_id=client_id,
+            allow_auto_create_topics=allow_auto_create_topics,
         )
 
     def __repr__(self) -> str:

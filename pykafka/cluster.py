@@ -37,6 +37,7 @@ class Cluster(BaseCluster):
     :param ssl_config: an SslConfig or ssl.SSLContext; all ports are TLS ports then
     :param broker_version: a hint that is not needed; "0.8.2" saves some seconds where brokers are that old
     :param client_id: how the brokers' logs and quotas know this client
+    :param allow_auto_create_topics: whether looking up a topic may create it
     :raises NoBrokersAvailableError: no address answered; `.ledger` has every attempt
     """
 
@@ -52,6 +53,8 @@ class Cluster(BaseCluster):
         ssl_config: SslConfigLike | None = None,
         broker_version: str = "0.9.0",
         client_id: str = CLIENT_ID,
+        *,
+        allow_auto_create_topics: bool = True,
     ) -> None:
         super().__init__(
             hosts,
@@ -65,6 +68,7 @@ class Cluster(BaseCluster):
             broker_version,
             client_id,
             make_topic=Topic,
+            allow_auto_create_topics=allow_auto_create_topics,
         )
 
     @property

@@ -17,6 +17,7 @@
         DeliveryUnknownError
       ProducerQueueFullError
       LeaderNotFoundError
+      TopicNotFoundError                     (also KeyError)
       NoBrokersAvailableError
       MessageSetDecodeFailure
       CodecNotAvailableError
@@ -226,6 +227,19 @@ class LeaderNotFoundError(KafkaException):
 
     retriable = True
     invalid_metadata = True
+
+
+class TopicNotFoundError(KafkaException, KeyError):
+    """Raised when `client.topics[name]` finds no topic. Create the topic, or correct the name.
+
+    :param args: a sentence that says what happened and what to do
+    :param similar: an existing topic with nearly the same name; None if there is none
+    :param context: as for KafkaException
+    """
+
+    def __init__(self, *args: Any, similar: str | None = None, **context: Any) -> None:
+        super().__init__(*args, **context)
+        self.similar = similar
 
 
 class NoBrokersAvailableError(KafkaException):

@@ -13,14 +13,8 @@ from dataclasses import replace
 from examples.flights.job import Job
 from examples.flights.requirements import RequirementMissingError
 from examples.flights.supervision import Interrupts, session
-from pykafka import KafkaClient
-from pykafka.embedded import EmbeddedCluster
-from pykafka.exceptions import (
-    KafkaException,
-    NoBrokersAvailableError,
-    UnsupportedVersion,
-    error_for,
-)
+from pykafka import EmbeddedCluster, KafkaClient, KafkaException, NoBrokersAvailableError
+from pykafka.exceptions import UnsupportedVersion, error_for
 from pykafka.protocol import wire
 
 #: How long a broker of the user's may take to answer (ms).

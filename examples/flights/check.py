@@ -13,8 +13,7 @@ import pandas as pd
 from examples.flights import data
 from examples.flights.job import ALERT_MINUTES, Job
 from examples.flights.topics import TopicIncompleteError, read_json
-from pykafka import KafkaClient
-from pykafka.exceptions import KafkaException
+from pykafka import KafkaClient, KafkaException
 
 Row = dict[str, Any]
 Table = dict[tuple[Any, ...], tuple[Any, ...]]

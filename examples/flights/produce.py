@@ -15,10 +15,7 @@ from examples.flights import data
 from examples.flights.data import Event
 from examples.flights.job import Job
 from examples.flights.progress import Progress
-from pykafka import KafkaClient, Topic
-from pykafka.common import CompressionType
-from pykafka.exceptions import KafkaException
-from pykafka.partitioners import hashing_partitioner
+from pykafka import CompressionType, KafkaClient, KafkaException, Topic, hashing_partitioner
 
 #: Events that wait for one greenlet, at most.
 LANE_SIZE = 500

@@ -15,8 +15,7 @@ from rich.table import Table
 
 from examples.flights.job import Job
 from examples.flights.topics import TopicIncompleteError, read_json
-from pykafka import KafkaClient
-from pykafka.exceptions import KafkaException
+from pykafka import KafkaClient, KafkaException
 
 Row = dict[str, Any]
 

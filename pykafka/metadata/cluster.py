@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import math
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -45,6 +46,8 @@ RETRY_BACKOFF_S = 0.1
 RETRY_BACKOFF_MAX_S = 1.0
 #: A topic that is being created is unknown to most brokers at first: this is how long they are asked again (s).
 CREATION_S = 3.0
+#: How old the names of all topics may be when a misspelt one is compared with them (s).
+NAMES_KEPT_S = 60.0
 NO_BROKERS = (
     "the cluster names no brokers: it is starting, or what answers is cut off from the others; Kafka 0.8.2 names none until "
     "the first topic is made"
@@ -78,6 +81,8 @@ class BaseCluster:
         broker_version: str = "0.9.0",
         client_id: str = CLIENT_ID,
         make_topic: MakeTopic | None = None,
+        *,
+        allow_auto_create_topics: bool = True,
     ) -> None:
         self._handler = handler
         self._socket_timeout_ms: int = valid_ms(socket_timeout_ms, "socket_timeout_ms")
@@ -89,6 +94,7 @@ class BaseCluster:
         self._broker_version = broker_version
         self._known_versions = KnownVersions(broker_version)
         self._client_id = get_string(client_id, "client_id")
+        self._allow_auto_create_topics = bool(allow_auto_create_topics)
         self._zookeeper_hosts = zookeeper_hosts
         self._seeds = parse_hosts(hosts) if zookeeper_hosts is None else []
         #: Through which all of the client gives warnings that may come in numbers.
@@ -96,6 +102,8 @@ class BaseCluster:
         self._brokers = Brokers(handler, self._new_broker)
         self._metadata: dict[str, documented.TopicMetadata] = {}
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
+        # The answer of `topic_names`, and when it expires (s).
+        self._names: tuple[float, list[str]] = (-math.inf, [])
         self._controller_id: int | None = None
         self._cluster_id: str | None = None
         backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, handler.random)
@@ -149,6 +157,11 @@ class BaseCluster:
     def zookeeper_hosts(self) -> str | None:
         """Where ZooKeeper is, for a client that found its brokers there."""
         return self._zookeeper_hosts
+
+    @property
+    def allow_auto_create_topics(self) -> bool:
+        """Whether looking up a topic may create it."""
+        return self._allow_auto_create_topics
 
     @property
     def ssl_config(self) -> SslConfigLike | None:
@@ -322,16 +335,34 @@ class BaseCluster:
         if not self.all_known:
             self.update()
 
+    def topic_names(self) -> list[str]:
+        """Return the names of all topics, up to a minute old.
+
+        Unlike `know_all` it does not update the cluster's metadata.
+
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        if self.all_known:
+            return list(self._metadata)
+        known_until, names = self._names
+        if self._handler.now() > known_until:
+            names = [topic.name for topic in self.ask_metadata(None).topics if topic.name is not None]
+            self._names = (self._handler.now() + NAMES_KEPT_S, names)
+        return names
+
     def wait_for_topic(self, name: str) -> documented.TopicMetadata:
-        """Ask for a topic until it is there, which creates it where the brokers allow that.
+        """Ask for a topic until it is there, which creates it where this client and the brokers allow that.
+
+        A client that creates no topics waits for leaders only, not for a topic that the broker does not know.
 
         :raises UnknownTopicOrPartition: it is not there, and was not created
         :raises ProtocolClientError: the cluster's reason why not
         """
+        create = self._allow_auto_create_topics
         start = self._handler.now()
         deadline = start + self._socket_timeout_ms / 1000
         while True:
-            response = self.call(_metadata_request([name], create=True))
+            response = self.call(_metadata_request([name], create))
             topic = next((topic for topic in response.topics if topic.name == name), None)
             code = topic.error_code if topic is not None else UnknownTopicOrPartition.ERROR_CODE
             if topic is not None and code == 0 and all(part.leader_id >= 0 for part in topic.partitions):
@@ -342,7 +373,7 @@ class BaseCluster:
             elif code:
                 error = error_for(code, topic=name, api="Metadata")
                 unknown = code == UnknownTopicOrPartition.ERROR_CODE
-                if not error.retriable or (unknown and self._handler.now() - start > CREATION_S):
+                if not error.retriable or (unknown and (not create or self._handler.now() - start > CREATION_S)):
                     raise error
             if self._handler.now() > deadline:
                 why = "check that its brokers are up" if self.brokers else NO_BROKERS

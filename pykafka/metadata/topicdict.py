@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Collection, Iterator, KeysView, Mapping
+from collections.abc import Callable, Collection, Iterator, KeysView, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from pykafka.exceptions import ClientClosedError, ProtocolClientError
+from pykafka.exceptions import ClientClosedError, ProtocolClientError, TopicNotFoundError, UnknownTopicOrPartition
 from pykafka.protocol import documented
 from pykafka.utils import get_string
+from pykafka.utils.similar import most_similar
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -34,7 +35,10 @@ class TopicSource(Protocol):
     def closed(self) -> bool: ...
     @property
     def all_known(self) -> bool: ...
+    @property
+    def allow_auto_create_topics(self) -> bool: ...
     def know_all(self) -> None: ...
+    def topic_names(self) -> Sequence[str]: ...
     def find_topic(self, name: str) -> documented.TopicMetadata | None: ...
     def topic_metadata(self, name: str) -> documented.TopicMetadata | None: ...
     def wait_for_topic(self, name: str) -> documented.TopicMetadata: ...
@@ -44,7 +48,9 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
     """The topics of a cluster by name; names may be str or bytes.
 
     Listing it makes no `Topic`; looking one up does, and holds it weakly. A name that the cluster does not have is asked
-    for, which creates the topic where the brokers' auto.create.topics.enable allows it.
+    for, which creates the topic where the brokers' auto.create.topics.enable allows it; a warning then names the topic with
+    nearly the same name, if there is one. A client with `allow_auto_create_topics=False` creates no topics.
+    A topic that does not exist and is not created raises `TopicNotFoundError`, which is a KeyError.
 
     The cluster keeps up with topics in use alone. Who lists or counts them has it ask for all, every five minutes at most,
     and raises NoBrokersAvailableError where no broker answers, and ClientClosedError once the client was closed;
@@ -118,7 +124,9 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         if cluster is None:
             raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
         if self._should_exclude_topic(name):
-            raise KeyError(f"topic {name!r} is internal; KafkaClient(exclude_internal_topics=False) shows it")
+            raise TopicNotFoundError(
+                "the topic is internal; KafkaClient(exclude_internal_topics=False) shows it", topic=name
+            )
         metadata = cluster.find_topic(name)
         return self.__missing__(name) if metadata is None else self._create(cluster, name, metadata)
 
@@ -139,12 +147,36 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         cluster = self._cluster()
         if cluster is None:
             raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
-        log.info("topic %s is not known; asking the cluster for it", name)
+        similar = self._similar(cluster, name)
+        if cluster.allow_auto_create_topics:
+            text = "the cluster has no topic %s; asking for it by name, which creates it if the brokers allow that"
+            if similar is None:
+                log.info(text, name)
+            else:
+                log.warning(f"{text}. Did you mean %s, which exists?", name, similar)
         try:
             metadata = cluster.wait_for_topic(name)
         except ProtocolClientError as error:
-            raise KeyError(f"topic {name!r}: {error}") from error
+            raise self._not_found(cluster, name, similar, error) from error
         return self._create(cluster, name, metadata)
+
+    def _similar(self, cluster: TopicSource, name: str) -> str | None:
+        known = cluster.topic_names()
+        if name in known:  # it is being created, and not all brokers know it
+            return None
+        return most_similar(name, (one for one in known if not self._should_exclude_topic(one)))
+
+    def _not_found(
+        self, cluster: TopicSource, name: str, similar: str | None, error: ProtocolClientError
+    ) -> TopicNotFoundError:
+        if not isinstance(error, UnknownTopicOrPartition):
+            said = error.text
+        elif cluster.allow_auto_create_topics:
+            said = "the cluster has no such topic, and its brokers do not create it; create it yourself"
+        else:
+            said = "the cluster has no such topic, and this client creates none (allow_auto_create_topics=False); create it yourself"
+        hint = "" if similar is None else f"; did you mean {similar!r}?"
+        return TopicNotFoundError(f"{said}{hint}", topic=name, similar=similar)
 
     def values(self) -> list[T]:  # type: ignore[override]
         """Return the topics, making those that nobody holds."""

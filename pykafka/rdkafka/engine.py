@@ -102,6 +102,7 @@ class RdKafkaEngine(ProducerEngine):
         options = self.options
         return common_settings(self.cluster) | {
             "acks": options.required_acks,
+            "allow.auto.create.topics": self.cluster.allow_auto_create_topics,
             "request.timeout.ms": max(options.ack_timeout_ms, 1),
             "message.timeout.ms": max(options.delivery_timeout_ms, options.linger_ms + 1),
             # it counts what means that the cluster is not ready, too, but where batches have numbers that does no harm

@@ -47,6 +47,8 @@ class Asked(ScriptedBroker):
         self.topics = topics
         #: What each question for metadata names; None for all.
         self.questions: list[list[str] | None] = []
+        #: Whether each of them may create what it names.
+        self.creating: list[bool] = []
 
     def _respond(self, request: Any) -> Any:
         if isinstance(request, wire.ListOffsetsRequest):
@@ -66,6 +68,7 @@ class Asked(ScriptedBroker):
             return super()._respond(request)
         names = None if request.topics is None else [str(topic.name) for topic in request.topics]
         self.questions.append(names)
+        self.creating.append(bool(names) and request.allow_auto_topic_creation)
         answer = self._metadata()
         answer.topics = [self._topic(name) for name in (self.topics if names is None else names)]
         return answer

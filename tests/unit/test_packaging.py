@@ -7,6 +7,7 @@ import configparser
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,8 @@ from pathlib import Path
 import pytest
 
 import pykafka
-from pykafka import compiled
+from pykafka import HashingPartitioner, RandomPartitioner, compiled
+from pykafka.membershipprotocol import GroupMembershipProtocol
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted({*(ROOT / "pykafka").rglob("*.py"), *(ROOT / "pyspark_pykafka").glob("*.py")})
@@ -134,12 +136,51 @@ def test_nobody_imports_a_second_copy_of_handlers(path: Path) -> None:
 
 
 def test_public_names() -> None:
-    protocols = {"RangeProtocol": b"range", "RoundRobinProtocol": b"roundrobin"}
+    instances = {
+        "RangeProtocol": GroupMembershipProtocol,
+        "RoundRobinProtocol": GroupMembershipProtocol,
+        "hashing_partitioner": HashingPartitioner,
+        "random_partitioner": RandomPartitioner,
+    }
+    assert pykafka.__all__ == sorted(pykafka.__all__)
     for name in pykafka.__all__:
         found = getattr(pykafka, name)
-        assert found.protocol_name == protocols[name] if name in protocols else found.__name__ == name
+        assert isinstance(found, instances[name]) if name in instances else found.__name__ == name
+    assert set(pykafka.__all__) <= set(dir(pykafka))
+    assert set(pykafka.__all__) == set(pykafka._HOMES)
     with pytest.raises(AttributeError, match="no_such_name"):
         pykafka.no_such_name  # noqa: B018
+
+
+def test_all_of_it_needs_no_extra() -> None:
+    """Names of what needs an extra are there without it, and say what is missing when they are used."""
+    script = """
+import sys
+for extra in ("gevent", "pyspark", "pyarrow", "confluent_kafka", "click", "rich"):
+    sys.modules[extra] = None  # importing it fails
+from pykafka import *
+import pykafka
+given = dict(globals())
+assert all(given[name] is getattr(pykafka, name) for name in pykafka.__all__)
+try:
+    EmbeddedCluster()
+except ImportError as error:
+    print(error)
+"""
+    assert "librdkafka" in run(script)
+
+
+def test_examples_and_pages_import_from_the_root_what_is_there() -> None:
+    """What a newcomer reads asks for no name that `from pykafka import` does not have."""
+    texts = [*(ROOT / "examples").rglob("*.py"), *(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
+    wanted = {
+        name.split(" as ")[0].strip(" ()\n")
+        for text in texts
+        for found in re.findall(r"^ *from pykafka import (\([^)]*\)|[^\n(]+)", text.read_text(), re.MULTILINE)
+        for name in found.split("#")[0].split(",")
+    }
+    assert "KafkaClient" in wanted
+    assert wanted - {""} - set(pykafka.__all__) == set()
 
 
 def test_a_library_keeps_quiet() -> None:
