@@ -183,7 +183,8 @@ class Topic:
         :param managed: True: the brokers (0.9 and later) coordinate the group; False: ZooKeeper does
         :param kwargs: options of `ManagedBalancedConsumer` or `BalancedConsumer`; ZooKeeper is by
             default the one that the client was made with
-        :raises ZooKeeperError: ZooKeeper cannot be reached
+        :raises ZooKeeperError: ZooKeeper cannot be reached; at once if neither the client nor `zookeeper_connect` names
+            one, and none listens at 127.0.0.1:2181
         :raises UnsupportedVersion: the brokers are too old to coordinate groups
         """
         if managed:

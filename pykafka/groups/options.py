@@ -12,6 +12,9 @@ from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_ms
 from pykafka.utils.settings import Settings, above_0, anything, at_least_0, optional, setting
 
+#: Where ZooKeeper is sought unless somebody says where it is.
+DEFAULT_ZOOKEEPER = "127.0.0.1:2181"
+
 #: `(consumer, old {partition id: offset held}, new {partition id: offset held}) -> {partition id: offset to hold} | None`
 RebalanceCallback = Callable[[Any, dict[int, int], dict[int, int]], "dict[int, Position] | None"]
 
@@ -60,7 +63,7 @@ class ZooKeeperOptions(Settings):
     zookeeper_connection_timeout_ms: int = setting(
         6 * 1000, valid_ms, "for connecting and for each answer (ms); also the session timeout asked for"
     )
-    zookeeper_hosts: str = setting("127.0.0.1:2181", get_string, '"host:port,host:port/chroot" of ZooKeeper')
+    zookeeper_hosts: str = setting(DEFAULT_ZOOKEEPER, get_string, '"host:port,host:port/chroot" of ZooKeeper')
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,10 @@ from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.protocol.states import KazooState
 
 from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
+from pykafka.groups.options import DEFAULT_ZOOKEEPER
 from pykafka.handlers.ending import Ending
 from pykafka.metadata.zookeeper import BROKER_IDS, KAZOO_S, end_session, is_connected
+from pykafka.network.addresses import parse_address
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -100,8 +102,10 @@ class ZooKeeperGroup:
         """Open a connection of its own, which `close` ends.
 
         :param hosts: "host:port,host:port/chroot"
-        :raises ZooKeeperError: none of them answered in time
+        :raises ZooKeeperError: none of them answered in time, or it is the default, where nothing listens
         """
+        if hosts == DEFAULT_ZOOKEEPER:
+            self._check_default()
         client = KazooClient(hosts, timeout=self._timeout_s, handler=self._handler.kazoo())
         connected = False
         try:
@@ -117,6 +121,24 @@ class ZooKeeperGroup:
             )
         self._own = True
         self._listen(client)
+
+    def _check_default(self) -> None:
+        """Raise at once where nothing listens at the default address, which most who see it never gave.
+
+        kazoo goes on trying for as long as ZooKeeper may take to start, which is right for an address that was given.
+        """
+        try:
+            (address, *_) = self._handler.resolve(*parse_address(DEFAULT_ZOOKEEPER))
+            self._handler.connect(address, self._timeout_s).close()
+        except ConnectionRefusedError as error:
+            raise ZooKeeperError(
+                f"a balanced consumer looks for ZooKeeper at {DEFAULT_ZOOKEEPER} by default, where nothing listens; pass "
+                "managed=True to have the brokers coordinate the group (Kafka 0.9 and later), or the address of ZooKeeper "
+                'as zookeeper_connect="host:port"',
+                topic=self._topic,
+            ) from error
+        except OSError as error:
+            log.debug("whether ZooKeeper listens at %s cannot be found out: %s", DEFAULT_ZOOKEEPER, error)
 
     def use(self, client: Any) -> None:
         """Use a connection that somebody else opened and will close.

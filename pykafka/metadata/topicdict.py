@@ -174,7 +174,8 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         elif cluster.allow_auto_create_topics:
             said = "the cluster has no such topic, and its brokers do not create it; create it yourself"
         else:
-            said = "the cluster has no such topic, and this client creates none (allow_auto_create_topics=False); create it yourself"
+            why = "this client creates no topics (allow_auto_create_topics=False)"
+            said = f"the cluster has no such topic, and {why}; create it yourself"
         hint = "" if similar is None else f"; did you mean {similar!r}?"
         return TopicNotFoundError(f"{said}{hint}", topic=name, similar=similar)
 
