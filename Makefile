@@ -50,7 +50,7 @@ test-matrix: java build ## every Kafka from 0.8.2.2 on, and more; PARTS="core-1.
 	@$(PY) -m tools.matrix $(PARTS)
 
 test-fast: build ## the tests that need no Java and no patience
-	$(PYTEST) $(ARGS) -m "not slow and not kafka and not spark" tests/unit tests/property tests/contract tests/regressions tests/integration
+	$(PYTEST) $(ARGS) -m "not slow and not kafka and not spark" tests/unit tests/property tests/contract tests/regressions tests/embedded tests/integration
 
 format: $(VENV)/.ready-lint ## bring all Python files into the form that lint wants
 	$(VENV)/bin/ruff check --fix-only --quiet .

@@ -15,10 +15,10 @@ import pykafka
 from pykafka import compiled
 from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
-from tests import diagnosis
 from tests.brokers import KafkaCluster
-from tests.features import KAFKA_VERSION, obstacle
-from tests.leftovers import Belongings, left_since
+from tests.support import diagnosis
+from tests.support.features import KAFKA_VERSION, obstacle
+from tests.support.leftovers import Belongings, left_since
 
 # How long an example takes says more about the machine's load than about the code; pytest-timeout watches the whole.
 settings.register_profile("pykafka", deadline=None, print_blob=True)
@@ -76,7 +76,7 @@ def secure() -> Iterator[KafkaCluster]:
 @pytest.fixture(scope="session")
 def quick_spark() -> Iterator[None]:
     """Have the JVMs of Spark that tests and their programs start from now on start quickly."""
-    from tests.spark.classes import quick_starts  # not everybody has Spark
+    from tests.support.spark.classes import quick_starts  # not everybody has Spark
 
     with quick_starts(make=True):
         yield

@@ -8,29 +8,36 @@ RELEASES = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9
 INTEGRATION = "tests/integration"
 #: What every release must do: produce, consume, offsets, codecs, groups through ZooKeeper and through the brokers, the
 #: documented requests; on threads and on greenlets.
-CORE = [f"{INTEGRATION}/test_{name}.py" for name in ("produce_consume", "balanced", "managed", "documented")]
+CORE = [
+    f"{INTEGRATION}/{name}.py"
+    for name in ("test_produce_consume", "groups/test_balanced", "groups/test_managed", "protocol/test_documented")
+]
 CORE += ["-m", "not slow"]
 #: The releases that the whole suite is run on, in two parts, besides the latest, on which `make test` runs it.
 WHOLE = ("0.9.0.1", "2.8.2")
-FIVE_MILLION = f"{INTEGRATION}/test_idempotence.py::test_five_million_messages"
+FIVE_MILLION = f"{INTEGRATION}/producer/test_idempotence.py::test_five_million_messages"
 #: All that the age of the shared brokers makes a difference to.
 SUITE = [INTEGRATION, "-m", "kafka and not matrix"]
-OWN_BROKERS = [f"{INTEGRATION}/test_{name}.py" for name in ("brokers", "java_records")]
-SUITE += [f"--ignore={path}" for path in OWN_BROKERS]
+OWN_BROKERS = f"{INTEGRATION}/test_brokers.py"
+SUITE += [f"--ignore={OWN_BROKERS}"]
 #: Brokers that are stopped, killed and hung, and programs: each brings a cluster of its own.
-OUTAGES = [f"{INTEGRATION}/test_{name}.py" for name in ("benchmarks", "brokers", "closing", "failures", "idempotence")]
+OUTAGES = [f"{INTEGRATION}/test_{name}.py" for name in ("benchmarks", "brokers", "closing", "failures")]
+OUTAGES += [f"{INTEGRATION}/producer/test_idempotence.py"]
 #: Members of groups, and what they commit.
-GROUPS = [f"{INTEGRATION}/test_{name}.py" for name in ("balanced", "balanced_fork", "commits", "managed")]
+GROUPS = [f"{INTEGRATION}/groups/test_{name}.py" for name in ("balanced", "balanced_fork", "commits", "managed")]
 GROUPS += [
-    f"{INTEGRATION}/test_managed_{name}.py"
+    f"{INTEGRATION}/groups/test_managed_{name}.py"
     for name in ("coordinator", "endings", "heartbeats", "mixed", "outages", "static", "topics")
 ]
 #: Groups together with other clients, through minutes of computing.
-MANAGED = [f"{INTEGRATION}/test_managed_{name}.py" for name in ("mixed", "static", "heartbeats")]
+MANAGED = [f"{INTEGRATION}/groups/test_managed_{name}.py" for name in ("mixed", "static", "heartbeats")]
 #: Tests that mostly wait, some of whose cases `make test` leaves to the matrix.
-CASES = ("commits", "isolation", "managed", "managed_outages", "managed_topics", "throttling", "tls")
+CASES = [f"{INTEGRATION}/groups/test_{name}.py" for name in ("commits", "managed", "managed_outages", "managed_topics")]
+CASES += [
+    f"{INTEGRATION}/{name}.py" for name in ("consumer/test_isolation", "network/test_throttling", "network/test_tls")
+]
 #: Groups through ZooKeeper, in its outages, and together with other clients.
-BALANCED = [f"{INTEGRATION}/test_balanced_{name}.py" for name in ("outages", "mixed")]
+BALANCED = [f"{INTEGRATION}/groups/test_balanced_{name}.py" for name in ("outages", "mixed")]
 #: Pipelines, as Python calls them and as programs.
 SPARK_PIPELINES = [f"tests/spark/test_{name}.py" for name in ("pipeline", "pipeline_programs", "pipeline_terminal")]
 #: Programs that start Spark themselves, and Spark that is killed.
@@ -46,35 +53,44 @@ SOURCE_AND_SINK = [
     for name in ("batch_read", "jvm_connector", "lag", "positions", "sink", "stream_read", "transactions")
 ]
 #: What every handler promises, programs of PyKafka 2, and Kafka's own classes as judges.
-PROMISES = [f"tests/{name}" for name in ("contract", "judge", "regressions")]
-#: What needs no broker, in seconds each.
-QUICK = [f"tests/{name}" for name in ("unit", "property", "contract", "regressions")]
+PROMISES = [f"tests/{name}" for name in ("contract", "java_judge", "regressions")]
+#: What needs no broker but an embedded one, in seconds each.
+QUICK = [f"tests/{name}" for name in ("unit", "embedded", "property", "contract", "regressions")]
 #: What of it goes through no module that is compiled elsewhere, or only on ground that others cover, so that it cannot be
 #: different with the uncompiled sources; `quick-pure` has it all the same. Whoever is in doubt about a file leaves it out of
 #: this list.
 SAME = [
     # handlers and connections
     "tests/contract",
-    *(f"tests/unit/test_{name}.py" for name in ("connection", "connection_frames", "freeing", "loopback", "requests")),
-    *(f"tests/unit/test_{name}.py" for name in ("requests_futures", "throttling", "tls", "unreachable")),
+    "tests/unit/handlers",
+    "tests/unit/security",
+    "tests/unit/test_freeing.py",
+    *(f"tests/unit/network/test_{name}.py" for name in ("connection", "frames", "futures", "requests", "throttling")),
     # names, metadata, members of groups, errors and logging
-    *(f"tests/unit/test_{name}.py" for name in ("addresses", "client_id", "cluster", "coordinator", "exceptions")),
-    *(f"tests/unit/test_{name}.py" for name in ("loglimit", "moving_brokers", "utils_compat", "versions")),
-    # requests without their records, codecs, sequence numbers
-    *(f"tests/unit/test_{name}.py" for name in ("compression", "idempotence", "messages", "schema")),
+    "tests/unit/coordinator",
+    "tests/unit/errors",
+    "tests/unit/metadata",
+    "tests/unit/utils",
+    *(f"tests/unit/network/test_{name}.py" for name in ("addresses", "client_id")),
+    # requests without their records, versions, sequence numbers
+    *(f"tests/unit/protocol/test_{name}.py" for name in ("messages", "schema", "versions")),
+    "tests/unit/producer/test_idempotence.py",
     *(f"tests/property/test_{name}.py" for name in ("compression", "idempotence", "schema")),
     # command lines, packaging, documents, tools; programs, each of which is a process of its own
-    *(f"tests/unit/test_{name}.py" for name in ("benchmarks", "cli", "cli_doctor", "cli_patience")),
-    *(f"tests/unit/test_{name}.py" for name in ("documented_names", "packaging", "pipeline_declaration", "running")),
+    "tests/unit/cli",
+    "tests/unit/tools",
+    *(f"tests/unit/test_{name}.py" for name in ("documented_names", "packaging")),
     "tests/regressions/test_old_code.py",
+    # the embedded cluster itself, seen by another client
+    "tests/embedded/test_embedded.py",
     # Spark's planning
-    *(f"tests/unit/test_spark_{name}.py" for name in ("import", "offsets", "options", "stream", "tls_options")),
+    *(f"tests/unit/spark/test_{name}.py" for name in ("import", "offsets", "options", "pipeline_declaration")),
+    *(f"tests/unit/spark/test_{name}.py" for name in ("stream", "tls_options")),
 ]
 #: Against real brokers: what goes through the modules that are compiled elsewhere.
-PURE = [
-    f"{INTEGRATION}/test_{name}.py"
-    for name in ("produce_consume", "batches", "isolation", "idempotence", "failures", "damage", "fork", "managed")
-]
+PURE = [f"{INTEGRATION}/test_{name}.py" for name in ("produce_consume", "failures", "fork")]
+PURE += [f"{INTEGRATION}/consumer/test_{name}.py" for name in ("batches", "isolation")]
+PURE += [f"{INTEGRATION}/producer/test_idempotence.py", f"{INTEGRATION}/groups/test_managed.py"]
 
 
 class Part(NamedTuple):
@@ -103,7 +119,7 @@ def whole(release: str) -> dict[str, Part]:
     """Cut the whole suite in two, on a release."""
     return {
         f"whole-{release}": Part(release, [*SUITE, *without(OUTAGES)], 5),
-        f"outages-{release}": Part(release, ["-m", "kafka and not matrix", *OUTAGES, *without(OWN_BROKERS)], 5),
+        f"outages-{release}": Part(release, ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 5),
     }
 
 
@@ -139,14 +155,16 @@ MATRIX = {
     **{f"spark-on-{release}": Part(release, SPARK, 3) for release in RELEASES},
     "quick-pure": Part("4.3.1", [*QUICK, "-m", "not slow and not matrix"], 6, pure=True),
     "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 6, pure=True),
-    "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without(OWN_BROKERS)], 6, pure=True),
-    "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/test_balanced_churn.py", "-k", "zookeeper"], 5),
-    "churn-managed": Part("4.3.1", [f"{INTEGRATION}/test_balanced_churn.py", "-k", "managed"], 5),
+    "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 6, pure=True),
+    "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "zookeeper"], 5),
+    "churn-managed": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "managed"], 5),
     "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 3),
-    "cases": Part("4.3.1", ["-m", "matrix", *(f"{INTEGRATION}/test_{name}.py" for name in CASES)], 3),
+    "cases": Part("4.3.1", ["-m", "matrix", *CASES], 3),
     "groups-balanced": Part("4.3.1", ["-m", "matrix", *BALANCED], 4),
     **{
-        f"cut-connections-{release}": Part(release, ["-m", "matrix", f"{INTEGRATION}/test_cut_connections.py"], 5)
+        f"cut-connections-{release}": Part(
+            release, ["-m", "matrix", f"{INTEGRATION}/network/test_cut_connections.py"], 5
+        )
         for release in ("0.11.0.3", "2.8.2", "4.3.1")
     },
     "closing": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_closing.py"], 4),
@@ -164,7 +182,7 @@ MATRIX = {
     "programs-spark-4.2": Part("4.3.1", [*SPARK_PROGRAMS, "-m", "not matrix"], 4, ".venv-spark42"),
     "pipelines-signals": Part("4.3.1", [*SPARK_PIPELINES, "-m", "matrix"], 6),
     "spark-killed": Part("4.3.1", ["tests/spark/test_kill.py", "tests/examples/test_flights.py", "-m", "matrix"], 6),
-    "tools": Part("4.3.1", [f"{INTEGRATION}/test_cli_old_brokers.py"], 1),
-    "rdkafka": Part("4.3.1", [f"{INTEGRATION}/test_rdkafka.py"], 5),
+    "tools": Part("4.3.1", [f"{INTEGRATION}/cli/test_old_brokers.py"], 1),
+    "rdkafka": Part("4.3.1", [f"{INTEGRATION}/rdkafka"], 5),
 }
 PARTS = TEST | MATRIX

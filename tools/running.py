@@ -1,6 +1,6 @@
 """Running a part of the tests so that one bad test costs one test: what fails, hangs or crashes is run once more, alone.
 
-A part is run by pytest in a process of its own, which `tests/record.py` has write down what begins and ends. Where that
+A part is run by pytest in a process of its own, which `tests/support/record.py` has write down what begins and ends. Where that
 process is gone before its time, the test that was under way has ended it, and the rest is run by another one. Each test
 that failed is then run again alone, in a new process, hence with new brokers: if it passes, it is flaky, and the part
 has passed. Nothing here waits without an end: not for a test, nor for a part, nor for a process to go.
@@ -348,7 +348,7 @@ class _PartRun:
         number = "" if self._processes == 1 else f"{self._processes}."
         record = self.runner.directory / f"{self.name}.{number}record"
         python = f"{self.part.directory}/bin/python" if self.part.directory else sys.executable
-        command = [python, "-m", "pytest", "-p", "tests.record", "--record", str(record), "-q", *arguments]
+        command = [python, "-m", "pytest", "-p", "tests.support.record", "--record", str(record), "-q", *arguments]
         if only is not None:
             chosen = self.runner.directory / f"{self.name}.only"
             chosen.write_text(json.dumps(only))

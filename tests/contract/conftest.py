@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
-from tests.certs import Pems, make_pems
-from tests.peers import running_peers
+from tests.support.certs import Pems, make_pems
+from tests.support.peers import running_peers
 
 #: Set by `test_patched` in the process that it patches.
 PATCHED = "PYKAFKA_TEST_PATCHED" in os.environ

@@ -15,9 +15,9 @@ import pytest
 
 from pykafka.handlers import Address, Handler, Stream
 from pykafka.handlers.streams import HUB_SEND_MAX
-from tests.certs import Pems
-from tests.peers import HOST
-from tests.waiting import until
+from tests.support.certs import Pems
+from tests.support.peers import HOST
+from tests.support.waiting import until
 
 SLACK = 1.5
 LIMIT = 10.0

@@ -19,7 +19,7 @@ import pytest
 
 from pykafka.handlers import Handler, Worker
 from pykafka.handlers.patching import original
-from tests.waiting import CutOff, cut_off
+from tests.support.waiting import CutOff, cut_off
 
 
 def test_workers_are_named_and_joinable(handler: Handler) -> None:

@@ -17,7 +17,7 @@ from examples.flights.produce import MessagesDroppedError, check_kept
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
 from tests.brokers import KafkaCluster
-from tests.examples.programs import program, run
+from tests.support.programs import program, run
 
 FLIGHTS = "examples.flights"
 #: How long the job may take to end after a signal (s).

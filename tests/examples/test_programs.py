@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from pykafka import KafkaClient
-from tests.examples.programs import Program, program, run
+from tests.support.programs import Program, program, run
 
 
 def values(hosts: str, name: str, count: int) -> set[bytes]:

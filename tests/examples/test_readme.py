@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pykafka.embedded import EmbeddedCluster
-from tests.examples.programs import ROOT
+from tests.support.programs import ROOT
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "spark" not in block]

@@ -20,8 +20,8 @@ import pytest
 
 from pykafka import KafkaClient
 from tests.brokers import KafkaCluster
-from tests.topics import create_topic
-from tests.zookeeper import ZooKeeper
+from tests.support.topics import create_topic
+from tests.support.zookeeper import ZooKeeper
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(400)]
 

@@ -12,8 +12,8 @@ from pykafka import KafkaClient
 from pykafka.exceptions import KafkaException, MessagesNotDelivered, NoBrokersAvailableError, SocketDisconnectedError
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
-from tests.features import KAFKA_VERSION
-from tests.topics import create_topic
+from tests.support.features import KAFKA_VERSION
+from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(400)]
 

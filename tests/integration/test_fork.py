@@ -10,7 +10,7 @@ import pytest
 
 from pykafka import KafkaClient
 from tests.brokers import KafkaCluster
-from tests.topics import create_topic
+from tests.support.topics import create_topic
 
 SCRIPT = """
 import logging, os, sys

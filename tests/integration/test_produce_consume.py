@@ -28,9 +28,9 @@ from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic
 from pykafka.utils import deserialize_utf8, serialize_utf8
 from tests.brokers import KafkaCluster
-from tests.features import kafka_since
-from tests.topics import create_topic
-from tests.waiting import until
+from tests.support.features import kafka_since
+from tests.support.topics import create_topic
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pykafka.exceptions import InvalidMessageError
 from pykafka.utils.compression import decompress
-from tests.unit.test_compression import CODECS, concatenated
+from tests.unit.utils.test_compression import CODECS, concatenated
 
 PIECES = st.lists(
     st.one_of(

@@ -12,7 +12,7 @@ from pykafka.exceptions import CorruptResponseError
 from pykafka.protocol import wire
 from pykafka.protocol.primitives import Cursor, uvarint
 from pykafka.protocol.schema import Message, Request, Response, decode_response, encode_request
-from tests.instances import Instances
+from tests.support.instances import Instances
 
 MESSAGES: list[type[Request[object]] | type[Response]] = [getattr(wire, name) for name in wire.__all__]
 KINDS = [(cls, version) for cls in MESSAGES for version in cls.versions]

@@ -21,8 +21,8 @@ from pykafka import KafkaClient
 from pykafka.cli.app import tools
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
-from tests.topics import create_topic
-from tests.zookeeper import ZooKeeper
+from tests.support.topics import create_topic
+from tests.support.zookeeper import ZooKeeper
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 

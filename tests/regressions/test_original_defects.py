@@ -38,8 +38,8 @@ from pykafka.protocol import BrokerMetadata, MetadataRequest, versions, wire
 from pykafka.security import SslConfig
 from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic
-from tests.certs import make_pems
-from tests.scripted import TOPIC, ScriptedBroker, batch
+from tests.support.certs import make_pems
+from tests.support.scripted import TOPIC, ScriptedBroker, batch
 
 
 @pytest.fixture

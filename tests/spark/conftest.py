@@ -13,8 +13,8 @@ from pyspark import __version__
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.brokers import KafkaCluster
-from tests.spark.classes import quick_starts
-from tests.spark.topics import Topics
+from tests.support.spark.classes import quick_starts
+from tests.support.spark.topics import Topics
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent

@@ -15,7 +15,7 @@ from pykafka.spark.errors import DataLossError
 from pykafka.spark.offsets import OffsetRange
 from pykafka.spark.options import Mode, read_options
 from pykafka.spark.reader import read_range
-from tests.spark.topics import Topics
+from tests.support.spark.topics import Topics
 
 pytestmark = pytest.mark.kafka
 

@@ -19,8 +19,8 @@ from pykafka.spark.errors import SinkError
 from pykafka.spark.options import Mode, write_options
 from pykafka.spark.sender import Batch, BatchSender
 from pykafka.spark.writer import write_rows
-from tests.features import kafka_since
-from tests.spark.topics import Topics
+from tests.support.features import kafka_since
+from tests.support.spark.topics import Topics
 
 pytestmark = pytest.mark.kafka
 LIMIT = 20_000

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark.topics import Record, Topics
+from tests.support.spark.topics import Record, Topics
 
 Read = Callable[..., DataFrame]
 

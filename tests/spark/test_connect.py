@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.brokers import KafkaCluster
-from tests.spark.standalone import ROOT, SPARK_HOME, START_TIMEOUT_S, spark_environment
-from tests.spark.topics import Record, Topics
+from tests.support.spark.standalone import ROOT, SPARK_HOME, START_TIMEOUT_S, spark_environment
+from tests.support.spark.topics import Record, Topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.usefixtures("quick_spark")]
 SETTINGS = {
@@ -62,7 +62,16 @@ def test_connect(kafka: KafkaCluster, tmp_path: Path) -> None:
     topic, copy = topics.create(2), topics.create(2)
     topics.produce(topic, [Record(b"%d" % n, b"k%d" % n, n % 2) for n in range(20)])
     with connect_server(tmp_path) as remote:
-        client = [sys.executable, "-m", "tests.spark.connect_client", remote, kafka.hosts, topic, copy, str(tmp_path)]
+        client = [
+            sys.executable,
+            "-m",
+            "tests.support.spark.connect_client",
+            remote,
+            kafka.hosts,
+            topic,
+            copy,
+            str(tmp_path),
+        ]
         done = subprocess.run(
             client, cwd=ROOT, env=spark_environment(), capture_output=True, text=True, timeout=600, check=False
         )

@@ -17,7 +17,7 @@ from pykafka.spark.offsets import OffsetRange
 from pykafka.spark.options import Mode, ReadOptions, WriteOptions, read_options, write_options
 from pykafka.spark.reader import RangeReader, read_range
 from pykafka.spark.writer import write_rows
-from tests.spark.topics import Record, Topics
+from tests.support.spark.topics import Record, Topics
 
 TOPIC = "t"
 COLUMNS = ("offset", "value")

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from tests.brokers import maven_jar
-from tests.spark.topics import Record, Topics
+from tests.support.spark.topics import Record, Topics
 
 CONNECTOR = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",

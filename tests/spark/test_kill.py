@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.landing_job import STARTED
-from tests.spark.topics import Topics
+from tests.support.spark.landing_job import STARTED
+from tests.support.spark.topics import Topics
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 300
@@ -33,7 +33,15 @@ class Job:
     """
 
     def __init__(self, topics: Topics, topic: str, path: Path) -> None:
-        self._command = [sys.executable, "-m", "tests.spark.landing_job", topics.hosts, topic, str(path), str(LIMIT)]
+        self._command = [
+            sys.executable,
+            "-m",
+            "tests.support.spark.landing_job",
+            topics.hosts,
+            topic,
+            str(path),
+            str(LIMIT),
+        ]
         self._path = path
 
     @contextmanager

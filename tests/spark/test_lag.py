@@ -21,7 +21,7 @@ from pykafka.spark import session
 from pykafka.spark.lag import LagListener, QueryLag, query_lag
 from pykafka.spark.options import Mode, read_options
 from pykafka.spark.progress import ProgressCommitter
-from tests.spark.topics import QUIET, Topics
+from tests.support.spark.topics import QUIET, Topics
 
 Read = Callable[..., DataFrame]
 TIMEOUT_S = 300

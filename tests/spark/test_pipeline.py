@@ -18,7 +18,7 @@ from pykafka.cli.app import tools
 from pykafka.cli.statuses import Status
 from pykafka.spark.pipeline import Declaration, Pipeline, StopRequest
 from pykafka.spark.pipeline.progress import Progress
-from tests.spark.topics import Record, Topics
+from tests.support.spark.topics import Record, Topics
 
 PARSE = '[parse]\nformat = "json"\nschema = "user STRING, at TIMESTAMP, ms INT"\n'
 #: Each a way to be none of the schema.

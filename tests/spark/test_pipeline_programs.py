@@ -14,9 +14,9 @@ import pytest
 
 from examples.flights import data
 from pykafka.spark import __main__ as spark_program
-from tests.examples.programs import Program, program
-from tests.spark.standalone import JVM_OPTIONS, SPARK_HOME, StandaloneCluster, spark_environment
-from tests.spark.topics import Record, Topics
+from tests.support.programs import Program, program
+from tests.support.spark.standalone import JVM_OPTIONS, SPARK_HOME, StandaloneCluster, spark_environment
+from tests.support.spark.topics import Record, Topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.usefixtures("quick_spark")]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "pipelines"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.programs import TerminalProgram, watched
-from tests.spark.standalone import spark_environment
 from tests.spark.test_pipeline_programs import declare, landed, numbers
-from tests.spark.topics import Topics
+from tests.support.programs import TerminalProgram, watched
+from tests.support.spark.standalone import spark_environment
+from tests.support.spark.topics import Topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("quick_spark")]
 TIMEOUT_S = 200.0

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pykafka.spark.rows import partition_for
-from tests.spark.topics import Record, Topics
+from tests.support.spark.topics import Record, Topics
 
 Read = Callable[..., DataFrame]
 

@@ -13,7 +13,7 @@ from pykafka.spark import session
 from pykafka.spark.options import Mode, write_options
 from pykafka.spark.writer import write_rows
 from tests.brokers import KafkaCluster
-from tests.spark.topics import Topics
+from tests.support.spark.topics import Topics
 
 PARTITIONS = 3
 ROWS = 300

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tests.spark.topics import Record, Topics
+from tests.support.spark.topics import Record, Topics
 
 Read = Callable[..., DataFrame]
 TIMEOUT_S = 300

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.brokers import Certificates, KafkaCluster
-from tests.spark.topics import Record, Topics
+from tests.support.spark.topics import Record, Topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 

@@ -16,7 +16,7 @@ from pykafka.spark.offsets import JsonOffsets
 from pykafka.spark.options import Mode, read_options, write_options
 from pykafka.spark.stream41 import SelfLimitingStreamReader
 from pykafka.spark.writer import write_rows
-from tests.spark.topics import Record, Topics
+from tests.support.spark.topics import Record, Topics
 
 
 @pytest.fixture(autouse=True)

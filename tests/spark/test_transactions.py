@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark.topics import Record, Topics
+from tests.support.spark.topics import Record, Topics
 
 #: Where a transaction begins that stays open, and where the partition ends.
 OPEN, END = 10, 14

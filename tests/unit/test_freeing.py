@@ -17,7 +17,7 @@ from pykafka.connection import BrokerConnection
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler, RequestHandler
 from pykafka.network.channel import Channel
-from tests.peers import HOST, Ask
+from tests.support.peers import HOST, Ask
 
 Make = Callable[[Handler, dict[str, int]], Any]
 

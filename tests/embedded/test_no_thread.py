@@ -1,0 +1,103 @@
+"""Where the system starts no thread for a while, what needed one is tried again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.embedded import EmbeddedCluster
+from pykafka.exceptions import KafkaException, WorkerNotStartedError
+from pykafka.handlers import Handler, ThreadingHandler
+from tests.support.waiting import until
+
+
+@contextmanager
+def _no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    refused: list[str] = []
+
+    def refuse(thread: threading.Thread) -> None:
+        refused.append(thread.name)
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        yield refused
+
+
+def test_a_worker_that_is_not_started_has_an_error_with_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    handler = ThreadingHandler()
+    with _no_threads(monkeypatch), pytest.raises(WorkerNotStartedError, match="sender was not started") as info:
+        handler.spawn(print, name="sender")
+    assert isinstance(info.value, KafkaException)
+    assert isinstance(info.value, RuntimeError)
+    assert info.value.retriable
+
+
+def test_a_native_worker_that_is_not_started(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    import _thread
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    if handler.native is handler:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+    else:
+        monkeypatch.setattr(_thread, "start_new_thread", refuse)
+    with pytest.raises(WorkerNotStartedError):
+        handler.native.spawn(print)
+
+
+def test_a_sender_connects_when_threads_can_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its new connection needs a reader: the sender ended for good, and every produce() raised."""
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts) as client:
+        producer = client.topics["t"].get_producer(linger_ms=0)
+        producer.produce(b"one")
+        producer.flush(20_000)
+        client.brokers[1].channel("produce").drop()
+        with _no_threads(monkeypatch) as refused:
+            producer.produce(b"two")
+            until(client.cluster.handler, lambda: len(refused) > 1)
+            producer.produce(b"three")
+        producer.flush(20_000)
+        producer.stop()
+        consumer = client.topics["t"].get_simple_consumer(consumer_timeout_ms=10_000)
+        found = [consumer.consume() for _ in range(3)]
+        assert [message.value for message in found if message is not None] == [b"one", b"two", b"three"]
+        consumer.stop()
+
+
+def test_a_producer_that_could_not_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts) as client:
+        producer = client.topics["t"].get_producer(auto_start=False)
+        with _no_threads(monkeypatch), pytest.raises(WorkerNotStartedError):
+            producer.start()
+        producer.start()
+        producer.produce(b"x")
+        producer.stop()
+
+
+def test_a_consumer_fetches_when_threads_can_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts) as client:
+        with client.topics["t"].get_producer() as producer:
+            producer.produce(b"x")
+        consumer = client.topics["t"].get_simple_consumer(consumer_timeout_ms=20_000)
+        first = consumer.consume()
+        assert first is not None
+        with _no_threads(monkeypatch) as refused:
+            client.brokers[1].channel("fetch:100:1:0:0").drop()
+            until(client.cluster.handler, lambda: refused)
+        with client.topics["t"].get_producer() as producer:
+            producer.produce(b"y")
+        while True:
+            try:
+                message = consumer.consume()
+                break
+            except WorkerNotStartedError:
+                continue
+        assert message is not None
+        assert message.value == b"y"
+        consumer.stop()

@@ -1,0 +1,236 @@
+"""How members leave a group that the brokers keep, however their joining or their callback ended, and what ends them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import gevent
+import pytest
+
+from pykafka import Broker, KafkaClient, ManagedBalancedConsumer
+from pykafka.coordinator.link import GroupLink
+from pykafka.exceptions import ConsumerStoppedException, RebalanceInProgress
+from pykafka.membershipprotocol import RangeProtocol
+from pykafka.protocol import MemberAssignment, wire
+from tests.brokers import KafkaCluster
+from tests.support.groups import Group
+from tests.support.waiting import CutOff, cut_off
+
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
+
+Managed = Group[ManagedBalancedConsumer]
+
+
+@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
+def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
+    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
+        yield client
+
+
+@pytest.fixture
+def group(client: KafkaClient) -> Managed:
+    return Group(ManagedBalancedConsumer, client, 3, heartbeat_interval_ms=200, rebalance_max_retries=50)
+
+
+class Stubborn:
+    """A member that joins a group when it is told to, and is waited for meanwhile."""
+
+    def __init__(self, group: Managed) -> None:
+        self._group = group
+        self._broker = group.client.cluster.get_group_coordinator(group.name)
+        self.id: Any = ""
+        self._channel = uuid.uuid4()
+
+    def join(self) -> None:
+        """Join, and take nothing for itself."""
+        settings = {"session_timeout_ms": 30_000, "rebalance_timeout_ms": 60_000}
+        name = self._group.name
+        topic = self._group.topic
+        for _ in range(100):
+            joined = self._broker.join_group(self._channel, name, self.id, topic.name, RangeProtocol, **settings)
+            if joined.error_code not in {14, 15, 16}:  # a broker that has just started makes up its mind
+                break
+            self._group.client.cluster.handler.sleep(0.1)
+            self._broker = self._group.client.cluster.get_group_coordinator(name)
+        assert joined.error_code == 0
+        self.id = joined.member_id
+        shares = []
+        if joined.leader_id == joined.member_id:
+            others = [member for member in joined.members if member != self.id]
+            shares = [(member, MemberAssignment([(topic.name, list(topic.partitions))])) for member in others[:1]]
+        synced = self._broker.sync_group(self._channel, name, joined.generation_id, self.id, shares)
+        assert synced.error_code in {0, RebalanceInProgress.ERROR_CODE}  # where somebody has left since
+
+    def leave(self) -> None:
+        assert self._broker.leave_group(uuid.uuid4(), self._group.name, self.id).error_code == 0
+
+    def is_waited_for(self) -> bool:
+        """Return whether the others have joined again."""
+        state = self._broker.describe_groups([self._group.name]).groups[self._group.name].state
+        return str(state) in {"PreparingRebalance", "b'PreparingRebalance'"}
+
+    def members(self) -> set[str]:
+        """Return the ids of the group's members, as its coordinator knows them."""
+        found = self._broker.describe_groups([self._group.name]).groups[self._group.name]
+        return {str(member) for member in found.members}
+
+
+@pytest.fixture
+def stubborn(group: Managed) -> Iterator[Stubborn]:
+    """Give a member that is in the group already."""
+    stubborn = Stubborn(group)
+    stubborn.join()
+    yield stubborn
+    stubborn.leave()
+
+
+def test_stop_during_a_rejoin_leaves(group: Managed) -> None:
+    """It ended the connection, took the coordinator for lost, and never told it: the others waited for the session."""
+    one = group.join()
+    group.sizes(3)
+    stubborn = Stubborn(group)
+    joining = group.client.cluster.handler.spawn(stubborn.join)
+    assert joining.join(20)
+    assert joining.error is None
+    group.until(lambda: one._member.membership.state.name == "STABLE" and len(stubborn.members()) == 2)
+    one._member.request_rejoin()  # for which the other one is waited for
+    group.until(stubborn.is_waited_for)
+    started = time.monotonic()
+    one.stop()
+    assert stubborn.members() == {stubborn.id}
+    assert time.monotonic() - started < 10
+    stubborn.leave()
+
+
+@pytest.mark.needs("ids")
+def test_a_start_that_is_cut_off_leaves_nobody_behind(group: Managed, stubborn: Stubborn) -> None:
+    """Whoever was given a member id leaves with it: a zombie owned partitions until its session had ended."""
+    handler = group.client.cluster.handler
+    if handler.name == "gevent":
+        with pytest.raises(gevent.Timeout), gevent.Timeout(1):
+            group.join()
+    else:
+        member = group.join(auto_start=False)
+        starting = handler.spawn(member.start)
+        group.until(lambda: member._member.member_id)
+        member.stop()
+        assert starting.join(20)
+        assert isinstance(starting.error, ConsumerStoppedException)
+    assert stubborn.members() == {stubborn.id}
+
+
+def test_a_member_that_is_told_its_id_late_leaves_with_it(
+    group: Managed, stubborn: Stubborn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers before 2.2 tell it in the answer to the join, which comes when all others have joined."""
+    api_version = Broker.api_version
+
+    def old_version(self: Broker, request_cls: type[Any], ceiling: int | None = None) -> int:
+        found = api_version(self, request_cls, ceiling)
+        return min(found, 3) if request_cls is wire.JoinGroupRequest else found
+
+    monkeypatch.setattr(Broker, "api_version", old_version)
+    handler = group.client.cluster.handler
+    member = group.join(auto_start=False)
+    starting = handler.spawn(member.start)
+    group.until(lambda: member._member._asked is not None)
+    stopping = handler.spawn(member.stop)
+    handler.sleep(0.3)
+    assert stopping.is_alive()
+    assert not member._member.member_id
+    stubborn.join()
+    assert stopping.join(20)
+    assert starting.join(20)
+    group.until(lambda: stubborn.members() == {stubborn.id})
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.3], ids=["at once", "while it leaves"])
+def test_a_stop_that_is_cut_off_leaves_all_the_same(
+    group: Managed, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """The others waited for the session's end, or for ever, as heartbeats went on; and start() never worked again."""
+    one, two = group.join(), group.join()
+    group.sizes(1, 2)
+    handler = group.client.cluster.handler
+    leave_once = GroupLink._leave_once
+
+    def slowly(self: GroupLink, *args: Any) -> None:
+        self._handler.sleep(1)
+        leave_once(self, *args)
+
+    monkeypatch.setattr(GroupLink, "_leave_once", slowly)
+    with pytest.raises(CutOff), cut_off(handler, seconds):
+        one.stop()
+    group.until(lambda: len(two.partitions) == 3)
+    with pytest.raises(CutOff), cut_off(handler, seconds):
+        two.stop()
+    two.start()
+    one.start()
+    group.sizes(1, 2)
+    assert one._member.sender._worker.is_alive()
+    with pytest.raises(CutOff), cut_off(handler, seconds):
+        one.stop()
+    one.stop()  # waits for what the former one has begun
+    assert one._member.membership.member_id == ""
+
+
+class Sudden(BaseException):
+    """No error that anybody expects."""
+
+
+ENDS = {"a timeout": gevent.Timeout, "an exit": SystemExit, "whatever": Sudden}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_callback_that_ends_the_worker_ends_the_consumer(group: Managed, end: str) -> None:
+    """The worker was gone without a word, while heartbeats kept the share from the others."""
+    kind = ENDS[end]
+    calls = 0
+
+    def fail(*_: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            raise kind()
+
+    # on greenlets the program is told of an exit, too, whatever it is at
+    exits = 1 if kind is SystemExit and group.client.cluster.handler.cooperative else 0
+    group.produce(30)
+    one = group.join(post_rebalance_callback=fail, consumer_timeout_ms=20_000)
+    assert one.consume() is not None
+    with pytest.raises(SystemExit) if exits else nullcontext():
+        two = group.join()
+        group.until(lambda: not exits and calls > 1)
+    two = group.members[-1] if group.members[-1] is not one else group.join()
+    with pytest.raises(ConsumerStoppedException, match="post_rebalance_callback") as told:
+        while one.consume() is not None:
+            continue
+    assert isinstance(told.value.__cause__, kind)
+    with pytest.raises(ConsumerStoppedException):
+        one.consume()
+    group.until(lambda: len(two.partitions) == 3)
+    assert two._member.membership.state.name == "STABLE"
+    one.stop()
+    calls = -10
+    one.start()
+    group.sizes(1, 2)
+
+
+def test_who_hangs_loses_its_share_though_others_come_and_go(group: Managed) -> None:
+    """Each join began the poll deadline anew: who hangs kept its partitions for as long as others joined or left."""
+    one = group.join()
+    hanging = group.join(max_poll_interval_ms=2500, auto_commit_enable=False)
+    group.sizes(1, 2)
+    handler = group.client.cluster.handler
+    deadline = time.monotonic() + 30
+    while len(one.partitions) < 3:
+        assert time.monotonic() < deadline
+        one._member.request_rejoin()
+        handler.sleep(0.7)
+    assert hanging.partitions == {}
+    hanging.consume(block=False)
+    group.sizes(1, 2)

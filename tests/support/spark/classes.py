@@ -1,0 +1,126 @@
+"""An archive of Spark's classes, as brokers have one: a JVM that starts with it needs half the CPU time until its query runs.
+
+`python -m tests.support.spark.classes` is what the archive is made of: Spark doing a little of all that the tests have it do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+
+from tests.brokers.archives import class_archive, recording
+from tests.support.spark.standalone import JVM_OPTIONS, ROOT, SPARK_HOME, spark_environment
+
+#: How long Spark may take for the little that is recorded (s); where it takes longer, all goes on without an archive.
+RECORDING_TIMEOUT_S = 240.0
+#: What runs for seconds gains nothing from the second compiler.
+FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
+
+
+def jvm_options(make: bool) -> list[str]:
+    """Give the options with which Spark's JVMs start quickly.
+
+    :param make: the archive, if there is none; it takes as long as a few starts, and is kept
+    """
+    jars = SPARK_HOME / "jars"
+    # JVMs take an archive only for the very jars that it was made of.
+    key = hashlib.sha256(f"{jars} {jars.stat().st_mtime_ns}".encode()).hexdigest()[:12]
+    # Beside those jars, so that it goes when the virtual environment goes.
+    place = Path(sys.prefix) / "share" / "pykafka-tests" / f"pyspark-{pyspark.__version__}-{key}"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    found = class_archive(place, _record if make else lambda _: None)
+    # A JVM that cannot use it says so on its standard output, which belongs to the tests.
+    return [FIRST_COMPILER, *found, *(["-Xlog:disable"] if found else [])]
+
+
+@contextmanager
+def quick_starts(make: bool) -> Iterator[None]:
+    """Have each JVM of Spark that is started in the block, by whichever program, start quickly.
+
+    :param make: as above
+    """
+    added = {
+        JVM_OPTIONS: " ".join(f'"{option}"' for option in jvm_options(make)),
+        # The JVM by which the scripts of Spark find out how to start another one.
+        "SPARK_LAUNCHER_OPTS": f"{FIRST_COMPILER} -XX:+UseSerialGC",
+    }
+    before = {name: os.environ.get(name) for name in added}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _record(archive: Path) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        command = [sys.executable, "-m", "tests.support.spark.classes", directory]
+        # The end of what it says is nobody's business: Java names each class that it leaves out.
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=spark_environment() | {JVM_OPTIONS: f'{FIRST_COMPILER} "{recording(archive)}" -Xlog:disable'},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            process.wait(RECORDING_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def main(directory: str) -> None:
+    """Read, parse, count, land and write a topic, and wait for the end of Spark's JVM, which then writes the archive."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    from pykafka import KafkaClient
+    from pykafka.embedded import EmbeddedCluster
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+    spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    with EmbeddedCluster(1, {"in": 1, "out": 1}) as cluster, KafkaClient(cluster.hosts) as client:
+        with client.topics["in"].get_sync_producer() as producer:
+            producer.produce(b'{"n": 1, "at": "2026-01-01T00:00:00Z"}')
+        options = {"kafka.bootstrap.servers": cluster.hosts, "subscribe": "in", "startingOffsets": "earliest"}
+        parsed = "from_json(CAST(value AS STRING), 'n INT, at TIMESTAMP') AS row"
+        stream = spark.readStream.format("pykafka").options(**options).load().selectExpr(parsed, "offset")
+        rows = stream.selectExpr("row.n", "row.at", "offset").withWatermark("at", "1 minute")
+        counts = rows.groupBy("at").count().selectExpr("CAST(count AS STRING) AS value")
+        landing = rows.selectExpr("*", "date(at) AS day").writeStream.partitionBy("day").format("parquet")
+        copying = counts.writeStream.format("pykafka").option("kafka.bootstrap.servers", cluster.hosts)
+        landing.option("checkpointLocation", f"{directory}/landing").trigger(availableNow=True).start(
+            f"{directory}/landed"
+        ).awaitTermination()
+        copying.option("topic", "out").option("checkpointLocation", f"{directory}/copying").trigger(
+            availableNow=True
+        ).start().awaitTermination()
+        spark.read.parquet(f"{directory}/landed").groupBy("day").count().collect()
+        frame = spark.read.format("pykafka").options(**options).load().selectExpr("value")
+        writer = frame.write.format("pykafka").mode("append").option("kafka.bootstrap.servers", cluster.hosts)
+        writer.option("topic", "out").save()
+        spark.stop()
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.shutdown()
+    # It ends when nobody can tell it anything any more.
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

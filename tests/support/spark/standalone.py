@@ -1,0 +1,98 @@
+"""A cluster of Spark: a master and two workers, from the jars that PySpark brings, on 127.0.0.1."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+import pyspark
+
+SPARK_HOME = Path(pyspark.__file__).parent
+ROOT = Path(__file__).resolve().parents[3]
+#: The variable that gives options to the JVMs of programs, as a shell would read them.
+JVM_OPTIONS = "SPARK_SUBMIT_OPTS"
+START_TIMEOUT_S = 120.0
+END_TIMEOUT_S = 30.0
+
+
+def spark_environment() -> dict[str, str]:
+    """Return the environment of programs that start Spark: of this Python, with this checkout."""
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    kept = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "SPARK_CONF_DIR")}
+    return kept | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+class StandaloneCluster:
+    """Two workers with a core and 512 MB each.
+
+    :param directory: for logs and what executors work with
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.url = ""
+
+    def __enter__(self) -> StandaloneCluster:
+        try:
+            log = self._start("master", "master.Master", "--port", "0")
+            self.url = self._wait_for(log, r"Starting Spark master at (spark://\S+)")
+            size = ("--cores", "1", "--memory", "512m")
+            logs = [
+                self._start(name, "worker.Worker", *size, "-d", str(self._directory / name), self.url)
+                for name in ("worker1", "worker2")
+            ]
+            for log in logs:
+                self._wait_for(log, r"(Successfully registered) with master")
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def executors(self) -> set[str]:
+        """Name the workers that have run executors."""
+        return {path.parent.parent.name for path in self._directory.glob("worker*/app-*/*")}
+
+    def _start(self, name: str, program: str, *arguments: str) -> Path:
+        log = self._directory / f"{name}.log"
+        command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}"]
+        with log.open("wb") as file:
+            self._processes.append(
+                subprocess.Popen(
+                    [*command, "--host", "127.0.0.1", "--webui-port", "0", *arguments],
+                    env=spark_environment()
+                    | {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": os.environ.get(JVM_OPTIONS, "")},
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                )
+            )
+        return log
+
+    def _wait_for(self, log: Path, pattern: str) -> str:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while (found := re.search(pattern, log.read_text())) is None:
+            assert all(process.poll() is None for process in self._processes), log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+        return found[1]
+
+    def _end(self) -> None:
+        # The workers first: each ends its executors.
+        for process in reversed(self._processes):
+            process.terminate()
+            try:
+                process.wait(END_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(END_TIMEOUT_S)

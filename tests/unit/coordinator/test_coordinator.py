@@ -1,0 +1,352 @@
+"""Membership as a table, heartbeats by a clock of the test's, assignors, and what members say on the wire."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from pykafka.coordinator.assignors.range import RangePartitionAssignor
+from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender
+from pykafka.coordinator.member import TopicMember
+from pykafka.coordinator.metrics import ConsumerCoordinatorMetrics, GroupCoordinatorMetrics
+from pykafka.coordinator.state import EVENT_OF_ERROR, TABLE, Event, ImpossibleEvent, Membership, State
+from pykafka.exceptions import CorruptResponseError
+from pykafka.handlers import Handler
+from pykafka.membershipprotocol import (
+    DecidePartitions,
+    GroupMembershipProtocol,
+    RangeProtocol,
+    RoundRobinProtocol,
+    decide_partitions_range,
+    decide_partitions_roundrobin,
+)
+from pykafka.partition import Partition
+from pykafka.protocol import (
+    ConsumerGroupProtocolMetadata,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberAssignment,
+    SyncGroupRequest,
+    SyncGroupResponse,
+    wire,
+)
+from tests.support.waiting import until
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_member_s_way() -> None:
+    member = Membership()
+    assert (member.state, member.generation_id, member.member_id) == (State.UNJOINED, -1, "")
+    assert member.apply(Event.JOIN) is State.JOINING
+    assert member.apply(Event.JOINED, 1, "m", "range") is State.SYNCING
+    assert member.apply(Event.SYNCED) is State.STABLE
+    assert member.is_present(1, "m")
+    assert member.apply(Event.REBALANCE) is State.STALE
+    assert member.apply(Event.JOIN) is State.JOINING
+    assert member.apply(Event.JOINED, 2, "m", "range") is State.SYNCING
+    assert member.apply(Event.REBALANCE) is State.STALE
+    assert (member.generation_id, member.member_id, member.protocol) == (2, "m", "range")
+
+
+@pytest.mark.parametrize("state", list(State))
+@pytest.mark.parametrize(
+    ("event", "left"), [(Event.OUTDATED, (-1, "m")), (Event.LOST, (-1, "")), (Event.LEFT, (-1, ""))]
+)
+def test_what_a_member_forgets(state: State, event: Event, left: tuple[int, str]) -> None:
+    member = Membership()
+    member.state, member.generation_id, member.member_id = state, 3, "m"
+    assert member.apply(event) is State.UNJOINED
+    assert (member.generation_id, member.member_id) == left
+
+
+def test_what_cannot_happen_is_refused() -> None:
+    with pytest.raises(ImpossibleEvent, match="SYNCED in state UNJOINED"):
+        Membership().apply(Event.SYNCED)
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_whatever_a_coordinator_answers_has_its_place_in_every_state(state: State) -> None:
+    assert {*EVENT_OF_ERROR.values(), Event.LEFT} <= set(TABLE[state])
+    assert (Event.JOIN in TABLE[state]) == (state in {State.UNJOINED, State.STALE})
+
+
+@given(st.lists(st.sampled_from(list(Event))))
+def test_only_a_stable_member_need_not_join(events: list[Event]) -> None:
+    member = Membership()
+    for event in events:
+        if event in TABLE[member.state]:
+            member.apply(event, *((1, "m", "range") if event is Event.JOINED else ()))
+        if member.state in {State.SYNCING, State.STABLE}:
+            assert (member.generation_id, member.member_id) == (1, "m")
+
+
+# -- time ----------------------------------------------------------------------------------------------------------------
+
+
+def test_when_heartbeats_are_due_and_the_session_is_over() -> None:
+    now = 100.0
+    heartbeat = Heartbeat(session_timeout_ms=10_000, heartbeat_interval_ms=3000, clock=lambda: now)
+    assert (heartbeat.ttl(), heartbeat.should_heartbeat(), heartbeat.session_expired()) == (3.0, False, False)
+    now = 102.0
+    assert heartbeat.ttl() == 1.0
+    now = 103.5
+    assert (heartbeat.ttl(), heartbeat.should_heartbeat()) == (0.0, True)
+    heartbeat.sent_heartbeat()
+    assert heartbeat.ttl() == 3.0
+    now = 110.5
+    assert heartbeat.session_expired()
+    heartbeat.received_heartbeat()
+    assert not heartbeat.session_expired()
+    now = 121.0
+    assert heartbeat.session_expired()
+    heartbeat.reset_session_timeout()
+    assert (heartbeat.session_expired(), heartbeat.ttl(), heartbeat.since_last()) == (False, 3.0, 17.5)
+
+
+def test_heartbeats_have_documented_defaults_and_a_clock() -> None:
+    heartbeat = Heartbeat()
+    assert (heartbeat.timeout, heartbeat.interval) == (30.0, 3.0)
+    assert 0 < heartbeat.ttl() <= 3.0
+    with pytest.raises(ValueError, match="a third of it"):
+        Heartbeat(session_timeout_ms=3000)
+
+
+def test_metrics_go_where_they_are_wanted() -> None:
+    seen: list[tuple[Any, ...]] = []
+    gauges: dict[str, Any] = {}
+    metrics = SimpleNamespace(
+        record=lambda *args: seen.append(args), gauge=lambda name, value, *_: gauges.update({name: value})
+    )
+    heartbeat = Heartbeat()
+    group = GroupCoordinatorMetrics(heartbeat, metrics, "consumer", {"client": "one"})
+    group.joined(1.0)
+    group.synced(2.0)
+    group.answered(3.0)
+    assert seen[0] == ("join-time", 1.0, "consumer-coordinator-metrics", {"client": "one"})
+    assert gauges["last-heartbeat-seconds-ago"]() >= 0
+    ConsumerCoordinatorMetrics(metrics, "consumer", SimpleNamespace(assigned_partitions=lambda: {1, 2}))
+    assert gauges["assigned-partitions"]() == 2
+    GroupCoordinatorMetrics(heartbeat, None, "").joined(1.0)
+
+
+# -- shares --------------------------------------------------------------------------------------------------------------
+
+
+class Numbered:
+    """A partition as far as sharing out is concerned."""
+
+    def __init__(self, id_: int, leader: int | None) -> None:
+        self.id = id_
+        self.topic = SimpleNamespace(name="t")
+        self.leader = None if leader is None else SimpleNamespace(id=leader)
+
+
+@pytest.mark.parametrize("decide", [decide_partitions_range, decide_partitions_roundrobin])
+@given(members=st.sets(st.text(), min_size=1, max_size=8), count=st.integers(0, 40), leaders=st.integers(1, 4))
+def test_members_divide_evenly_and_completely(
+    decide: DecidePartitions, members: set[str], count: int, leaders: int
+) -> None:
+    partitions = {id_: Numbered(id_, id_ % leaders or None) for id_ in range(count)}
+    shares = [decide(members, partitions, member) for member in members]
+    assert Counter(part.id for share in shares for part in share) == Counter(range(count))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_ranges_are_those_of_old_consumers() -> None:
+    """By leader first, as text: members of 2.x work theirs out in this order."""
+    partitions: dict[int, Any] = {id_: Numbered(id_, id_ % 2) for id_ in range(12)}
+    share = decide_partitions_range(["b", "a"], partitions, "a")
+    assert {part.id for part in share} == {0, 2, 4, 6, 8, 10}
+    with pytest.raises(ValueError, match="not in list"):
+        decide_partitions_range(["b"], partitions, "a")
+
+
+class Named:
+    """A topic or a broker, as far as sharing out is concerned."""
+
+    def __init__(self, name: str, id_: int = 0) -> None:
+        self.name = name
+        self.id = id_
+
+
+def _divided(protocol: Any, partitions: dict[int, Any]) -> dict[str, list[int]]:
+    member: Any = SimpleNamespace(_protocol=protocol, _partitions_of=lambda name: partitions)
+    metadata = bytes(ConsumerGroupProtocolMetadata(topic_names=["t"]).get_bytes())
+    found = TopicMember.divide(member, [(name, metadata) for name in "bca"])
+    return {name: list(share.partition_assignment[0][1]) for name, share in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "shares"),
+    [
+        (RangeProtocol, {"a": [0, 1, 2], "b": [3, 4], "c": [5, 6]}),
+        (RoundRobinProtocol, {"a": [0, 3, 6], "b": [1, 4], "c": [2, 5]}),
+    ],
+    ids=["range", "roundrobin"],
+)
+def test_groups_that_the_brokers_keep_divide_by_number(protocol: Any, shares: dict[str, list[int]]) -> None:
+    """As all other clients do in the same group; they went by leader, as members of groups in ZooKeeper must."""
+    topic: Any = Named("t")
+    leaders: list[Any] = [Named("", id_) for id_ in range(3)]
+    partitions = {id_: Partition(topic, id_, leaders[id_ % 3], [], []) for id_ in (6, 0, 5, 1, 4, 2, 3)}
+    assert _divided(protocol, partitions) == shares
+
+
+def test_leaders_that_change_while_a_topic_is_divided() -> None:
+    """Each member's share was worked out from what was true at that moment: a partition was nobody's, another two's."""
+    topic: Any = Named("t")
+    leaders: list[Any] = [Named("", id_) for id_ in range(3)]
+    partitions = {id_: Partition(topic, id_, leaders[id_ % 3], [], []) for id_ in range(7)}
+
+    def by_leader(participants: Any, seen: Any, consumer_id: Any) -> set[Any]:
+        ordered = sorted(seen.values(), key=lambda partition: (partition.leader.id, partition.id))
+        for id_, partition in partitions.items():  # an election, which another worker hears of just now
+            partition._leader = leaders[(leaders.index(partition.leader) + id_) % 3]
+        partitions.pop(max(partitions))
+        return set(ordered[sorted(participants).index(consumer_id) :: len(participants)])
+
+    own = GroupMembershipProtocol("consumer", "own", ConsumerGroupProtocolMetadata(), by_leader)
+    assert sorted(id_ for ids in _divided(own, partitions).values() for id_ in ids) == list(range(7))
+
+
+@pytest.mark.parametrize("assignor", [RangePartitionAssignor, RoundRobinPartitionAssignor])
+@given(
+    topics=st.dictionaries(st.sampled_from("abc"), st.integers(0, 9), min_size=1),
+    wishes=st.dictionaries(st.text(min_size=1, max_size=3), st.sets(st.sampled_from("abc"))),
+)
+def test_assignors_give_every_wanted_partition_to_one_that_wants_it(
+    assignor: type[AbstractPartitionAssignor], topics: dict[str, int], wishes: dict[str, set[str]]
+) -> None:
+    partitions = {topic: range(count) for topic, count in topics.items()}
+    shares = assignor.assign(partitions, {member: assignor.metadata(names) for member, names in wishes.items()})
+    assert set(shares) == set(wishes)
+    given_away: Counter[tuple[str, int]] = Counter()
+    for member, share in shares.items():
+        for topic, ids in share.partition_assignment:
+            assert topic in wishes[member]
+            given_away.update((topic, id_) for id_ in ids)
+    wanted = set().union(*wishes.values())
+    assert given_away == Counter((topic, id_) for topic in wanted for id_ in partitions.get(topic, ()))
+
+
+@pytest.mark.parametrize(
+    ("assignor", "shares"),
+    [
+        (RangePartitionAssignor, {"m1": [("t0", [0, 1]), ("t1", [0, 1])], "m2": [("t0", [2]), ("t1", [2])]}),
+        (RoundRobinPartitionAssignor, {"m1": [("t0", [0, 2]), ("t1", [1])], "m2": [("t0", [1]), ("t1", [0, 2])]}),
+    ],
+)
+def test_assignors_divide_as_kafka_s_own_documents_say(
+    assignor: type[AbstractPartitionAssignor], shares: dict[str, Any]
+) -> None:
+    members = {name: assignor.metadata(["t0", "t1"]) for name in ("m1", "m2")}
+    found = assignor.assign({"t0": range(3), "t1": range(3)}, members)
+    assert {name: share.partition_assignment for name, share in found.items()} == shares
+
+
+# -- the wire ------------------------------------------------------------------------------------------------------------
+
+
+def test_metadata_and_assignments_are_written_as_documented() -> None:
+    metadata = ConsumerGroupProtocolMetadata(topic_names=[b"topic", "other"], user_data=b"xy")
+    sent = b"\0\0" + b"\0\0\0\2" + b"\0\5topic" + b"\0\5other" + b"\0\0\0\2xy"
+    assert bytes(metadata.get_bytes()) == sent
+    assert len(metadata) == len(sent)
+    read = ConsumerGroupProtocolMetadata.from_bytestring(sent + b"what later versions add")
+    assert (read.version, read.topic_names, read.user_data) == (0, ["topic", "other"], b"xy")
+    assert ConsumerGroupProtocolMetadata().user_data == b"testuserdata"
+    assignment = MemberAssignment([(b"topic", [2, 0])])
+    sent = b"\0\1" + b"\0\0\0\1" + b"\0\5topic" + b"\0\0\0\2" + b"\0\0\0\2" + b"\0\0\0\0" + b"\0\0\0\0"
+    assert bytes(assignment.get_bytes()) == sent
+    assert MemberAssignment.from_bytestring(sent).partition_assignment == [("topic", [2, 0])]
+    assert MemberAssignment.from_bytestring(b"").partition_assignment == []
+    with pytest.raises(CorruptResponseError, match="assignment"):
+        MemberAssignment.from_bytestring(sent[:12])
+
+
+@pytest.mark.parametrize("name", [b"\xff\xff", b"\0\1\xff", b"\0\5a"], ids=["null", "no UTF-8", "cut short"])
+def test_names_that_are_none(name: bytes) -> None:
+    for cls in (ConsumerGroupProtocolMetadata, MemberAssignment):
+        with pytest.raises(CorruptResponseError, match="who wrote it"):
+            cls.from_bytestring(b"\0\0" + b"\0\0\0\1" + name + bytes(4))
+
+
+@pytest.mark.parametrize("protocol", [RangeProtocol, RoundRobinProtocol])
+def test_protocols_stay_as_they_are(protocol: Any) -> None:
+    first = JoinGroupRequest("g", "", "first", protocol)
+    second = JoinGroupRequest("g", "", "second", protocol)
+    read = [ConsumerGroupProtocolMetadata.from_bytestring(one.group_protocols[0][1]) for one in (first, second)]
+    assert [one.topic_names for one in read] == [["first"], ["second"]]
+    assert protocol.metadata.topic_names == [b"dummytopic"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "body"),
+    [
+        (
+            JoinGroupRequest(b"grp", b"", b"topic", RangeProtocol),
+            b"\0\3grp\0\0\x75\x30\0\0\0\x08consumer\0\0\0\1\0\5range\0\0\0\x1d"
+            b"\0\0\0\0\0\1\0\5topic\0\0\0\x0ctestuserdata",
+        ),
+        (
+            SyncGroupRequest("grp", 1, "me", [("me", MemberAssignment([("t", [5])]))]),
+            b"\0\3grp\0\0\0\1\0\2me\0\0\0\1\0\2me\0\0\0\x15\0\1\0\0\0\1\0\1t\0\0\0\1\0\0\0\5\0\0\0\0",
+        ),
+        (HeartbeatRequest("grp", 7, "me"), b"\0\3grp\0\0\0\7\0\2me"),
+        (LeaveGroupRequest("grp", "me"), b"\0\3grp\0\2me"),
+    ],
+)
+def test_requests_are_written_as_documented(request_: Any, body: bytes) -> None:
+    frame = bytes(request_.get_bytes())
+    header = b"\0" + bytes([request_.API_KEY]) + b"\0\0" + b"\0\0\0\0" + b"\0\7pykafka"
+    assert frame == len(frame[4:]).to_bytes(4, "big") + header + body
+
+
+def test_responses_are_read_as_documented() -> None:
+    metadata = bytes(ConsumerGroupProtocolMetadata(topic_names=["t"]).get_bytes())
+    joined = JoinGroupResponse(
+        b"\0\0\0\0\0\3\0\5range\0\2me\0\2me\0\0\0\1\0\2me" + len(metadata).to_bytes(4, "big") + metadata
+    )
+    assert (joined.error_code, joined.generation_id, joined.group_protocol) == (0, 3, "range")
+    assert (joined.leader_id, joined.member_id) == ("me", "me")
+    assert joined.members["me"].topic_names == ["t"]
+    share = bytes(MemberAssignment([("t", [1])]).get_bytes())
+    synced = SyncGroupResponse(b"\0\0" + len(share).to_bytes(4, "big") + share)
+    assert synced.member_assignment.partition_assignment == [("t", [1])]
+    assert HeartbeatResponse(b"\0\x1b").error_code == 27
+    assert LeaveGroupResponse(b"\0\x19").error_code == 25
+    left = wire.LeaveGroupResponse(members=[wire.LeaveGroupResponse.Member(member_id="me", error_code=25)])
+    assert LeaveGroupResponse.of(left).error_code == 25
+
+
+@given(st.integers(0, 3), st.lists(st.text(max_size=20), min_size=1), st.binary())
+def test_metadata_comes_back(version: int, names: list[str], user_data: bytes) -> None:
+    written = ConsumerGroupProtocolMetadata(version, names, user_data).get_bytes()
+    read = ConsumerGroupProtocolMetadata.from_bytestring(written)
+    assert (read.version, read.topic_names, read.user_data) == (version, names, user_data)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["stopped", "begun again"])
+def test_a_heartbeat_thread_that_nobody_knows_of_ends(handler: Handler, again: bool) -> None:
+    """Ctrl-C while it was started: nothing ever ended it."""
+    heartbeat = Heartbeat(clock=handler.native.now)
+    sender = HeartbeatSender(handler, heartbeat, Activity(), 300_000, lambda: None)
+    beat = Beat(cast(Any, None), "g", 1, "m", None, 0, 0)
+    sender.beat(beat)
+    lost, sender._worker = sender._worker, None
+    if again:
+        sender.beat(beat)
+    sender.stop()
+    until(handler, lambda: not lost.is_alive())

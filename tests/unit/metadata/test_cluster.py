@@ -1,0 +1,232 @@
+"""`Cluster` by itself: what it asks for, and how often."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.exceptions import ClientClosedError, LeaderNotFoundError, UnknownTopicOrPartition
+from pykafka.handlers import Handler
+from pykafka.metadata import cluster as clusters
+from pykafka.metadata import listoffsets
+from pykafka.protocol import wire
+from tests.support.scripted import TOPIC, ScriptedBroker
+from tests.support.waiting import until
+
+ALONE = """
+import sys
+from pykafka.cluster import Cluster
+from pykafka.handlers import ThreadingHandler
+cluster = Cluster(sys.argv[1], ThreadingHandler())
+print(cluster.topics[sys.argv[2]].name)
+cluster.close()
+"""
+
+
+def test_a_cluster_imported_alone_makes_topics() -> None:
+    """It ended in a RecursionError, as nothing had said what to make topics of."""
+    with ScriptedBroker() as broker:
+        asked = [sys.executable, "-c", ALONE, broker.hosts, TOPIC]
+        result = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+    assert (result.stdout.strip(), result.stderr) == (TOPIC, "")
+
+
+class Asked(ScriptedBroker):
+    """A broker of many topics, which counts how often it is asked for them.
+
+    :param topics: {name: leaders of its partitions}
+    """
+
+    def __init__(self, topics: dict[str, list[int]]) -> None:
+        super().__init__()
+        self.topics = topics
+        #: What each question for metadata names; None for all.
+        self.questions: list[list[str] | None] = []
+        #: Whether each of them may create what it names.
+        self.creating: list[bool] = []
+
+    def _respond(self, request: Any) -> Any:
+        if isinstance(request, wire.ListOffsetsRequest):
+            return wire.ListOffsetsResponse(
+                topics=[
+                    wire.ListOffsetsResponse.Topic(
+                        name=topic.name,
+                        partitions=[
+                            wire.ListOffsetsResponse.Topic.Partition(partition_index=one.partition_index, offset=0)
+                            for one in topic.partitions
+                        ],
+                    )
+                    for topic in request.topics
+                ]
+            )
+        if not isinstance(request, wire.MetadataRequest):
+            return super()._respond(request)
+        names = None if request.topics is None else [str(topic.name) for topic in request.topics]
+        self.questions.append(names)
+        self.creating.append(bool(names) and request.allow_auto_topic_creation)
+        answer = self._metadata()
+        answer.topics = [self._topic(name) for name in (self.topics if names is None else names)]
+        return answer
+
+    def _topic(self, name: str) -> wire.MetadataResponse.Topic:
+        if name not in self.topics:
+            return wire.MetadataResponse.Topic(name=name, error_code=3)
+        return wire.MetadataResponse.Topic(
+            name=name,
+            partitions=[
+                wire.MetadataResponse.Topic.Partition(
+                    partition_index=number, leader_id=leader, error_code=0 if leader > 0 else 5
+                )
+                for number, leader in enumerate(self.topics[name])
+            ],
+        )
+
+
+LEADERLESS = {"wide": [-1] * 100} | {f"narrow-{number}": [-1] for number in range(50)}
+
+
+@pytest.fixture
+def leaderless(monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
+    for module in (clusters, listoffsets):  # all pauses at two fifths of what they are
+        monkeypatch.setattr(module, "RETRY_BACKOFF_S", 0.04)
+        monkeypatch.setattr(module, "RETRY_BACKOFF_MAX_S", 0.4)
+    broker = Asked(dict(LEADERLESS))
+    with broker:
+        yield broker
+
+
+def test_many_partitions_without_leader_are_asked_for_in_one_question_and_more_seldom_each_time(
+    leaderless: Asked, handler: Handler
+) -> None:
+    """A consumer that started asked for each of them ten times a second."""
+    with KafkaClient(leaderless.hosts, handler=handler) as client:
+        keys = {(name, number): -1 for name, leaders in LEADERLESS.items() for number in range(len(leaders))}
+        del leaderless.questions[:]
+        with pytest.raises(LeaderNotFoundError):
+            client.cluster.list_offsets(keys, timeout_ms=1000)
+        assert 2 <= len(leaderless.questions) <= 16
+        leaderless.topics = {name: [1] * len(leaders) for name, leaders in LEADERLESS.items()}
+        assert len(client.cluster.list_offsets(keys)) == 150
+
+
+def test_a_starting_consumer_waits_for_leaders_without_a_storm(leaderless: Asked, handler: Handler) -> None:
+    with KafkaClient(leaderless.hosts, handler=handler, socket_timeout_ms=1000) as client:
+        topic = client.topics["wide"]
+        del leaderless.questions[:]
+        with pytest.raises(LeaderNotFoundError):
+            topic.get_simple_consumer()
+        assert len(leaderless.questions) <= 16
+
+
+def test_who_asks_for_a_leader_again_and_again_causes_few_questions(leaderless: Asked, handler: Handler) -> None:
+    with KafkaClient(leaderless.hosts, handler=handler) as client:
+        del leaderless.questions[:]
+        end = handler.now() + 0.6
+        while handler.now() < end:
+            with pytest.raises(LeaderNotFoundError):
+                client.cluster.leader("narrow-1", 0)
+            with pytest.raises(UnknownTopicOrPartition):
+                client.cluster.leader("nothing", 0)
+            handler.sleep(0.01)
+        assert len(leaderless.questions) <= 20
+        leaderless.topics["narrow-1"] = [1]
+        until(handler, lambda: _led(client))
+
+
+def _led(client: KafkaClient) -> bool:
+    try:
+        return client.cluster.leader("narrow-1", 0).id == 1
+    except LeaderNotFoundError:
+        return False
+
+
+@pytest.fixture
+def large() -> Iterator[Asked]:
+    broker = Asked({f"topic-{number}": [1, 1] for number in range(20)})
+    with broker:
+        yield broker
+
+
+def test_only_topics_in_use_are_asked_for(large: Asked, handler: Handler) -> None:
+    """Every Spark worker was sent all of the cluster's 20,000 partitions, 16 MB."""
+    with KafkaClient(large.hosts, handler=handler) as client:
+        topic = client.topics["topic-3"]
+        cluster = client.cluster
+        assert cluster.leader("topic-5", 1).id == 1
+        cluster._freshness.updated_at = -1e9
+        large.topics["topic-3"] = [1, 1, 1]
+        cluster.refresh_if_old()
+        assert not cluster.metadata_is_old
+        assert sorted(topic.partitions) == [0, 1, 2]
+        assert None not in large.questions
+        assert large.questions[0] == []
+        assert sorted(large.questions[-1] or ()) == ["topic-3", "topic-5"]
+        cluster.list_offsets({(f"topic-{number}", 0): -1 for number in range(10)})
+        assert len(large.questions) <= 7
+
+
+def test_listing_topics_sees_all_of_them(large: Asked, handler: Handler) -> None:
+    wanted = sorted(large.topics)
+    for listed in (
+        sorted,
+        lambda topics: sorted(topics.keys()),
+        lambda topics: sorted(dict(topics)),
+        lambda topics: sorted(name for name, _ in topics.items()),
+        lambda topics: sorted(topic.name for topic in topics.values()),
+        lambda topics: sorted(name for name in wanted if name in topics and repr(name) in repr(topics)),
+        lambda topics: wanted if len(topics) == len(wanted) and topics else [],
+    ):
+        with KafkaClient(large.hosts, handler=handler) as client:
+            assert listed(client.topics) == wanted
+            assert "nothing" not in client.topics
+            del large.questions[:]
+            assert len(client.topics) == len(list(client.topics))
+            assert len(large.questions) <= 1
+            assert client.topics.get("nothing") is None
+
+
+def test_showing_topics_asks_nobody(large: Asked, handler: Handler) -> None:
+    """A debugger or a log asked the cluster for all topics, waited for it, and failed on a client that was closed."""
+    with KafkaClient(large.hosts, handler=handler) as client:
+        del large.questions[:]
+        topic = client.topics["topic-7"]
+        del large.questions[:]
+        assert "'topic-7': <weakref" in repr(client.topics)
+        assert "topic-8" not in str(client.topics)
+        assert large.questions == []
+        assert len(client.topics) == len(large.topics)
+        assert "topic-8" in repr(client.topics)
+    for shown in (repr(client.topics), f"{client.topics}", repr(client), repr(client.cluster), repr(topic)):
+        assert "topic-8" in shown or "<pykafka." in shown
+    assert "'topic-7'" in repr(client.topics)
+
+
+@pytest.mark.parametrize(
+    "listed", [len, list, bool, dict, lambda topics: topics.keys(), lambda topics: topics.values()]
+)
+@pytest.mark.parametrize("known", [False, True])
+def test_topics_of_a_closed_client_cannot_be_listed(large: Asked, handler: Handler, listed: Any, known: bool) -> None:
+    """Whether that raised depended on when they were asked for last."""
+    with KafkaClient(large.hosts, handler=handler) as client:
+        if known:
+            client.update_cluster()
+    with pytest.raises(ClientClosedError, match="topics cannot be listed; make a new KafkaClient"):
+        listed(client.topics)
+
+
+def test_whether_there_is_a_topic_is_asked_by_name(large: Asked, handler: Handler) -> None:
+    with KafkaClient(large.hosts, handler=handler) as client:
+        assert "topic-7" in client.topics
+        assert b"topic-8" in client.topics
+        assert "nothing" not in client.topics
+        assert large.questions == [[], ["topic-7"], ["topic-8"], ["nothing"]]
+        del large.topics["topic-7"]
+        client.cluster.update(["topic-7"])
+        assert "topic-7" not in client.topics
+        client.update_cluster()
+        assert sorted(client.topics) == sorted(large.topics)

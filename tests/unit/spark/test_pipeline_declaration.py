@@ -1,0 +1,479 @@
+"""What a pipeline's TOML may say, and the sentences about what it may not: without Spark and without a broker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pykafka.cli.app import tools
+from pykafka.cli.cmd_pipeline import reason
+from pykafka.cli.statuses import Status
+from pykafka.spark.pipeline import Declaration, DeclarationError
+from pykafka.spark.pipeline.checks import _directory
+from pykafka.spark.pipeline.declaration import ParquetSink, TopicSink, Watermark
+from pykafka.spark.pipeline.errors import PipelineError, SparkMissingError
+from pykafka.spark.pipeline.example import EXAMPLE
+from pykafka.spark.pipeline.launch import session
+from pykafka.spark.pipeline.progress import Progress
+
+SOURCE = '[source]\nbrokers = "localhost:9092"\ntopic = "clicks"\n'
+SINK = '[sink]\nformat = "parquet"\npath = "/data/clicks"\n'
+PARSE = '[parse]\nformat = "json"\nschema = "user STRING"\n'
+TOP = 'checkpoint = "/data/checkpoint"\n'
+MINIMAL = TOP + SOURCE + SINK
+COPY = '[sink]\nformat = "topic"\ntopic = "copy"\n'
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Give the path of a declaration that is to be written."""
+    return tmp_path / "clicks.toml"
+
+
+def load(file: Path, text: str, *overrides: str) -> Declaration:
+    file.write_text(text, encoding="utf-8")
+    return Declaration.load(file, overrides)
+
+
+def problems(file: Path, text: str, *overrides: str) -> list[str]:
+    with pytest.raises(DeclarationError) as caught:
+        load(file, text, *overrides)
+    assert str(caught.value).startswith(f"{file} cannot be run:\n  ")
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_minimal(file: Path) -> None:
+    found = load(file, MINIMAL)
+    assert (found.name, found.trigger, found.checkpoint) == ("clicks", "available_now", "/data/checkpoint")
+    assert found.source.options == {
+        "kafka.bootstrap.servers": "localhost:9092",
+        "subscribe": "clicks",
+        "startingOffsets": "earliest",
+        "includeHeaders": "true",
+    }
+    assert found.source.columns[:2] == ("key", "value")
+    assert found.sink == ParquetSink("/data/clicks", (), {})
+    assert (found.parsing, found.malformed, found.steps, found.master, found.config) == (None, None, (), "", {})
+
+
+def test_example(file: Path) -> None:
+    found = load(file, EXAMPLE)
+    assert found.parsing is not None
+    assert [step.view for step in found.steps] == ["named", ""]
+    assert found.source.options["maxOffsetsPerTrigger"] == "500000"
+    assert found.malformed == ParquetSink("/data/malformed/clicks", (), {})
+
+
+def test_example_shows_defaults(file: Path) -> None:
+    """What is commented out with a value is what holds anyway."""
+    written = EXAMPLE
+    for line in ("# trigger =", "# start =", "# columns =", "# column =", "# options = {}"):
+        assert f"\n{line}" in written
+        written = written.replace(f"\n{line}", f"\n{line[2:]}")
+    assert load(file, written) == load(file, EXAMPLE)
+
+
+def test_all_that_a_source_can_say(file: Path) -> None:
+    text = TOP + SINK + (
+        '[source]\nbrokers = ["a:1", "b:2"]\ntopic = ["one", "two"]\ncolumns = ["value", "offset"]\n'
+        "start = { one = { 0 = 5 }, two = { 0 = -2 } }\n"
+        "[source.options]\nfailOnDataLoss = false\nmaxOffsetsPerTrigger = 7\n"
+    )  # fmt: skip
+    assert load(file, text).source.options == {
+        "kafka.bootstrap.servers": "a:1,b:2",
+        "subscribe": "one,two",
+        "startingOffsets": '{"one": {"0": 5}, "two": {"0": -2}}',
+        "includeHeaders": "false",
+        "failOnDataLoss": "false",
+        "maxOffsetsPerTrigger": "7",
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "option", "value"),
+    [
+        ('pattern = "clicks-.*"', "subscribePattern", "clicks-.*"),
+        ("partitions = { clicks = [0, 2] }", "assign", '{"clicks": [0, 2]}'),
+    ],
+)
+def test_other_subscriptions(file: Path, line: str, option: str, value: str) -> None:
+    options = load(file, MINIMAL.replace('topic = "clicks"', line)).source.options
+    assert options[option] == value
+    assert "subscribe" not in options
+
+
+def test_steps(file: Path) -> None:
+    steps = (
+        '[[transform]]\nview = "a"\nsql = "SELECT 1"\nwatermark = { column = "at", delay = "10 minutes" }\n'
+        '[[transform]]\nsql = "SELECT 2"\n'
+    )
+    first, last = load(file, MINIMAL + steps).steps
+    assert (first.view, first.watermark) == ("a", Watermark("at", "10 minutes"))
+    assert (last.sql, last.view, last.watermark) == ("SELECT 2", "", None)
+
+
+def test_sink_on_the_brokers_of_the_source(file: Path) -> None:
+    options = "[source.options]\n'kafka.request.timeout.ms' = 5000\nmaxOffsetsPerTrigger = 7\n"
+    sink = load(file, TOP + SOURCE + options + COPY).sink
+    assert isinstance(sink, TopicSink)
+    assert sink.options == {
+        "kafka.bootstrap.servers": "localhost:9092",
+        "kafka.request.timeout.ms": "5000",
+        "topic": "copy",
+    }
+
+
+def test_sink_on_other_brokers(file: Path) -> None:
+    text = TOP + SOURCE + '[sink]\nformat = "topic"\nbrokers = "other:9092"\n'
+    sink = load(file, text).sink
+    assert isinstance(sink, TopicSink)
+    assert sink.topic is None  # each row says it
+    assert str(sink) == "the topic that each row names on other:9092"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (SOURCE + SINK, "checkpoint: missing"),
+        (TOP + SINK, "[source]|source: missing"),
+        (TOP + SOURCE, "sink: missing"),
+        ("chekpoint = 1\n" + MINIMAL, "chekpoint: not known; did you mean 'checkpoint'?"),
+        ("sources = {}\n" + MINIMAL, "sources: not known; did you mean 'source'?"),
+        ("xyz = 1\n" + MINIMAL, "xyz: not known; known here are checkpoint, malformed, name, parse,"),
+        ("source = 1\n" + TOP + SINK, "source: must be a table, not a whole number (1)"),
+        ("name = true\n" + MINIMAL, "name: must be text, not true or false (True)"),
+        ("name = 2026-01-01\n" + MINIMAL, "name: must be text, not a date or time"),
+        ('name = " "\n' + MINIMAL, "name: is empty"),
+        ('trigger = "5 parsecs"\n' + MINIMAL, "trigger: must be 'available_now', 'once' or an interval"),
+        ('trigger = "10seconds or so"\n' + MINIMAL, "trigger: must be"),
+        (MINIMAL.replace("brokers =", "broker ="), "[source] brokers: missing"),
+        (MINIMAL.replace('"localhost:9092"', '"localhost"'), "[source] brokers: option 'kafka.bootstrap.servers' has"),
+        (MINIMAL.replace(":9092", ":99999"), "[source] brokers: option 'kafka.bootstrap.servers': 'localhost:99999' is no"),
+        (MINIMAL.replace('"localhost:9092"', "[]"), "[source] brokers: must be a text, or a list of texts"),
+        (MINIMAL.replace('topic = "clicks"', ""), "[source] topic: missing: name a topic"),
+        (MINIMAL.replace('topic = "clicks"', 'topic = "a b"'), "[source] topic: option 'subscribe' has 'a b'"),
+        (MINIMAL.replace("[sink]", 'pattern = "x"\n[sink]'), "[source] pattern: contradicts topic"),
+        (MINIMAL.replace("[sink]", 'start = "erliest"\n[sink]'), "[source] start: option 'startingOffsets' must be"),
+        (MINIMAL.replace("[sink]", 'columns = ["valu"]\n[sink]'), "[source] columns: 'valu' is no column of Kafka"),
+        (MINIMAL.replace("[sink]", 'columns = ["key", "key"]\n[sink]'), "[source] columns: has a column twice"),
+        (MINIMAL + '[source.options]\nsubscribe = "x"\n', "[source] options subscribe: is said by [source] topic"),
+        (MINIMAL + "[source.options]\nmaxOffsetPerTrigger = 1\n", "did you mean 'maxOffsetsPerTrigger'?"),
+        (MINIMAL + '[source.options]\nendingOffsets = "latest"\n', "'endingOffsets' is not valid in a streaming read"),
+        (MINIMAL + "[source.options]\nfailOnDataLoss = 2026-01-01\n", "[source] options failOnDataLoss: must be a text"),
+        (
+            MINIMAL.replace("[sink]", 'start = "latest"\n[sink]') + '[source.options]\nstartingTimestamp = 5\n',
+            "[source] options startingTimestamp: contradicts start",
+        ),
+        (MINIMAL + PARSE.replace("json", "avro"), "[parse] format: must be 'json' or 'csv', not 'avro'"),
+        (MINIMAL + PARSE + 'column = "valeu"', "[parse] column: must be 'value' or 'key', not 'valeu'; did you mean"),
+        (MINIMAL + PARSE + 'options = { mode = "x" }', "[parse] options mode: cannot be set"),
+        (MINIMAL.replace("[sink]", 'columns = ["key"]\n[sink]') + PARSE, "[parse] column: 'value' is not read"),
+        (MINIMAL + SINK.replace("sink", "malformed"), "[malformed]: goes with [parse]"),
+        (MINIMAL + PARSE + SINK.replace("sink", "malformed"), "[malformed] path: /data/clicks and [sink] path"),
+        (MINIMAL + PARSE + '[malformed]\nformat = "topic"', "[malformed] topic: missing"),
+        (MINIMAL + 'topic = "x"', '[sink] topic: contradicts format = "parquet"'),
+        (MINIMAL + "options = { compresion = 1 }", "[sink] options compresion: not known; known here are compression"),
+        (TOP + SOURCE + COPY + 'path = "x"', '[sink] path: contradicts format = "topic"'),
+        (TOP + SOURCE + COPY + 'options = { "kafka.acks" = 2 }', "[sink] options kafka.acks: option 'kafka.acks'"),
+        (TOP + SOURCE + COPY.replace("copy", "clicks"), "[sink] topic: would write to topic 'clicks', which [source]"),
+        (
+            MINIMAL + PARSE + COPY.replace("sink", "malformed").replace("copy", "clicks"),
+            "[malformed] topic: would write to topic 'clicks', which [source]",
+        ),
+        (TOP + SOURCE + '[sink]\nformat = "topic"', "[sink] topic: would write to each row's own topic"),
+        (MINIMAL + '[[transform]]\nsql = ""\n', "[transform 1] sql: is empty"),
+        (MINIMAL + '[[transform]]\nsql = "DROP TABLE x"\n', "[transform 1] sql: must be a query, which begins with"),
+        (MINIMAL + '[[transform]]\nsql = "SELECT 1"\n' * 2, "[transform 1] view: missing"),
+        (MINIMAL + '[[transform]]\nview = "records"\nsql = "SELECT 1"\n', "[transform 1] view: 'records' is there already"),
+        (MINIMAL + '[[transform]]\nview = "a-b"\nsql = "SELECT 1"\n', "[transform 1] view: 'a-b' cannot be a name"),
+        (MINIMAL + '[transform]\nsql = "SELECT 1"\n', "transform: must be a list, not a table"),
+        (MINIMAL + "[spark.config]\nspark.sql.shuffle.partitions = 4", "[spark] config spark: must be a text, a number,"),
+        (MINIMAL + "[spark.config]\nspark.sql.shuffle.partitions = 4", "not a table: write the name in quotes if it has"),
+        (MINIMAL + "[spark.config]\n'spark.jars' = ['a']", "[spark] config spark.jars: must be a text, a number, true"),
+        (MINIMAL + PARSE + "[parse.options]\na.b = 4", "[parse] options a: must be a text, a number, true or false, not a"),
+        (MINIMAL + "[spark]\nmastr = 1", "[spark] mastr: not known; did you mean 'master'?"),
+        ("[source", "the file: is not TOML"),
+    ],
+)  # fmt: skip
+def test_mistakes(file: Path, text: str, expected: str) -> None:
+    found = problems(file, text)
+    assert any(part in problem for part in expected.split("|") for problem in found), found
+
+
+def test_all_mistakes_at_once(file: Path) -> None:
+    text = (
+        "cheese = 1\n"
+        + SOURCE.replace("topic", "topics")
+        + PARSE.replace("schema", "shema")
+        + SINK.replace("path", "pth")
+    )
+    found = problems(file, text)
+    for place in (
+        "cheese",
+        "checkpoint",
+        "[source] topic",
+        "[source] topics",
+        "[parse] shema",
+        "[parse] schema",
+        "[sink] pth",
+    ):
+        assert any(problem.startswith(f"{place}: ") for problem in found), place
+
+
+def test_each_mistake_once(file: Path) -> None:
+    assert len(problems(file, MINIMAL.replace('"localhost:9092"', '""'))) == 1
+
+
+def test_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError, match="the file: cannot be read: No such file"):
+        Declaration.load(tmp_path / "none.toml")
+
+
+def test_overrides(file: Path) -> None:
+    found = load(
+        file,
+        MINIMAL,
+        "source.topic=other",
+        "sink.path = /x",
+        "source.options.maxOffsetsPerTrigger=9",
+        'spark.config."spark.ui.enabled"=false',
+        'sink.partition_by=["a", "b"]',
+        "name=\N{AIRPLANE}\N{SMILING FACE WITH SUNGLASSES}",
+    )
+    assert found.name == "\N{AIRPLANE}\N{SMILING FACE WITH SUNGLASSES}"
+    assert found.source.options["subscribe"] == "other"
+    assert found.source.options["maxOffsetsPerTrigger"] == "9"
+    assert found.sink == ParquetSink("/x", ("a", "b"), {})
+    assert found.config == {"spark.ui.enabled": "false"}
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("source.topic", "--set source.topic: must be KEY=VALUE"),
+        ("=x", "--set =x: '' is no key"),
+        ("a b=x", "--set a b=x: 'a b' is no key"),
+        ("name=x\udcff", "--set 'name=x\\udcff': is no UTF-8"),
+        ("checkpoint.a=x", "--set checkpoint.a=x: 'checkpoint' is no table in the file"),
+        ("source.tpic=x", "[source] tpic: not known; did you mean 'topic'?"),
+    ],
+)
+def test_wrong_overrides(file: Path, override: str, expected: str) -> None:
+    assert any(problem.startswith(expected) for problem in problems(file, MINIMAL, override))
+
+
+# -- progress
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    return {
+        "batchId": 4,
+        "numInputRows": 10,
+        "processedRowsPerSecond": 5.0,
+        "observedMetrics": {"pykafka": {"rows": 10, "malformed": 2}},
+    } | changes
+
+
+def test_progress_adds_up() -> None:
+    progress = Progress("q").after(report(), 9).after(report(batchId=5), 4)
+    assert (progress.batch, progress.batches, progress.records, progress.malformed) == (5, 2, 20, 4)
+    assert (progress.lag, progress.records_per_s) == (4, 5.0)
+
+
+def test_progress_without_records() -> None:
+    before = Progress("q").after(report(), 4)
+    idle = report(batchId=5, numInputRows=0, observedMetrics={})
+    assert before.after(idle, None) == before
+    assert before.after(idle, 3).lag == 3
+
+
+def test_progress_counts_records_once() -> None:
+    """A topic that is joined with itself is counted twice by Spark."""
+    assert Progress("q").after(report(numInputRows=20), 0).records == 10
+
+
+# -- the command, before there is anything to do
+
+
+def test_init_prints_the_example() -> None:
+    result = CliRunner().invoke(tools, ["pipeline", "--init"])
+    assert (result.exit_code, result.stdout) == (0, EXAMPLE)
+
+
+def test_script_is_a_file() -> None:
+    result = CliRunner().invoke(tools, ["pipeline", "--script"])
+    assert Path(result.stdout.strip()).name == "__main__.py"
+    assert Path(result.stdout.strip()).exists()
+
+
+def test_wrong_usage(file: Path) -> None:
+    for arguments in ([], [str(file)], ["--dry-run"], [str(file.parent)]):
+        assert CliRunner().invoke(tools, ["pipeline", *arguments]).exit_code == Status.USAGE
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+def test_wrong_declaration(file: Path, options: list[str]) -> None:
+    file.write_text(MINIMAL.replace("sink", "snik"))
+    result = CliRunner().invoke(tools, ["pipeline", str(file), *options])
+    assert result.exit_code == Status.USAGE
+    assert result.stderr == (
+        f"kafka-tools: {file} cannot be run:\n  sink: missing, and nothing goes without it\n"
+        "  snik: not known; did you mean 'sink'?\n"
+    )
+
+
+def test_without_pyspark(file: Path) -> None:
+    code = f"import sys; sys.modules['pyspark'] = None\nfrom pykafka.cli import main\nmain(['pipeline', {str(file)!r}])"
+    file.write_text(MINIMAL)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == Status.FAILED
+    assert done.stderr == "kafka-tools: pyspark is not installed; pipelines need it: pip install pyspark pyarrow\n"
+
+
+def without_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have none, even where tests of Spark have run before in this process."""
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("home", "words"),
+    [("", "there is no `java` on the path"), ("/nowhere", "JAVA_HOME is /nowhere, and has no bin/java")],
+)
+def test_without_java(file: Path, monkeypatch: pytest.MonkeyPatch, home: str, words: str) -> None:
+    without_session(monkeypatch)
+    monkeypatch.setenv("PATH", str(file.parent))
+    monkeypatch.setenv("JAVA_HOME", home)
+    with pytest.raises(SparkMissingError, match=words):
+        with session(load(file, MINIMAL)):
+            pass
+
+
+def test_spark_submit_has_a_master_of_its_own(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_session(monkeypatch)
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    with pytest.raises(SparkMissingError, match="give --master to spark-submit itself"):
+        with session(load(file, MINIMAL), "local[1]"):
+            pass
+
+
+@pytest.mark.parametrize(
+    "example", sorted((Path(__file__).parents[3] / "examples" / "pipelines").glob("*.toml")), ids=str
+)
+def test_examples_can_be_read(example: Path) -> None:
+    assert Declaration.load(example).name == example.stem
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "sentence"),
+    [
+        (
+            "[STREAM_FAILED] Query q\nTraceback:\npykafka.spark.errors.PollTimeoutError: no record of t-0 came\n\tat java",
+            Status.FAILED,
+            "no record of t-0 came",
+        ),
+        (
+            "x\npykafka.exceptions.NoBrokersAvailableError: no broker of h:1 answers\n",
+            Status.UNREACHABLE,
+            "no broker of",
+        ),
+        ("Job aborted: [USER_RAISED_EXCEPTION] too late SQLSTATE: P0001\n\tat java", Status.FAILED, "too late"),
+        ("\n[DIVIDE_BY_ZERO] Division by zero.\n\tat java", Status.FAILED, "[DIVIDE_BY_ZERO] Division by zero."),
+    ],
+)
+def test_reasons(text: str, status: int, sentence: str) -> None:
+    """Of an error of Spark that says more than anybody reads."""
+    found = reason(PySparkException(text))
+    assert found[0] == status
+    assert found[1].startswith(sentence)
+
+
+WORKER = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: Lost task 0.0
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/spark/python/pyspark/worker.py", line 3414, in main
+    func, profiler, deserializer, serializer = read_command(pickleSer, infile)
+ModuleNotFoundError: No module named 'pykafka'
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:581)
+Driver stacktrace:
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/spark/python/pyspark/worker.py", line 3414, in main
+OSError: another worker's
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (WORKER, "ModuleNotFoundError: No module named 'pykafka'"),
+        (
+            "[X] failed: Traceback (most recent call last):\n  File 'a', line 1\n    1 / 0\nKeyError: 'a'\n\n"
+            "The above exception was the direct cause of the following exception:\n\n"
+            "Traceback (most recent call last):\n  File 'b', line 2\npyspark.errors.PicklingError: cannot\n SQLSTATE: 1",
+            "KeyError: 'a'",
+        ),
+        (
+            "[X] failed: Traceback (most recent call last):\n  File 'a', line 1\nKeyError: 'a'\n\n"
+            "During handling of the above exception, another exception occurred:\n\n"
+            "Traceback (most recent call last):\n  File 'b', line 2\nMemoryError\n\tat java",
+            "MemoryError",
+        ),
+        (
+            "Job aborted\n\tat a\nCaused by: java.io.IOException: wrapped\n\tat b\n"
+            "Caused by: java.net.UnknownHostException: nowhere\n\tat c",
+            "java.net.UnknownHostException: nowhere",
+        ),
+        ("[DIVIDE_BY_ZERO] Division by zero.\n\tat java", None),
+    ],
+    ids=["worker", "cause", "handling", "java", "none"],
+)
+def test_why_a_worker_failed_is_told(text: str, cause: str | None) -> None:
+    """The first line alone said that a task had failed, and never why."""
+    lines = reason(PySparkException(text))[1].splitlines()
+    assert lines[0] == text.splitlines()[0]
+    assert [line.strip() for line in lines[1:]] == ([] if cause is None else [cause])
+
+
+class Directories:
+    """Stands for Storage.
+
+    :param sink: number of the last micro-batch in the sink's log
+    :param checkpoint: and in the checkpoint
+    """
+
+    def __init__(self, sink: int | None, checkpoint: int | None) -> None:
+        self._numbers = {"/sink/_spark_metadata": sink, "/checkpoint/offsets": checkpoint}
+
+    def try_writing(self, path: str) -> None:
+        assert path == "/sink"
+
+    def last_number(self, path: str) -> int | None:
+        return self._numbers[path]
+
+    def names(self, path: str) -> list[str]:
+        return ["part-0.parquet", ".part-0.parquet.crc"]
+
+
+@pytest.mark.parametrize(
+    ("sink", "checkpoint", "sentence"),
+    [
+        (None, None, "has files of something else"),
+        (None, 10, "has files of something else"),
+        (None, 0, None),  # the first micro-batch failed, and is run again
+        (5, 5, None),
+        (5, 3, "by a pipeline with another checkpoint"),
+    ],
+)
+def test_directories_with_files(sink: int | None, checkpoint: int | None, sentence: str | None) -> None:
+    storage: Any = Directories(sink, checkpoint)
+    if sentence is None:
+        assert "/sink" in _directory(storage, ParquetSink("/sink", (), {}), "/checkpoint")
+        return
+    with pytest.raises(PipelineError, match=sentence):
+        _directory(storage, ParquetSink("/sink", (), {}), "/checkpoint")
