@@ -1,10 +1,10 @@
 """Kafka for PySpark: `format("pykafka")`, a data source and sink in Python that needs no connector jar.
 
-PySpark finds it by itself where this package is installed (through `pyspark_pykafka`); a checkout that is not installed
-registers it: ``spark.dataSource.register(KafkaDataSource)``.
+PySpark finds the format automatically if this package is installed (through `pyspark_pykafka`). A checkout that is not
+installed registers it: ``spark.dataSource.register(KafkaDataSource)``.
 
-Where nobody has said which Python Spark's workers run, importing this package before Spark is started has them run the
-driver's own (PYSPARK_PYTHON), and not the ``python3`` of the PATH.
+If nothing sets the Python of Spark's workers, an import of this package before Spark starts sets it to the driver's own
+(PYSPARK_PYTHON), instead of the ``python3`` of the PATH.
 """
 
 from pykafka.spark.errors import DataLossError, OptionError, PollTimeoutError, SinkError

@@ -1,4 +1,4 @@
-"""How much a micro-batch may read: maxOffsetsPerTrigger, minOffsetsPerTrigger and maxTriggerDelay, without any I/O."""
+"""Limits of micro-batches: maxOffsetsPerTrigger, minOffsetsPerTrigger and maxTriggerDelay. No I/O."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pykafka.spark.offsets import Offsets, limit_rows
 
 
 class Admission:
-    """Decide where micro-batches end; used by the driver process of one query alone.
+    """The limits of a query's micro-batches; used by the driver process of one query alone.
 
-    :param most: records that a micro-batch may have, about; None: all there are
-    :param least: records that it waits for; None: any
-    :param delay_s: how long it waits for them
+    :param most: the most records of a micro-batch, approximately; None: no limit
+    :param least: the records that a micro-batch waits for; None: it does not wait
+    :param delay_s: the longest wait for them (s)
     """
 
     def __init__(self, most: int | None, least: int | None, delay_s: float) -> None:
@@ -30,15 +30,15 @@ class Admission:
         now: float,
         may_wait: bool = True,
     ) -> Offsets:
-        """Return where the next micro-batch ends: at `start` to wait for more records.
+        """Return where the next micro-batch ends; `start` means that it waits for more records.
 
         The first micro-batch of a run never waits, as in Spark's connector.
 
-        :param start: where it starts
+        :param start: where the micro-batch starts
         :param end: the ends that it may reach
-        :param earliest: where partitions start that are not in `start`
-        :param now: s of the handler's clock
-        :param may_wait: False where nothing more is to come
+        :param earliest: the first offsets of partitions that are not in `start`
+        :param now: the handler's clock (s)
+        :param may_wait: False if no more records will be read
         """
         if may_wait and self._waits(start, end, earliest, now):
             return dict(start)

@@ -1,4 +1,4 @@
-"""The reader of a batch: what it reads is settled when it is planned."""
+"""The reader of a batch. Its ranges are fixed when Spark plans the read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pykafka.spark.cluster import OffsetReader
     from pykafka.spark.loss import LossReporter
 
-# What talks to Kafka is imported where it is used: Spark imports this module to look a format's name up.
+# Modules that talk to Kafka are imported on use: Spark imports this module to look a format's name up.
 
 
 @dataclass
@@ -56,9 +56,9 @@ class KafkaInputPartition(InputPartition):
 
 
 class KafkaBatchReader(Shipped, DataSourceReader):
-    """Read what topics hold at the time of planning.
+    """A reader of the records that topics have at planning time.
 
-    :param options: of the read
+    :param options: the options of the read
     :param columns: names, in the order of the schema
     """
 
@@ -67,7 +67,7 @@ class KafkaBatchReader(Shipped, DataSourceReader):
         self._columns = columns
 
     def partitions(self) -> list[InputPartition]:
-        """Return one range of offsets a partition of Kafka, resolved now.
+        """Return one range of offsets per partition of Kafka, resolved now.
 
         :raises OptionError: topics that do not exist; offsets for other partitions than those read
         :raises DataLossError: offsets that are not in Kafka (failOnDataLoss)
@@ -99,7 +99,7 @@ class KafkaBatchReader(Shipped, DataSourceReader):
         offsets: OffsetReader,
         report: LossReporter,
     ) -> tuple[Offsets, Offsets]:
-        # Both without what lies behind transactions that are open, which is reported by itself: nothing of it is lost.
+        # Neither counts records behind an open transaction: `uncommitted` reports those, and no record is lost.
         latest = {tp: at.latest for tp, at in bounds.items()}
         found = []
         for what, where in (("from", start), ("up to", end)):
@@ -110,7 +110,7 @@ class KafkaBatchReader(Shipped, DataSourceReader):
         return found[0], found[1]
 
     def _narrowed(self, ranges: list[OffsetRange], offsets: OffsetReader) -> list[OffsetRange]:
-        # What the filters leave of the ranges: all, as there are none.
+        # The ranges after the filters: all of them, as this reader takes no filters.
         return ranges
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -119,13 +119,13 @@ class KafkaBatchReader(Shipped, DataSourceReader):
 
 
 def as_partitions(ranges: list[OffsetRange], options: ReadOptions) -> list[InputPartition]:
-    """Return what Spark makes tasks of: the ranges, cut as minPartitions and maxRecordsPerPartition say."""
+    """Return the input partitions for Spark: the ranges, cut by minPartitions and maxRecordsPerPartition."""
     cut = split_ranges(ranges, options.min_partitions, options.max_records_per_partition)
     return [KafkaInputPartition(tp.topic, tp.partition, first, last) for tp, first, last in cut]
 
 
 def read_partition(partition: Any, options: ReadOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a task's range; none where Spark made a task of no partition at all."""
+    """Yield the records of a task's range; none if Spark made a task without a partition."""
     if not isinstance(partition, KafkaInputPartition):
         return iter(())
     from pykafka.spark.reader import read_range

@@ -1,4 +1,4 @@
-"""What the driver asks the cluster: which partitions there are, and where they begin and end."""
+"""The driver's requests to the cluster: which partitions exist, and their first and last offsets."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from pykafka.spark.offsets import EARLIEST, LATEST, MAX_OFFSET, Bounds, ByTime, 
 from pykafka.spark.options import ReadOptions, Subscription
 
 T = TypeVar("T")
-#: What brokers before 0.10 keep for themselves, and do not mark so.
+#: Internal topics of brokers before 0.10, which do not mark them as internal.
 INTERNAL_TOPIC = "__consumer_offsets"
-#: How long a partition may be unknown to the cluster before it counts as deleted (s): news of a topic takes a moment.
+#: A partition counts as deleted when it was unknown to the cluster for so long (s): news of a topic takes a moment.
 UNKNOWN_FOR_S = 5.0
 ASK_AGAIN_S = 0.2
 
 
 class OffsetReader:
-    """Ask for partitions and offsets, again where a broker does not answer (fetchOffset.numRetries).
+    """A reader of partitions and offsets, which retries failed requests (fetchOffset.numRetries).
 
-    :param options: of the read
+    :param options: the options of the read
     """
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
 
     def partitions(self) -> set[TopicPartition]:
-        """Return the partitions that the subscription covers now.
+        """Return the partitions that match the subscription now.
 
         :raises NoBrokersAvailableError: no broker answered
         """
         return self._retrying(lambda cluster: _subscribed(cluster, self._options.subscription))
 
     def present(self, expected: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Return the partitions that the subscription covers now, where some may be gone only if they stay so for a while.
+        """Return the partitions that match the subscription now; wait a while before it counts a partition as gone.
 
-        :param expected: those that were there
+        :param expected: the partitions seen before
         :raises NoBrokersAvailableError: no broker answered
         """
         deadline = session.handler.now() + UNKNOWN_FOR_S
@@ -53,7 +53,7 @@ class OffsetReader:
             session.handler.sleep(ASK_AGAIN_S)
 
     def first_partitions(self) -> set[TopicPartition]:
-        """Return the partitions to begin a read with: none where a pattern matches no topic, which is told in a warning.
+        """Return the partitions at the start of a read. Warn if a pattern matches no topic.
 
         :raises OptionError: a topic or partition that the options name does not exist
         """
@@ -64,7 +64,7 @@ class OffsetReader:
                 "correct the name"
             )
         if not found:
-            # As with Spark's own connector: a batch is empty then, and a stream waits for the first topic.
+            # As in Spark's own connector: a batch is empty then, and a stream waits for the first topic.
             warn(
                 f"{subscription} matches no topic on {self._options.client.hosts} yet; a stream reads topics from when "
                 "they are made. If there should be one, correct the pattern"
@@ -72,7 +72,7 @@ class OffsetReader:
         return found
 
     def missing(self, found: Collection[TopicPartition]) -> list[str]:
-        """Name the topics and partitions that the options name and that are not there."""
+        """Return the names of topics and partitions in the options that do not exist."""
         subscription, topics = self._options.subscription, {tp.topic for tp in found}
         absent = [topic for topic in subscription.topics if topic not in topics]
         return absent + sorted(str(tp) for tp in subscription.partitions.difference(found))
@@ -80,7 +80,7 @@ class OffsetReader:
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """Return the offset of the oldest record of each partition.
 
-        :raises KafkaException: a leader did not say
+        :raises KafkaException: a leader did not respond
         """
         return self._offsets(partitions, EARLIEST)
 
@@ -89,29 +89,29 @@ class OffsetReader:
         return self._offsets(partitions, LATEST)
 
     def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Bounds]:
-        """Return begin and end of each partition; errors as in `earliest`."""
+        """Return start and end of each partition; errors as in `earliest`."""
         earliest, latest = self.earliest(partitions), self.latest(partitions)
         return {tp: Bounds(earliest[tp], latest[tp]) for tp in partitions}
 
     def behind_transactions(self, offsets: Offsets, latest: Offsets) -> Offsets:
-        """Tell of offsets beyond the end that is read to where a transaction is open before them.
+        """Return the open transactions before offsets that lie beyond the readable end.
 
-        :param offsets: of partitions that are in `latest`
-        :param latest: what `latest` gave
-        :returns: where the transaction begins, of each partition whose offset is not beyond its last record
+        :param offsets: offsets of partitions that are in `latest`
+        :param latest: the result of `latest`
+        :returns: the start of the transaction, for each partition whose offset is not beyond its last record
         """
         beyond = [tp for tp, offset in offsets.items() if offset > latest[tp]]
         if not beyond or not self._options.read_committed:
             return {}
-        # In this order: what is written after the first answer is then no sign of a transaction.
+        # In this order: records written after the first response then do not look like a transaction.
         written = self._offsets(beyond, LATEST, committed=False)
         stable = self.latest(beyond)
         return {tp: stable[tp] for tp in beyond if stable[tp] < offsets[tp] <= written[tp]}
 
     def located(self, position: Position, partitions: Collection[TopicPartition]) -> int | Offsets:
-        """Return a position with offsets in the place of times; LATEST where there is no record, if that may be.
+        """Return a position with offsets in place of times; LATEST for a time without a record, if the options allow it.
 
-        :raises OptionError: there is no such record; a time by partition leaves one out; the brokers have no times
+        :raises OptionError: no such record; a time per partition leaves one out; the brokers do not store times
         """
         if not isinstance(position, ByTime):
             return position
@@ -135,9 +135,9 @@ class OffsetReader:
         return {tp: LATEST if answer.offset < 0 else answer.offset for tp, answer in found.items()}
 
     def since(self, partitions: Collection[TopicPartition], timestamp: int) -> Offsets:
-        """Return the first offset of a time (ms since 1970) or later by partition: MAX_OFFSET where there is none.
+        """Return each partition's first offset of a time (ms since 1970) or later; MAX_OFFSET if there is none.
 
-        Brokers before 0.10.1 know no record by its time: 0 then.
+        Brokers before 0.10.1 do not store times of records: the result is 0 then.
         """
         found = self._listed(dict.fromkeys(partitions, max(0, timestamp)))
         return {
@@ -154,7 +154,7 @@ class OffsetReader:
         return {tp: answer.offset for tp, answer in found.items()}
 
     def _listed(self, timestamps: Offsets, committed: bool = True) -> dict[TopicPartition, FoundOffset]:
-        # `committed`: up to the first transaction that is open, where the read ends there.
+        # `committed`: up to the first open transaction, if the read ends there.
         if not timestamps:
             return {}
         wanted = {(tp.topic, tp.partition): timestamp for tp, timestamp in timestamps.items()}
@@ -179,8 +179,8 @@ class OffsetReader:
 
 def _subscribed(cluster: BaseCluster, subscription: Subscription) -> set[TopicPartition]:
     names = subscription.topics or tuple(sorted({tp.topic for tp in subscription.partitions}))
-    # Not cluster.update(): that remembers what it once saw, and topics that are gone are to be noticed here.
-    # Brokers that create what they are asked for by name (below version 4) are asked for all topics all the same.
+    # Not cluster.update(): that remembers what it once saw, and this must notice topics that are gone.
+    # From brokers that would create a topic named in the request (below version 4), it asks for all topics.
     response = cluster.ask_metadata(list(names) or None)
     found = set()
     for topic in response.topics:
@@ -200,5 +200,5 @@ def _subscribed(cluster: BaseCluster, subscription: Subscription) -> set[TopicPa
 def _covers(subscription: Subscription, names: Collection[str], topic: str, is_internal: bool) -> bool:
     if subscription.pattern is None:
         return topic in names
-    # Kafka's consumers do not let a pattern match what the brokers keep for themselves.
+    # Kafka's consumers do not match a pattern against internal topics.
     return not is_internal and subscription.pattern.fullmatch(topic) is not None

@@ -1,4 +1,4 @@
-"""The columns that a read gives: names, order and types of Spark's own Kafka connector."""
+"""The columns of a read: names, order and types as in Spark's own Kafka connector."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ COLUMNS = {
 
 
 def ddl(include_headers: bool) -> str:
-    """Return the schema of a read for which the user gave none."""
+    """Return the schema of a read without a schema of the user."""
     return ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items() if include_headers or name != HEADERS)
 
 
 def chosen(schema: StructType) -> tuple[str, ...]:
-    """Return the names of the columns of a schema, which may be any of ours in any order.
+    """Return the names of the columns of a schema: any of ours in any order.
 
-    :param schema: what the read is to give: ours, or the user's
-    :raises OptionError: it has a column that a read cannot give, or gives with another type
+    :param schema: the schema of the read: ours, or the user's
+    :raises OptionError: a column that a read does not have, or has with another type
     """
     given = ddl(include_headers=True)
     for field in schema.fields:

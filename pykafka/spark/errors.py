@@ -1,4 +1,4 @@
-"""What the Spark source and sink raise beyond the client's own errors."""
+"""Errors of the Spark source and sink, besides the client's own errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class DataLossError(KafkaException):
 
 
 class OpenTransactionError(KafkaException):
-    """Records are to be read as committed that lie behind the begin of a transaction that is open."""
+    """Records that a read must return as committed lie behind the start of an open transaction."""
 
 
 class PollTimeoutError(KafkaException, TimeoutError):
@@ -22,4 +22,4 @@ class PollTimeoutError(KafkaException, TimeoutError):
 
 
 class SinkError(KafkaException):
-    """Rows cannot be written: a column, a value or a topic is not what Kafka takes."""
+    """Rows cannot be written: Kafka does not accept a column, a value or a topic."""

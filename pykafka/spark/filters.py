@@ -1,5 +1,5 @@
 # ruff: noqa: N802 - the names of methods are Spark's
-"""Filters that Spark hands over (4.1 and later): which partitions and offsets they leave to be read."""
+"""Filter pushdown (Spark 4.1 and later): the partitions and offsets that remain to be read."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from pykafka.spark.cluster import OffsetReader
 from pykafka.spark.offsets import MAX_OFFSET, OffsetRange
 from pykafka.utils import milliseconds
 
-#: Columns that are never null, and whose filters can be kept to the letter.
+#: Columns that are never null: filters on them can be applied exactly.
 _EXACT: dict[str, type] = {"topic": str, "partition": int, "offset": int}
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What filters leave.
+    """The remainder after filters.
 
     :param topics: names; None: all
     :param partitions: numbers; None: all
     :param first: the lowest offset
     :param end: behind the highest offset
-    :param since_ms: records before the first that is not older than this are not wanted; None: all
+    :param since_ms: skip records before the first one that is not older than this time; None: skip none
     """
 
     topics: frozenset[str] | None = None
@@ -46,10 +46,10 @@ class Wanted:
     since_ms: int | None = None
 
     def under(self, one: Filter) -> tuple[Wanted, bool]:
-        """Return what one more filter leaves, and whether that is just what it lets pass.
+        """Return the remainder after one more filter, and whether it is exactly the filter's result.
 
-        A filter on the time is not: records are in the order of offsets, so that only those before the first of that
-        time can be left out.
+        A filter on the time does not: records are in the order of offsets, so the reader can only skip those before the first
+        record of that time.
         """
         name = ".".join(getattr(one, "attribute", ()))
         if isinstance(one, IsNotNull):
@@ -80,7 +80,7 @@ class Wanted:
         return replace(self, first=max(first, self.first), end=min(end, self.end)), True
 
     def of(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
-        """Return what is left of some ranges, without empty ones; the time is not looked at."""
+        """Return the remainder of some ranges, without empty ones; it ignores the time."""
         cut = (
             OffsetRange(tp, max(start, self.first), min(end, self.end))
             for tp, start, end in ranges
@@ -100,15 +100,15 @@ _BOUNDS: dict[type, Callable[[int], tuple[int, int]]] = {
 
 
 class FilteringBatchReader(KafkaBatchReader):
-    """Read only what Spark's filters may let pass.
+    """A batch reader that reads only what Spark's filters may accept.
 
-    A class of its own: where filters are not to be pushed down, Spark refuses every reader that could take them.
+    A class of its own, as Spark refuses every reader that has `pushFilters` while filters must not be pushed down.
     """
 
     _wanted = Wanted()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take filters on topic, partition, offset and timestamp; return those that Spark is to apply all the same."""
+        """Accept filters on topic, partition, offset and timestamp; return those that Spark must still apply."""
         left = []
         for one in filters:
             self._wanted, exact = self._wanted.under(one)

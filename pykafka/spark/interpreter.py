@@ -1,7 +1,7 @@
-"""Which Python Spark's workers run: they look `format("pykafka")` up, and read and write.
+"""The Python of Spark's workers, which look `format("pykafka")` up, and read and write.
 
-Without PYSPARK_PYTHON Spark starts the `python3` of the PATH, whatever Python the driver is. A driver that is started as
-`venv/bin/python job.py`, without activation, then has workers without this package, and Spark finds no such format.
+Without PYSPARK_PYTHON Spark starts the `python3` of the PATH, whatever Python the driver runs. A driver started as
+`venv/bin/python job.py`, without activation, then has workers without this package, and Spark does not find the format.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import sys
 
 log = logging.getLogger("pykafka.spark")
 
-#: Any of these says it, or says that Spark's JVM is started already or somewhere else.
+#: Each of these sets the workers' Python, or shows that Spark's JVM runs already or elsewhere.
 _DECIDED = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
 
 
 def offer_python() -> None:
-    """Have Spark's workers run this Python, if nobody has said which and the `python3` of the PATH is another one.
+    """Set the Python of Spark's workers to this one, unless it is set or the `python3` of the PATH is this one.
 
-    It takes effect where Spark is started after that; in a session of this machine alone that is there already, for what
-    is registered from then on.
+    It affects a Spark that starts later; in a running session on this machine alone, it affects what is registered from
+    then on.
     """
     if not sys.executable or any(os.environ.get(name) for name in _DECIDED) or _is_this(shutil.which("python3")):
         return
@@ -35,9 +35,9 @@ def offer_python() -> None:
 
 
 def _is_this(found: str | None) -> bool:
-    """Return whether a Python is this one: of the same environment."""
+    """Return whether a Python is of the same environment as this one."""
     if found is None:
         return False
-    # The links of environments lead to one and the same file: where they stand tells them apart.
+    # The symlinks of environments point to one file; their own location tells them apart.
     places = [os.path.realpath(os.path.dirname(one)) for one in (found, sys.executable)]
     return places[0] == places[1]

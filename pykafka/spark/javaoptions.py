@@ -1,14 +1,14 @@
-"""Options of Kafka's Java client that jobs carry as `kafka.*`, and that are not in our table: what becomes of them.
+"""Options of Kafka's Java client that jobs pass as `kafka.*` and that our table does not have.
 
-Spark's connector hands them to the Java client. Those that say how that works inside are taken without effect; those that
-would change what a job reads or writes, or whom it trusts, are refused with what to use instead.
+Spark's connector passes them to the Java client. Options about the Java client's internals are accepted without effect.
+Options that would change what a job reads or writes, or which brokers it trusts, are refused with an alternative.
 """
 
 from __future__ import annotations
 
 #: Why an option is refused, by its name in lower case.
 REFUSED = {
-    "kafka.auto.offset.reset": "where a read starts is said by 'startingOffsets'",
+    "kafka.auto.offset.reset": "'startingOffsets' sets where a read starts",
     "kafka.enable.auto.commit": "offsets are kept in Spark's checkpoint and never committed to Kafka",
     "kafka.key.deserializer": "keys are read as binary; cast the column",
     "kafka.value.deserializer": "values are read as binary; cast the column",
@@ -16,7 +16,7 @@ REFUSED = {
     "kafka.value.serializer": "values are written as string or binary; cast the column",
     "kafka.interceptor.classes": "interceptors are Java classes; transform the DataFrame instead",
     "kafka.partitioner.class": "partitioners are Java classes; give the rows a 'partition' column instead",
-    "kafka.partitioner.ignore.keys": "rows with a key go by it; give them a 'partition' column instead",
+    "kafka.partitioner.ignore.keys": "the key decides about rows with a key; give them a 'partition' column instead",
     "kafka.transactional.id": "tasks write without transactions; each is an idempotent producer",
     "kafka.transaction.two.phase.commit.enable": "tasks write without transactions; each is an idempotent producer",
     "kafka.security.providers": "they are Java classes; TLS is OpenSSL's here",
@@ -30,11 +30,11 @@ REFUSED = {
 }
 
 _SASL = (
-    "SASL is not spoken yet; use kafka.security.protocol=SSL, with a client certificate where brokers want to know who "
-    "you are"
+    "SASL is not supported yet; use kafka.security.protocol=SSL, with a client certificate if brokers authenticate "
+    "clients"
 )
 
-#: Names of options that have no effect here.
+#: Options without effect here.
 WITHOUT_EFFECT = frozenset(
     {
         "kafka.allow.auto.create.topics",
@@ -96,7 +96,7 @@ WITHOUT_EFFECT = frozenset(
 )
 
 
-#: Of those: what only consumers have, and only producers. Where the other is at work they change nothing.
+#: Those of them that only consumers or only producers have; they change nothing in the other kind of query.
 _OF_READS = frozenset(
     {
         "kafka.auto.offset.reset",
@@ -116,7 +116,7 @@ _OF_WRITES = frozenset(
     }
 )
 _OF_QUERIES = frozenset({"checkpointlocation", "queryname"})
-#: And what asks for what is done anyway: {name: ends of such values, in lower case}.
+#: Options that request the behaviour that is there anyway: {name: ends of such values, in lower case}.
 _AS_IT_IS = {
     "kafka.enable.auto.commit": ("false",),
     "kafka.key.deserializer": (".bytearraydeserializer",),
@@ -127,11 +127,11 @@ _AS_IT_IS = {
 
 
 def why_harmless(key: str, text: str, reads: bool) -> str | None:
-    """Return why an option that is refused elsewhere does no harm here, or None.
+    """Return why an option has no effect here although other queries refuse it, or None.
 
     :param key: its name, in any case
     :param text: its value
-    :param reads: whether a read has it; False: a write
+    :param reads: True for a read, False for a write
     """
     key = key.lower()
     if key in _OF_WRITES and reads:
@@ -146,7 +146,7 @@ def why_harmless(key: str, text: str, reads: bool) -> str | None:
 
 
 def why_refused(key: str) -> str | None:
-    """Return why an option is refused, or None.
+    """Return the reason to refuse an option, or None.
 
     :param key: its name, in any case
     """

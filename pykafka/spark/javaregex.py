@@ -1,7 +1,7 @@
-"""Regular expressions as Java writes them, for Python: what means the same is translated, the rest is refused.
+"""Java's regular expressions in Python: syntax with the same meaning is translated, other syntax is refused.
 
-Only names of topics are matched, which are letters, digits, dots, dashes and underscores: where the two differ in what
-lies beyond ASCII they agree here.
+Patterns match names of topics only: letters, digits, dots, dashes and underscores. Java and Python differ in characters
+beyond ASCII, which such names do not have.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import re
 
 
 def compiled(text: str) -> re.Pattern[str]:
-    """Return a pattern of Java's compiled by Python.
+    """Return a Java pattern compiled by Python.
 
     :param text: as `java.util.regex.Pattern` takes it
-    :raises re.error: it is malformed, or has what Python has nothing like
+    :raises re.error: it is malformed, or Python has no equivalent
     """
     return re.compile(translated(text), re.ASCII)
 
 
 def translated(text: str) -> str:
-    """Return the pattern in Python's words; errors as in `compiled`."""
+    """Return the pattern in Python's syntax; errors as in `compiled`."""
     found: list[str] = []
     at = 0
     in_class = False
@@ -31,7 +31,7 @@ def translated(text: str) -> str:
             continue
         piece = _piece(text, at, in_class)
         if len(piece) == 1 and piece in "[]":
-            # A "]" that comes first in a class is one of its members.
+            # A "]" in the first place of a class is one of its characters.
             in_class = piece == "["
         found.append(_REPLACED.get(piece, piece) if not in_class else piece)
         at += len(piece)
@@ -47,7 +47,7 @@ _REPLACED = {"(?<": "(?P<", "\\z": "\\Z"}
 
 
 def _piece(text: str, at: int, in_class: bool) -> str:
-    # What is looked at in one step: an escape, the beginning of a named group, or one character.
+    # One step: an escape, the beginning of a named group, or one character.
     if text[at] == "\\":
         if text.startswith("\\k<", at):
             raise re.error("references to groups by name are not supported; write \\1", text, at)

@@ -1,5 +1,5 @@
 # ruff: noqa: N802 - the names of methods are Spark's
-"""How far streaming queries are behind their topics, by what Spark tells of their progress."""
+"""The lag of streaming queries behind their topics, from Spark's progress reports."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from pykafka.spark.offsets import Offsets, from_json
 
 log = logging.getLogger("pykafka.spark.lag")
 
-# What PySpark 4.0 and 4.1 call latestOffset is where the micro-batch ends.
+# PySpark 4.0 and 4.1 report the end of the micro-batch as latestOffset.
 _KNOWN = find_spec("pyspark.sql.streaming.datasource") is not None
 
 
 @dataclass(frozen=True, slots=True)
 class QueryLag:
-    """What a query had not read when its last micro-batch was planned.
+    """The records that a query had not read when Spark planned its last micro-batch.
 
     :param query: its name, or its id where it has none
     :param batch: number of the micro-batch
@@ -42,7 +42,7 @@ class QueryLag:
 
     @property
     def total(self) -> int:
-        """Records not read of all partitions."""
+        """Records not read, of all partitions."""
         return sum(self.partitions.values())
 
     def __str__(self) -> str:
@@ -54,10 +54,10 @@ class QueryLag:
 
 
 def query_lag(progress: Any) -> QueryLag | None:
-    """Return the lag that a progress tells of, or None where it tells of none.
+    """Return the lag in a progress report, or None if the report has none.
 
-    PySpark 4.2 or later has it; of earlier ones (see the option commitProgressTo), and of queries that read something
-    else, there is nothing to tell.
+    PySpark 4.2 and later report it. Earlier ones do not (see the option commitProgressTo), nor do queries that read another
+    source.
 
     :param progress: `query.lastProgress`, or `.progress` of an event
     """
@@ -72,7 +72,7 @@ def query_lag(progress: Any) -> QueryLag | None:
 
 
 def _offsets(text: Any) -> Offsets | None:
-    # Other sources have other shapes, or say nothing: "null", "None" or the text of a Java object.
+    # Other sources have other forms, or none: "null", "None" or the text of a Java object.
     try:
         found = json.loads(text) if isinstance(text, str) else text
         return from_json(found) if found else None
@@ -81,23 +81,23 @@ def _offsets(text: Any) -> Offsets | None:
 
 
 class LagListener(StreamingQueryListener):
-    """Tell how far the streaming queries of a session are behind: `spark.streams.addListener(LagListener())`.
+    """A listener that reports the lag of a session's streaming queries: `spark.streams.addListener(LagListener())`.
 
     Each micro-batch's lag is logged, by the logger `pykafka.spark.lag`, and kept in `lags` while the query runs.
 
-    :param on_lag: called with each `QueryLag`, on a thread of PySpark's
+    :param on_lag: called with each `QueryLag`, on a thread of PySpark
     """
 
     def __init__(self, on_lag: Callable[[QueryLag], None] | None = None) -> None:
         self._on_lag = on_lag
-        #: The last lag of each query that runs, by the id of its run.
+        #: The last lag of each running query, by the id of its run.
         self.lags: dict[str, QueryLag] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Do nothing."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Take the lag from the progress, log it and hand it over."""
+        """Log the lag of a progress report, and pass it on."""
         lag = query_lag(event.progress)
         if lag is None:
             return

@@ -1,4 +1,4 @@
-"""What to do about records that are gone: failOnDataLoss."""
+"""The reaction to records that are gone: failOnDataLoss."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GOING_ON = "Going on with what is there, as failOnDataLoss is false"
 
 
 class LossReporter:
-    """Called with a sentence about records that are gone: raises it, or logs it as a warning.
+    """A callable that takes a sentence about missing records, and raises it or logs it as a warning.
 
     :param fail: failOnDataLoss
     """
@@ -20,9 +20,9 @@ class LossReporter:
         self._fail = fail
 
     def __call__(self, sentence: str) -> None:
-        """Raise or log.
+        """Raise or log the sentence.
 
-        :raises DataLossError: if records may not be missing
+        :raises DataLossError: failOnDataLoss is true
         """
         if self._fail:
             raise DataLossError(
@@ -34,11 +34,11 @@ class LossReporter:
         warn(f"{sentence}. {_GOING_ON}")
 
     def uncommitted(self, sentence: str, transaction: int) -> None:
-        """Raise or log that records lie behind the begin of a transaction that is open.
+        """Raise or log that records lie behind the start of an open transaction.
 
         :param sentence: about the records
         :param transaction: offset of its first record
-        :raises OpenTransactionError: if records may not be missing
+        :raises OpenTransactionError: failOnDataLoss is true
         """
         sentence = (
             f"{sentence}, and a transaction is open from offset {transaction} on, before which a read with "
@@ -54,7 +54,7 @@ class LossReporter:
 
 
 def warn(sentence: str) -> None:
-    """Log a warning that is seen in Spark's Python workers, where nobody has set logging up: they show stderr."""
+    """Log a warning, also in Spark's Python workers, where nothing configures logging: those print it to stderr."""
     log.warning(sentence)
     if not logging.getLogger().handlers and logging.lastResort is not None:
         logging.lastResort.handle(log.makeRecord(log.name, logging.WARNING, "", 0, f"pykafka: {sentence}", (), None))

@@ -1,5 +1,5 @@
 # ruff: noqa: N802 - the names of methods and arguments are Spark's
-"""What the readers of streams have in common, whichever PySpark asks them."""
+"""The shared base of the readers of streams, for each version of PySpark."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 class MicroBatchReader(Shipped, DataSourceStreamReader):
-    """Read topics in micro-batches.
+    """A reader of topics in micro-batches.
 
-    State, used by the query's one driver process alone: where a fresh query began (Spark asks twice), the ends that
-    Trigger.AvailableNow reads up to, whether the first micro-batch is still to come and is to be empty, the ends last
-    seen, when the last micro-batch was admitted, and who commits progress.
+    State, used by the query's one driver process alone: the start of a fresh query (Spark asks twice), the ends for
+    Trigger.AvailableNow, whether the first micro-batch is still to come and must be empty, the ends last seen, the time of the
+    last admitted micro-batch, and the committer of progress.
 
-    :param options: of the read
+    :param options: the options of the read
     :param columns: names, in the order of the schema
     """
 
@@ -63,7 +63,7 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         self._progress: ProgressCommitter | None = None
 
     def initialOffset(self) -> JsonOffsets:
-        """Return where a fresh query starts.
+        """Return the start of a fresh query.
 
         :raises OptionError: topics that do not exist; offsets for other partitions than those read
         :raises DataLossError: offsets that are not in Kafka (failOnDataLoss)
@@ -76,20 +76,20 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
             if self._target is not None:
                 bounds = {tp: Bounds(at.earliest, self._target[tp]) for tp, at in bounds.items() if tp in self._target}
                 if isinstance(self._options.starting, ByTime) and isinstance(starting, dict):
-                    # The first record of that time may have come since: this query then reads none.
+                    # The first record of that time may have been written since: this query then reads none.
                     starting = {tp: LATEST if starting[tp] > at.latest else starting[tp] for tp, at in bounds.items()}
             self._seen = {tp: at.latest for tp, at in bounds.items()}
             start = resolve(starting, bounds, "startingOffsets")
             ends = self._waiting(start, {tp: at.latest for tp, at in bounds.items()})
             bounds = {tp: Bounds(at.earliest, ends[tp]) for tp, at in bounds.items()}
             self._initial = to_json(clamp_start(start, bounds, self._report))
-            # Spark writes no start of a query down, only ends of micro-batches. `latest` would be another place after a
-            # crash in the first of them; so that one ends where it starts, which is written down then.
+            # Spark's checkpoint has the ends of micro-batches, but not the query's start. After a crash in the first one,
+            # `latest` would be another offset; so the first micro-batch ends where it starts, and the checkpoint has that end.
             self._is_first, self._hold_start = True, not is_pinned(self._options.starting, starting)
         return self._initial
 
     def partitions(self, start: JsonOffsets, end: JsonOffsets) -> Sequence[InputPartition]:
-        """Return one range of offsets a partition of Kafka.
+        """Return one range of offsets per partition of Kafka.
 
         :raises DataLossError: records between start and end are gone (failOnDataLoss)
         :raises NoBrokersAvailableError: no broker answered
@@ -97,8 +97,8 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         self._is_first = False
         begin, until = from_json(start), from_json(end)
         if start == self._initial:
-            # It may be the first micro-batch once more, after a crash in it, and the start that Spark has just asked for of
-            # more partitions, or a later one: what is beyond the end that was written down is left to the next.
+            # Spark may repeat the first micro-batch after a crash, and the start that it has just asked for may have more
+            # partitions, or higher offsets. Records beyond the end in the checkpoint belong to the next micro-batch.
             begin = {tp: offset for tp, offset in begin.items() if tp in until}
             if self._may_move():
                 begin = {tp: min(offset, until[tp]) for tp, offset in begin.items()}
@@ -122,7 +122,7 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         return read_partition(partition, self._options, self._columns)
 
     def commit(self, end: JsonOffsets) -> None:
-        """Do nothing: Spark's checkpoint keeps the offsets, and what it tells here is one micro-batch old."""
+        """Do nothing: Spark's checkpoint keeps the offsets, and `end` is one micro-batch old."""
 
     def stop(self) -> None:
         """Close the connections of the query's driver process."""
@@ -141,23 +141,23 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         ends = self._waiting(begin, latest)
         end = advance(begin, {tp: Bounds(0, offset) for tp, offset in ends.items()}, self._report)
         if first and self._may_move():
-            # A partition that is new is read from its beginning; after a crash now, its start by time would be asked for.
+            # A new partition is read from its first record; after a crash now, Spark would ask for its start by time.
             end = {tp: offset for tp, offset in end.items() if tp in begin}
         if not unlimited:
             earliest = self._offsets.earliest([tp for tp in end if tp not in begin])
             end = self._admission.end(begin, end, earliest, session.handler.now(), may_wait=self._target is None)
         if self._target is not None and end == begin:
-            # Trigger.AvailableNow asks no more, and Spark may end this process without calling stop()
+            # Trigger.AvailableNow asks no more, and Spark may end this process without a call of stop()
             self._close_progress()
         return to_json(end)
 
     def _may_move(self) -> bool:
-        # Whether the start of a fresh query may be found elsewhere when it is asked for again.
+        # Whether a second search may find the start of a fresh query at another offset.
         starting = self._options.starting
         return isinstance(starting, ByTime) or not is_pinned(starting, starting)
 
     def _waiting(self, start: Offsets, latest: Offsets) -> Offsets:
-        # Where a start lies behind a transaction that is open, that partition waits there until the transaction ends.
+        # A partition whose start lies behind an open transaction waits there until the transaction ends.
         held = self._offsets.behind_transactions({tp: at for tp, at in start.items() if tp in latest}, latest)
         return latest | {tp: start[tp] for tp in held}
 

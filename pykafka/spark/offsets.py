@@ -1,6 +1,6 @@
-"""Where a read starts and ends: offsets of partitions as Spark keeps them, and arithmetic on them without any I/O.
+"""Start and end of a read: offsets of partitions as Spark stores them, and arithmetic on them. No I/O.
 
-Offsets travel in the shape that Spark's Kafka connector puts into checkpoints: ``{"topic": {"0": 23}}``.
+Offsets travel in the form that Spark's Kafka connector writes to checkpoints: ``{"topic": {"0": 23}}``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pykafka.common import TopicPartition
 from pykafka.spark.errors import OptionError
 
-#: In place of an offset: the oldest record that the broker has.
+#: In place of an offset: the oldest record of the broker.
 EARLIEST = -2
 #: In place of an offset: the end of the partition.
 LATEST = -1
@@ -31,9 +31,9 @@ class ByTime:
     """The first record of each partition that is not older than a time.
 
     :param timestamps: ms since 1970, for all partitions or for each
-    :param ago: the time is so many ms before the plan is made
-    :param latest_where_none: where there is no such record, it is the end of the partition; False: an error
-    :param option: the one that says so, for errors
+    :param ago: the time is so many ms before planning
+    :param latest_where_none: True: a partition without such a record starts at its end; False: that is an error
+    :param option: the option's name, for errors
     """
 
     timestamps: int | Offsets
@@ -47,7 +47,7 @@ Position = int | Offsets | ByTime
 
 
 class Bounds(NamedTuple):
-    """What a broker has of one partition.
+    """The first and the next offset of one partition.
 
     :param earliest: offset of its oldest record
     :param latest: offset that its next record will get
@@ -70,12 +70,12 @@ class OffsetRange(NamedTuple):
     end: int
 
 
-#: Takes a sentence about records that are gone: raises it or logs it, as failOnDataLoss wants.
+#: Takes a sentence about missing records, and raises it or logs it (failOnDataLoss).
 ReportLoss = Callable[[str], None]
 
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
-    """Return offsets in the checkpoint's shape, in the order of topics and partition numbers."""
+    """Return offsets in the form of checkpoints, in the order of topics and partition numbers."""
     found: JsonOffsets = {}
     for tp in sorted(offsets):
         found.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
@@ -83,9 +83,9 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
 
 
 def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """Return the offsets that `to_json` wrote.
+    """Return the offsets of a checkpoint, the inverse of `to_json`.
 
-    :raises OptionError: they have another shape, as when the checkpoint is another source's
+    :raises OptionError: they have another form, for example that of another source's checkpoint
     """
     try:
         return {
@@ -101,7 +101,7 @@ def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
 
 
 def parse_offsets(text: str, option: str) -> Offsets:
-    """Read offsets that a user wrote as JSON.
+    """Return the offsets in a user's JSON.
 
     :param text: like ``{"topicA":{"0":23,"1":-1}}``; -2 stands for earliest, -1 for latest
     :param option: its name, for the error
@@ -111,7 +111,7 @@ def parse_offsets(text: str, option: str) -> Offsets:
 
 
 def parse_timestamps(text: str, option: str) -> Offsets:
-    """Read times (ms since 1970) by partition that a user wrote as JSON; errors as in `parse_offsets`."""
+    """Return the times per partition (ms since 1970) in a user's JSON; errors as in `parse_offsets`."""
     example = '{"topicA":{"0":1700000000000,"1":1700000000000}}'
     return _by_partition(text, option, example, 0, "not a time in ms since 1970")
 
@@ -133,7 +133,7 @@ def _by_partition(text: str, option: str, example: str, lowest: int, problem: st
 
 
 def parse_partitions(text: str, option: str) -> frozenset[TopicPartition]:
-    """Read partitions that a user wrote as JSON.
+    """Return the partitions in a user's JSON.
 
     :param text: like ``{"topicA":[0,1],"topicB":[2]}``
     :param option: its name, for the error
@@ -168,12 +168,12 @@ def _malformed(option: str, text: str, example: str, why: str) -> OptionError:
 
 
 def resolve(position: int | Offsets, bounds: Mapping[TopicPartition, Bounds], option: str) -> Offsets:
-    """Return the offset of each partition that a position stands for.
+    """Return the offset of each partition for a position.
 
-    :param position: as the option says; a time has been looked up before
-    :param bounds: the partitions read, and what the brokers have of them
+    :param position: the value of the option, with times already resolved
+    :param bounds: the partitions of the read, with their bounds
     :param option: its name, for the error
-    :raises OptionError: a position by partition leaves one out, or names one that is not read
+    :raises OptionError: a position per partition leaves one out, or names one that is not read
     """
     if isinstance(position, int):
         position = dict.fromkeys(bounds, position)
@@ -186,10 +186,10 @@ def resolve(position: int | Offsets, bounds: Mapping[TopicPartition, Bounds], op
 def check_named(
     position: Collection[TopicPartition], partitions: Collection[TopicPartition], option: str, hint: str = ""
 ) -> None:
-    """Hold what an option says by partition against the partitions that are read.
+    """Check that an option names exactly the partitions of the read.
 
-    :param hint: what the sentence says besides
-    :raises OptionError: it leaves one out, or names one that is not read
+    :param hint: an addition to the error's sentence
+    :raises OptionError: the option leaves a partition out, or names one that is not read
     """
     if set(position) == set(partitions):
         return
@@ -203,7 +203,7 @@ def check_named(
 
 
 def check_order(start: Position, end: Position) -> None:
-    """Refuse a start behind the end, as far as the options alone tell.
+    """Refuse a start behind the end, as far as the options alone show it.
 
     :raises OptionError: a partition, or all of them, would end before they start
     """
@@ -225,7 +225,7 @@ def check_order(start: Position, end: Position) -> None:
 
 
 def _paired(start: int | Offsets, end: int | Offsets) -> list[tuple[TopicPartition | None, int, int]]:
-    # Both of each partition that is named on either side; None stands for all of them.
+    # Both positions of each partition that either side names; None stands for all partitions.
     named = dict.fromkeys(tp for each in (start, end) if isinstance(each, dict) for tp in each)
     pairs = ((tp, _of(start, tp), _of(end, tp)) for tp in named or [None])
     return [(tp, first, last) for tp, first, last in pairs if first is not None and last is not None]
@@ -238,7 +238,7 @@ def _of(position: int | Offsets, tp: TopicPartition | None) -> int | None:
 def refuse_backwards(start: Offsets, end: Offsets) -> None:
     """Refuse a read that would end before it starts, as Spark's connector does.
 
-    :param start: of each partition, found out from the options
+    :param start: the start of each partition, found from the options
     :param end: of the same partitions
     :raises OptionError: a partition would end before it starts
     """
@@ -251,13 +251,13 @@ def refuse_backwards(start: Offsets, end: Offsets) -> None:
 
 
 def is_pinned(position: Position, located: int | Offsets) -> bool:
-    """Tell whether a position stands for the same records however late it is resolved.
+    """Return whether a position means the same records at every later resolution.
 
-    The first record of a given time is found at the same offset ever after, as later ones are appended behind it; the
-    place of a time before now, or of one that has no record yet, moves on.
+    The first record of a given time stays at its offset, as later records are appended behind it. The offset of a relative
+    time, or of a time without a record yet, moves on.
 
-    :param position: as the option says
-    :param located: the same with offsets in the place of times
+    :param position: the value of the option
+    :param located: the same, with offsets in place of times
     """
     if isinstance(position, ByTime) and position.ago:
         return False
@@ -267,11 +267,11 @@ def is_pinned(position: Position, located: int | Offsets) -> bool:
 def clamp_start(
     start: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds], report: ReportLoss
 ) -> Offsets:
-    """Return start offsets within what the brokers have; report those that were not.
+    """Return start offsets within the brokers' bounds; report those outside.
 
-    :param start: offsets asked for, each of a partition in `bounds`
-    :param bounds: what the brokers have
-    :param report: told of records that are gone
+    :param start: requested offsets, each of a partition in `bounds`
+    :param bounds: the bounds of the partitions
+    :param report: called for records that are gone
     """
     found = {}
     for tp, offset in start.items():
@@ -287,11 +287,11 @@ def clamp_start(
 def clamp_end(
     end: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds], report: ReportLoss
 ) -> Offsets:
-    """Return end offsets that the brokers have reached; report those that they have not.
+    """Return end offsets within the brokers' bounds; report those beyond.
 
-    :param end: offsets asked for, each of a partition in `bounds`
-    :param bounds: what the brokers have
-    :param report: told of records that are not there
+    :param end: requested offsets, each of a partition in `bounds`
+    :param bounds: the bounds of the partitions
+    :param report: called for records that are not there
     """
     found = {}
     for tp, offset in end.items():
@@ -305,14 +305,14 @@ def clamp_end(
 def advance(
     start: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds], report: ReportLoss
 ) -> Offsets:
-    """Return the ends that a micro-batch may reach: all that the brokers have now.
+    """Return the ends that a micro-batch may reach: all records that the brokers have now.
 
-    A partition that is new since `start` is in the answer; one that is gone is not. A partition that ends before
-    `start` was made anew or truncated; where that is only reported, it is read on from its present end.
+    The result has partitions that are new since `start`, and leaves out those that are gone. A partition that ends before
+    `start` was created anew or truncated; if `report` does not raise, the read continues at its present end.
 
-    :param start: offsets that the last micro-batch ended at
-    :param bounds: what the brokers have now
-    :param report: told of partitions that are gone, and of those that end before `start`
+    :param start: the ends of the last micro-batch
+    :param bounds: the present bounds of the partitions
+    :param report: called for partitions that are gone, and for those that end before `start`
     """
     report_gone(start, bounds, report)
     end = {}
@@ -325,7 +325,7 @@ def advance(
 
 
 def report_gone(start: Collection[TopicPartition], now: Collection[TopicPartition], report: ReportLoss) -> None:
-    """Report the partitions of `start` that are not there `now`."""
+    """Report the partitions of `start` that are not in `now`."""
     gone = _names(tp for tp in start if tp not in now)
     if gone:
         report(f"{gone} cannot be read any more: the topic was deleted, or its partitions are no longer subscribed to")
@@ -337,17 +337,17 @@ def limit_rows(
     earliest: Mapping[TopicPartition, int],
     limit: int,
 ) -> Offsets:
-    """Return ends so that `limit` offsets lie between start and end, in proportion to what each partition has.
+    """Return ends with `limit` offsets between start and end, in proportion to each partition's offsets.
 
-    Shares are rounded down, but a share below one offset is one, so that a small partition is not starved by large ones:
-    the rounding of Spark's Kafka connector, by which a batch may exceed the limit by one a partition at most. What it
-    would leave of the limit goes to those that lost most by it: a stream of a million records in batches of 100,000 has
-    ten batches, and not an eleventh of a few records.
+    Shares are rounded down, but a share below one offset is one, so that large partitions do not starve a small one. Spark's
+    Kafka connector rounds so, too, and a batch may exceed the limit by one offset per partition at most. The connector leaves
+    the rest of the limit unused; here it goes to the partitions that lost most by rounding: a stream of a million records in
+    batches of 100,000 has ten batches, and not an eleventh of a few records.
 
     :param start: where the micro-batch starts
     :param end: the ends that it may reach
-    :param earliest: where partitions start that are not in `start`
-    :param limit: offsets a micro-batch
+    :param earliest: the first offsets of partitions that are not in `start`
+    :param limit: offsets per micro-batch
     """
     begin = {tp: start.get(tp, earliest.get(tp, 0)) for tp in end}
     sizes = {tp: max(0, end[tp] - begin[tp]) for tp in end}
@@ -376,8 +376,8 @@ def plan_ranges(
 
     :param start: where the read starts
     :param end: where it ends
-    :param earliest: where partitions start that are in `end` only, as they were made since
-    :param report: told of records that are gone
+    :param earliest: the first offsets of partitions that are in `end` only, as they are new
+    :param report: called for records that are gone
     """
     report_gone(start, end, report)
     ranges = []
@@ -397,15 +397,15 @@ def plan_ranges(
 def split_ranges(
     ranges: Iterable[OffsetRange], min_partitions: int | None = None, max_records: int | None = None
 ) -> list[OffsetRange]:
-    """Return ranges cut so that there are enough of them and none is too large, as Spark's Kafka connector cuts them.
+    """Return ranges cut so that there are enough and none is too large, as Spark's Kafka connector cuts them.
 
     First each range is cut into equal parts of at most `max_records` offsets. If there are then fewer than
-    `min_partitions`, the large ones are cut further, each into as many as its share of all offsets; those whose share
-    is one part or less stay whole and are left out of the shares. Rounding may give a few ranges more or fewer.
+    `min_partitions`, the large ones are cut further, each into as many parts as its share of all offsets. Ranges whose share
+    is one part or less stay whole and do not count in the shares. Rounding may give a few ranges more or fewer.
 
-    :param ranges: none of them empty
-    :param min_partitions: how many there should be at least
-    :param max_records: offsets that one may have
+    :param ranges: ranges, none of them empty
+    :param min_partitions: the smallest number of ranges
+    :param max_records: the most offsets of a range
     """
     found = list(ranges)
     if max_records is not None:
@@ -428,7 +428,7 @@ def _share(one: OffsetRange, total: int, parts: int) -> int:
 
 
 def _parts(one: OffsetRange, count: int) -> list[OffsetRange]:
-    # The remainders go to the last ones.
+    # The last parts get the remainders.
     found = []
     begin = one.start
     for left in range(count, 0, -1):

@@ -1,8 +1,8 @@
-"""The options of `format("pykafka")`: one table of their names, what they mean and where they are valid.
+"""The options of `format("pykafka")`: one table of their names, meanings and modes.
 
 Names, defaults and conditions are those of Spark's own Kafka connector ("Structured Streaming + Kafka Integration
-Guide"), so that a job changes its format and nothing else. Spark hands option names over in lower case; errors name
-them as the guide writes them.
+Guide"), so that a job changes its format and nothing else. Spark passes option names in lower case; errors spell them as
+the guide does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pykafka.spark.values import (
 
 
 class Mode(enum.Flag):
-    """What a query does with the source; the value of an option's `valid`."""
+    """The kinds of queries; the value of an option's `valid`."""
 
     BATCH_READ = enum.auto()
     STREAM_READ = enum.auto()
@@ -50,7 +50,7 @@ class Mode(enum.Flag):
     NOWHERE = 0
 
     def describe(self) -> str:
-        """Return what a sentence calls this mode."""
+        """Return the name of this mode for a sentence."""
         return _MODE_NAMES[self]
 
 
@@ -67,13 +67,13 @@ _MODE_NAMES = {
 class Option:
     """One option.
 
-    :param name: as Spark's guide writes it
+    :param name: its name in Spark's guide
     :param parse: (text, name) -> value; raises OptionError
-    :param valid: where it means something
-    :param default: the value where it is not given
-    :param ignored: where it is accepted without effect, as Spark's connector does
-    :param refused: where it would change what is read, and cannot; elsewhere it is accepted without effect, and a warning
-        says so: a map of options may be shared by reads and writes
+    :param valid: the queries that use it
+    :param default: its default value
+    :param ignored: the queries that accept it without effect, as Spark's connector does
+    :param refused: the queries that it would change in an unsupported way; elsewhere it is accepted without effect and with a
+        warning, as reads and writes may share a map of options
     """
 
     name: str
@@ -84,12 +84,12 @@ class Option:
     refused: Mode = Mode.NOWHERE
 
 
-#: What is taken as "all", with a warning: more brokers than these ask for have the records then.
+#: Values that are accepted as "all", with a warning: more brokers than requested have the records then.
 _FEWER_ACKS = ("1", "0")
-#: SASL is refused by a sentence of its own.
+#: SASL has a sentence of its own.
 _PROTOCOL = one_of("plaintext", "ssl", unnamed=("sasl_plaintext", "sasl_ssl"))
 
-#: Every option. A new one is a line here and a field of `ReadOptions` or `WriteOptions`.
+#: Every option. A new option is a line here and a field of `ReadOptions` or `WriteOptions`.
 OPTIONS = (
     Option("kafka.bootstrap.servers", text_of, Mode.ANY),
     Option("kafka.client.id", text_of, Mode.ANY, "pykafka"),
@@ -157,18 +157,18 @@ OPTIONS = (
 
 _BY_KEY = {option.name.lower(): option for option in OPTIONS}
 
-#: What Spark itself puts among the options of a sink.
+#: Options of a sink that Spark itself adds.
 _SPARKS_OWN = {Mode.STREAM_WRITE: frozenset({"checkpointlocation", "queryname"})}
 
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """How to reach the cluster; hashable, as clients are cached by it.
+    """The options that reach the cluster; hashable, as clients are cached by it.
 
     :param hosts: "host:port,host:port"
-    :param timeout_ms: for connects and answers
-    :param client_id: for the brokers' logs and quotas
-    :param tls: how to speak TLS; None: plaintext
+    :param timeout_ms: timeout of connects and responses
+    :param client_id: the client's name in brokers' logs and quotas
+    :param tls: TLS settings; None: plaintext
     """
 
     hosts: str
@@ -179,11 +179,11 @@ class ClientOptions:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Which partitions to read: exactly one of the three.
+    """The partitions to read: exactly one of the three.
 
-    :param topics: all partitions of these
+    :param topics: all partitions of these topics
     :param pattern: all partitions of the topics whose whole name matches
-    :param partitions: these
+    :param partitions: these partitions
     """
 
     topics: tuple[str, ...] = ()
@@ -201,24 +201,24 @@ class ReadOptions:
     """The options of a read, checked.
 
     :param client: how to reach the cluster
-    :param subscription: what to read
+    :param subscription: the partitions to read
     :param starting: where to start
     :param ending: where to end (batch)
-    :param max_offsets_per_trigger: records a micro-batch, about; None for all there are
-    :param min_offsets_per_trigger: records to wait for before a micro-batch; None for any
-    :param max_trigger_delay_ms: how long to wait for them
-    :param commit_progress_to: the consumer group that shows how far a stream has come; None for none
-    :param min_partitions: tasks to make at least, about; None for one a partition of Kafka
-    :param max_records_per_partition: offsets that a task may have; None for any number
-    :param read_committed: leave out what aborted transactions wrote, and end before those that are open
-    :param push_down_filters: let Spark hand over filters (batch)
-    :param fail_on_data_loss: fail where records are gone, instead of logging a warning
+    :param max_offsets_per_trigger: records per micro-batch, approximately; None for no limit
+    :param min_offsets_per_trigger: records that a micro-batch waits for; None for no wait
+    :param max_trigger_delay_ms: the longest wait for them
+    :param commit_progress_to: the consumer group that shows a stream's progress; None for none
+    :param min_partitions: the smallest number of tasks, approximately; None for one per partition of Kafka
+    :param max_records_per_partition: the most offsets per task; None for no limit
+    :param read_committed: skip records of aborted transactions, and end before open ones
+    :param push_down_filters: let Spark push filters down (batch)
+    :param fail_on_data_loss: fail on missing records, instead of logging a warning
     :param include_headers: whether there is a column of headers
     :param poll_timeout_ms: how long a task waits for the next records of its range
-    :param offset_retries: how often offsets are asked for again, besides the first time
+    :param offset_retries: how often requests for offsets are repeated
     :param offset_retry_interval_ms: pause before that
-    :param fetch_bytes: bytes a fetch, about
-    :param fetch_wait_ms: how long a broker may hold a fetch back when there is nothing to send
+    :param fetch_bytes: bytes per fetch, approximately
+    :param fetch_wait_ms: how long a broker may delay a fetch that has no data
     """
 
     client: ClientOptions
@@ -247,10 +247,10 @@ class WriteOptions:
     """The options of a write, checked.
 
     :param client: how to reach the cluster
-    :param topic: for all rows; None: their column says it
+    :param topic: the topic of all rows; None: a column names it
     :param compression: codec by name
-    :param max_request_bytes: of one request, and so of one record batch
-    :param delivery_timeout_ms: how long a record batch may take to be acknowledged, retries included
+    :param max_request_bytes: the largest request, and so the largest record batch
+    :param delivery_timeout_ms: the longest time until a record batch is acknowledged, retries included
     """
 
     client: ClientOptions
@@ -296,7 +296,7 @@ def read_options(raw: Mapping[str, str], mode: Mode) -> ReadOptions:
 
 
 def check_read(raw: Mapping[str, str]) -> None:
-    """Check what holds for every read, before it is known whether it is a batch or a stream.
+    """Check the conditions of every read, before Spark says whether it is a batch or a stream.
 
     :param raw: names, in any case, and texts
     :raises OptionError: with a sentence that names the option
@@ -324,7 +324,7 @@ def write_options(raw: Mapping[str, str], mode: Mode) -> WriteOptions:
 
 
 def includes_headers(raw: Mapping[str, str]) -> bool:
-    """Return includeHeaders alone: Spark asks for the schema before it says what the query does."""
+    """Return includeHeaders alone: Spark asks for the schema before it names the kind of query."""
     lowered = {key.lower(): value for key, value in raw.items()}
     text = lowered.get("includeheaders")
     return text is not None and boolean(text, "includeHeaders")
@@ -335,7 +335,7 @@ def parse(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | No
 
     :param raw: names, in any case, and texts
     :param mode: one mode
-    :param tell: called with a sentence about each option that has no effect, where that may not be what was meant
+    :param tell: called with a sentence about each option without effect that may be a mistake
     :raises OptionError: an option is unknown, malformed or refused
     """
     values = {option.name: option.default for option in OPTIONS}
@@ -372,7 +372,7 @@ def _unknown(key: str, mode: Mode) -> OptionError:
     why = why_refused(key)
     if why is not None:
         return OptionError(f"option {key!r} is refused: {why}")
-    # Without the prefix, which may be what is missing, and would make all that have it alike.
+    # Without the prefix: it may be missing, and all options that have it would look alike.
     valid = {option.name.lower().removeprefix("kafka."): option.name for option in OPTIONS if mode & option.valid}
     close = difflib.get_close_matches(key.lower().removeprefix("kafka."), valid, n=1)
     if close:
@@ -416,7 +416,7 @@ def _subscription(values: Mapping[str, Any]) -> Subscription:
 
 
 def _starting(values: Mapping[str, Any], mode: Mode) -> Position:
-    # What comes first here wins, as in Spark's connector.
+    # The first of these options wins, as in Spark's connector.
     by_time: ByTime | None = values["startingTimestamp"] or values["startingOffsetsByTimestamp"]
     if by_time is not None:
         latest: bool = values["startingOffsetsByTimestampStrategy"] == "latest"

@@ -1,4 +1,4 @@
-"""The progress of a stream as a consumer group's offsets, for tools that watch lag. Spark's checkpoint stays what counts."""
+"""The progress of a stream as a consumer group's offsets, for tools that watch lag. Spark's checkpoint remains the truth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pykafka.spark.loss import warn
 from pykafka.spark.offsets import Offsets
 from pykafka.spark.options import ClientOptions
 
-#: What the group's offsets carry, for people who wonder who commits them.
+#: The metadata of the group's offsets, for people who look for the committer.
 METADATA = "progress of a Spark query"
 BACKOFF_MS = 200
 RETRIES = 5
@@ -18,12 +18,12 @@ CLOSE_TIMEOUT_S = 10.0
 
 
 class ProgressCommitter:
-    """Commit how far a query has come, on a worker of its own: a group's coordinator must never hold a micro-batch up.
+    """A committer of a query's progress, on a worker of its own: the group's coordinator never blocks a micro-batch.
 
-    What the worker has not come to is replaced by what is newer. A commit that fails is warned of, once for each reason.
+    Newer offsets replace offsets that the worker has not committed yet. A failed commit is a warning, once per reason.
 
     :param client: how to reach the cluster
-    :param group: whose offsets they are
+    :param group: the group that gets the offsets
     """
 
     def __init__(self, client: ClientOptions, group: str) -> None:
@@ -37,13 +37,13 @@ class ProgressCommitter:
         self._worker = session.handler.spawn(self._run, name=f"progress of {group}")
 
     def offer(self, offsets: Offsets) -> None:
-        """Have these offsets committed soon: each that of the next record to read."""
+        """Schedule these offsets for the next commit; each is the offset of the next record to read."""
         if offsets != self._newest:
             self._newest = offsets
             self._changed.set()
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Wait for the last commit, but no longer than `timeout` (s), and end the worker."""
+        """Wait up to `timeout` (s) for the last commit, and end the worker."""
         self._stopping = True
         self._changed.set()
         if not self._worker.join(timeout):

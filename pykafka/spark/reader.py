@@ -1,7 +1,7 @@
-"""What a task of the source does: fetch a range of one partition and hand it over as Arrow columns.
+"""The tasks of the source: each fetches a range of one partition and yields it as Arrow columns.
 
-The offset behind an answer stands in the headers of its batches, so the next request is on its way before the records
-of this one are checked, decompressed and decoded.
+The headers of a response's batches show the next offset, so the reader sends the next request before it verifies,
+decompresses and decodes the records of this one.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 CHANNEL = "spark-fetch"
 RETRY_BACKOFF_S = 0.1
-#: Arrow batches are cut here: Spark holds a few at a time, and the offsets of their values are 32-bit numbers.
+#: The size limit of an Arrow batch: Spark holds a few at a time, and the offsets of their values are 32-bit numbers.
 MAX_ROWS = 65_536
 MAX_BYTES = 8 * 1024 * 1024
 
-# What an offset of each topic took when this process last read it, and the largest batch then (bytes): a short range, as
-# those of small micro-batches, is fetched without what lies behind it.
+# The bytes per offset of each topic when this process last read it, and the largest batch then. With them, a short
+# range, as in small micro-batches, is fetched without the records behind it.
 _sizes: dict[str, tuple[float, int]] = {}
 
 
@@ -50,21 +50,21 @@ def read_range(wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ..
     """Yield the records of a range as Arrow batches.
 
     :param wanted: partition and offsets
-    :param options: of the read
+    :param options: the options of the read
     :param columns: names, in the order of the schema
     :raises DataLossError: records of the range are gone (failOnDataLoss)
-    :raises PollTimeoutError: nothing came within kafkaConsumer.pollTimeoutMs
-    :raises CorruptResponseError: what came cannot be read
+    :raises PollTimeoutError: no record arrived within kafkaConsumer.pollTimeoutMs
+    :raises CorruptResponseError: a response cannot be decoded
     """
     return RangeReader(session.cluster_for(options.client), wanted, options, columns).batches()
 
 
 class RangeReader:
-    """Fetch one range; used by one task alone.
+    """A reader of one range; used by one task alone.
 
-    :param cluster: to read from
+    :param cluster: the cluster to read from
     :param wanted: partition and offsets
-    :param options: of the read
+    :param options: the options of the read
     :param columns: names, in the order of the schema
     """
 
@@ -100,7 +100,7 @@ class RangeReader:
                 if not found:
                     self._recover(error)
             if found:
-                # Spark may take its time with what is yielded: the deadline counts from when it asks for more.
+                # Spark may take its time with a yielded batch: the deadline counts from its next request.
                 yield from self._decoder.decode(found, start, self._end, MAX_ROWS, MAX_BYTES)
                 self._got_on()
 
@@ -171,7 +171,7 @@ class RangeReader:
         )
 
     def _recover(self, error: KafkaException) -> None:
-        """Make the next attempt possible, or raise what makes it senseless."""
+        """Prepare the next attempt, or raise if it cannot help."""
         if isinstance(error, PollTimeoutError | DataLossError):
             raise error
         if isinstance(error, OffsetOutOfRangeError) and self._skip_lost():
@@ -200,11 +200,11 @@ class RangeReader:
         try:
             self._cluster.update([self._tp.topic])
         except KafkaException as problem:
-            # Brokers are away: the next attempt says so again, until the deadline.
+            # The brokers are away: the next attempt reports it again, until the deadline.
             self._last_error = problem
 
     def _skip_unwritten(self) -> bool:
-        # False where there are records, which have not come: a transaction may be open before them.
+        # False if records exist that have not arrived: a transaction may be open before them.
         key = (self._tp.topic, self._tp.partition)
         latest = self._cluster.list_offsets({key: LATEST})[key].offset
         if latest > self._position:
@@ -216,7 +216,7 @@ class RangeReader:
         return True
 
     def _skip_lost(self) -> bool:
-        # False where the offset is in range after all: it was a follower that answered, or the log has grown since.
+        # False if the offset is in range after all: a follower responded, or the log has grown since.
         key = (self._tp.topic, self._tp.partition)
         earliest = self._cluster.list_offsets({key: EARLIEST})[key].offset
         latest = self._cluster.list_offsets({key: LATEST})[key].offset

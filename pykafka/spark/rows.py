@@ -1,7 +1,7 @@
-"""Rows of Arrow batches to record batches of Kafka: which partition a row goes to, and its bytes into that one's batch.
+"""Rows of Arrow batches to record batches of Kafka: chooses each row's partition, and appends its bytes to that batch.
 
-Compiled where there is a compiler (the .pxd beside it): one call per Arrow batch and topic, and no Python object per
-row but its key and value.
+Cython compiles this module if the .pxd beside it was built: one call per Arrow batch and topic, and no Python object per
+row except its key and value.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if not cython.compiled:
 
 Headers = list[tuple[str, bytes | None]]
 
-#: Rows without a key go to one partition until that many bytes went there, as batches of many rows are cheaper for all.
+#: Rows without a key go to one partition for so many bytes: batches of many rows cost everybody less.
 STICKY_BYTES = 64 * 1024
-#: What a record takes besides key and value, at most: six variable-length numbers and its attributes.
+#: The largest overhead of a record beyond key and value: six variable-length numbers and its attributes.
 RECORD_OVERHEAD = 36
 
 
 def murmur2(data: Any, size: int) -> int:
     # Kafka's Java client partitions by this hash (MurmurHash2, seed 0x9747b28c). The mask keeps Python's numbers to the 32
-    # bits that C's have anyway; it and the others are variables, as Cython takes large constants for Python's numbers.
+    # bits of C's; it and the others are variables, as Cython would make large constants Python objects.
     mask = 0xFFFFFFFF
     seed = 0x9747B28C
     m = 0x5BD1E995
@@ -58,14 +58,14 @@ def murmur2(data: Any, size: int) -> int:
 def partition_for(key: bytes, partitions: int) -> int:
     """Return the partition that Kafka's Java producer chooses for a key.
 
-    :param key: its bytes
-    :param partitions: how many the topic has
+    :param key: the key's bytes
+    :param partitions: number of partitions of the topic
     """
     return (murmur2(key, len(key)) & 0x7FFFFFFF) % partitions
 
 
 class BytesColumn:
-    """Look into an Arrow array of strings or binary, without an object per row before it is asked for.
+    """An Arrow array of strings or binary, which creates an object for a row only on request.
 
     :param buffers: validity (or None), 32-bit offsets and data, as Array.buffers() gives them
     :param first: the array's offset into them
@@ -77,7 +77,7 @@ class BytesColumn:
         validity, offsets, data = buffers
         self._with_nulls = validity is not None
         self._valid = memoryview(validity if validity is not None else b"\x00").cast("B")
-        # An empty array may come without offsets, and an array of empty or null values without data.
+        # An empty array may have no offsets, and an array of empty or null values no data.
         self._offsets = memoryview(offsets if offsets is not None and len(offsets) else bytes(4)).cast("B").cast("i")
         self._data = memoryview(data if data is not None and len(data) else b"\x00").cast("B")
         self._first = first
@@ -98,15 +98,15 @@ class BytesColumn:
 
 
 class TopicBatches:
-    """The open record batches of one topic, one a partition at most.
+    """The open record batches of one topic, at most one per partition.
 
-    Set `cut_bytes` where the topic takes smaller batches than `max_bytes`; a row alone may be larger than that.
+    Set `cut_bytes` if the topic takes smaller batches than `max_bytes`; a single row may be larger than that.
 
     :param topic: name
-    :param partitions: how many it has
-    :param max_bytes: of a batch
-    :param emit: called with (topic, partition, builder) for a batch that is full
-    :param sticky: the partition that rows without a key begin with
+    :param partitions: number of partitions of the topic
+    :param max_bytes: the largest batch
+    :param emit: called with (topic, partition, builder) for a full batch
+    :param sticky: the first partition for rows without a key
     """
 
     __slots__ = (
@@ -147,14 +147,14 @@ class TopicBatches:
         headers: Sequence[Headers | None] | None,
         partitions: Sequence[int | None] | None,
     ) -> None:
-        """Add rows to the batches of their partitions; emit those that have no room for one more.
+        """Append rows to the batches of their partitions; emit batches that have no room for the next row.
 
-        :param rows: numbers of the rows to add
-        :param timestamp: of all of them (ms since 1970)
-        :param keys: of all rows, or None for no keys
-        :param values: of all rows
-        :param headers: of all rows, or None for none
-        :param partitions: of all rows; None, or for a row None: chosen by its key
+        :param rows: indexes of the rows to add
+        :param timestamp: the time of all of them (ms since 1970)
+        :param keys: the keys of all rows, or None for no keys
+        :param values: the values of all rows
+        :param headers: the headers of all rows, or None for none
+        :param partitions: the partitions of all rows; None, for all or for a row: the key decides
         :raises SinkError: a row is larger than a batch may be, or its partition does not exist
         """
         for row in rows:
@@ -180,7 +180,7 @@ class TopicBatches:
             builder.append(timestamp, key, value, header)
 
     def flush(self, min_bytes: int = 0) -> int:
-        """Emit the open batches of at least `min_bytes`; return the bytes of those that stay open."""
+        """Emit the open batches of at least `min_bytes`; return the bytes of the batches that stay open."""
         left = 0
         for partition, builder in enumerate(self._builders):
             if builder is None:
@@ -226,7 +226,7 @@ class TopicBatches:
 
 
 def headers_size(headers: Headers) -> int:
-    """Bound what headers take in a record (bytes)."""
+    """Return an upper bound of the headers' size in a record (bytes)."""
     size = 0
     for name, value in headers:
         size += 10 + 4 * len(name) + (len(value) if value is not None else 0)

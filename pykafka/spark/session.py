@@ -1,7 +1,7 @@
-"""Clusters that live as long as their process: Spark uses a Python worker again for task after task.
+"""Clusters that live as long as their process: Spark uses a Python worker for task after task.
 
-Each is a `Cluster` and not a `KafkaClient`, with which consumers and producers would be imported: a worker's first task,
-and a query's start, wait for every import.
+Each is a `Cluster` and not a `KafkaClient`, which would import consumers and producers: a worker's first task, and a
+query's start, wait for every import.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pykafka.spark.errors import OptionError
 from pykafka.spark.options import ClientOptions
 from pykafka.spark.tlsoptions import TlsOptions
 
-# A worker is forked from a daemon that never connects; should anybody fork later, the child must not share them.
+# A worker is forked from a daemon that never connects. If other code forks later, the child must not share connections.
 _clusters: dict[tuple[int, ClientOptions], BaseCluster] = {}
 _settled: set[int] = set()
 handler = ThreadingHandler()
@@ -27,7 +27,7 @@ _lock = handler.Lock()
 
 
 def cluster_for(options: ClientOptions) -> BaseCluster:
-    """Return this process's connection to a cluster for these options, connecting it where there is none.
+    """Return this process's connection to the cluster of these options; connect if there is none.
 
     :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
     :raises OptionError: a certificate or key cannot be read here
@@ -63,7 +63,7 @@ def _connected(options: ClientOptions) -> BaseCluster:
 
 
 def forget(options: ClientOptions) -> None:
-    """Close this process's connections for these options, if there are any: after a failure, the next task connects anew."""
+    """Close this process's connections for these options: after a failure, the next task reconnects."""
     with _lock:
         cluster = _clusters.pop((os.getpid(), options), None)
     if cluster is not None:
@@ -71,9 +71,9 @@ def forget(options: ClientOptions) -> None:
 
 
 def settle() -> None:
-    """Keep what this process has imported out of garbage collections, once: Spark's worker runs one after every task.
+    """Exclude imported objects from garbage collections, once: Spark's worker runs one after every task.
 
-    With what Spark and Arrow bring that takes some 15 ms, more than a small task.
+    With the objects of Spark and Arrow a collection takes some 15 ms, more than a small task.
     """
     pid = os.getpid()
     if pid not in _settled:
@@ -92,7 +92,7 @@ def close_all() -> None:
 
 
 def _ssl_config(tls: TlsOptions) -> SslConfig:
-    # OpenSSL reads keys from files alone: those given as text lie in one that only we can read, for that moment.
+    # OpenSSL reads keys from files alone: keys given as text are put for that moment into a file that only we can read.
     with tempfile.TemporaryDirectory(prefix="pykafka-") as directory:
         cafile = tls.ca_file if tls.ca_pem is None else _written(directory, "ca.pem", tls.ca_pem)
         identity = tls.identity_file if tls.identity_pem is None else _written(directory, "me.pem", tls.identity_pem)
@@ -104,7 +104,7 @@ def _ssl_config(tls: TlsOptions) -> SslConfig:
             versions=(tls.versions[0], tls.versions[-1]),
         )
         try:
-            _ = config.context  # made now, while the files are there
+            _ = config.context  # created now, while the files are there
         except TlsError as error:
             raise OptionError(
                 f"the options 'kafka.ssl.truststore.*', 'kafka.ssl.keystore.*' and 'kafka.ssl.key.password' cannot be "

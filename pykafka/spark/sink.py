@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
     from pyspark.sql.types import StructType
 else:
-    # PySpark 4.0 has no class for writers of streams that take Arrow batches: it looks for the batch writers' one.
+    # PySpark 4.0 has no class for writers of streams that take Arrow batches: it looks for the class of batch writers.
     DataSourceStreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceArrowWriter)
 
-#: The columns that mean something, and the types they may have.
+#: The columns that the sink uses, and the types that they may have.
 SINK_COLUMNS = {
     "value": ("string", "binary"),
     "key": ("string", "binary"),
@@ -37,7 +37,7 @@ SINK_COLUMNS = {
 
 @dataclass
 class KafkaCommitMessage(WriterCommitMessage):
-    """What one task wrote.
+    """The result of one task.
 
     :param rows: rows acknowledged, by topic
     """
@@ -46,7 +46,7 @@ class KafkaCommitMessage(WriterCommitMessage):
 
 
 def check_mode(overwrite: bool) -> None:
-    """Refuse to overwrite.
+    """Raise if the save mode overwrites.
 
     :raises SinkError: mode("overwrite")
     """
@@ -55,7 +55,7 @@ def check_mode(overwrite: bool) -> None:
 
 
 def check_schema(schema: StructType, options: WriteOptions) -> frozenset[str]:
-    """Return the columns to write; others are left out, as Spark's connector does.
+    """Return the columns to write; it leaves out others, as Spark's connector does.
 
     :raises SinkError: a column is missing, or of another type
     """
@@ -72,7 +72,7 @@ def check_schema(schema: StructType, options: WriteOptions) -> frozenset[str]:
     for name, allowed in SINK_COLUMNS.items():
         if (name == "topic" and options.topic is not None) or name not in kinds:
             continue
-        # Whether an array or a field may be null makes no difference here, and simpleString() does not tell.
+        # Whether an array or a field may be null makes no difference here, and simpleString() does not show it.
         if kinds[name] not in allowed:
             raise SinkError(f"the column {name!r} must be {' or '.join(allowed)}, not {kinds[name]}: cast it")
         found.add(name)
@@ -80,7 +80,7 @@ def check_schema(schema: StructType, options: WriteOptions) -> frozenset[str]:
 
 
 class _Writer(Shipped):
-    # What both writers share; a copy of it runs on each executor.
+    # The part that both writers share; a copy of it runs on each executor.
 
     def __init__(self, options: WriteOptions, columns: frozenset[str]) -> None:
         self._options = options
@@ -111,35 +111,35 @@ def _tell(total: Counter[str]) -> str:
 
 
 class KafkaBatchWriter(_Writer, DataSourceArrowWriter):
-    """Write a DataFrame.
+    """A writer of a DataFrame.
 
-    :param options: of the write
-    :param columns: those to write
+    :param options: the options of the write
+    :param columns: the columns to write
     """
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Log what was written: rows are in Kafka when their task ends."""
+        """Log the written rows, which are in Kafka when their task ends."""
         log.info("rows written: %s", _tell(_total(messages)))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Warn of rows that stay written though the job failed: Kafka takes nothing back."""
+        """Warn that rows stay written although the job failed: Kafka cannot remove them."""
         kept = _tell(_total(messages))
         warn(f"the write failed; rows that are in Kafka all the same, besides those of failed tasks: {kept}")
 
 
 class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Write the micro-batches of a query, each row at least once.
+    """A writer of a query's micro-batches, each row at least once.
 
-    :param options: of the write
-    :param columns: those to write
+    :param options: the options of the write
+    :param columns: the columns to write
     """
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Log what was written: rows are in Kafka when their task ends."""
+        """Log the written rows, which are in Kafka when their task ends."""
         log.info("rows of micro-batch %d written: %s", batchId, _tell(_total(messages)))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Warn of rows that stay written though the micro-batch failed and is written again."""
+        """Warn that rows stay written although the micro-batch failed and will be written again."""
         warn(
             f"micro-batch {batchId} failed and will be written again; rows that are in Kafka already, besides those of "
             f"failed tasks: {_tell(_total(messages))}"

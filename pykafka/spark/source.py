@@ -1,5 +1,5 @@
 # ruff: noqa: N802 - the names of methods and arguments are Spark's
-"""`KafkaDataSource`: what PySpark knows as `format("pykafka")`."""
+"""`KafkaDataSource`: the class behind `format("pykafka")`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-# What talks to Kafka is imported where it is used: Spark imports this module to look a format's name up.
+# Modules that talk to Kafka are imported on use: Spark imports this module to look a format's name up.
 
 
 class KafkaDataSource(DataSource):
@@ -38,9 +38,9 @@ class KafkaDataSource(DataSource):
         return "pykafka"
 
     def schema(self) -> str:
-        """Return the columns of a read to which the user gave no schema.
+        """Return the columns of a read without a schema of the user.
 
-        :raises OptionError: about an option that cannot be, whatever kind of read it is: load() tells then
+        :raises OptionError: an option that no kind of read accepts, so that load() already raises it
         """
         check_read(self.options)
         return ddl(includes_headers(self.options))
@@ -48,7 +48,7 @@ class KafkaDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch.
 
-        :raises OptionError: with a sentence about the option or column that cannot be
+        :raises OptionError: names the wrong option or column
         """
         options, columns = read_options(self.options, Mode.BATCH_READ), chosen(schema)
         if not options.push_down_filters:
@@ -75,8 +75,8 @@ class KafkaDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer of a batch.
 
-        :raises OptionError: with a sentence about the option that cannot be
-        :raises SinkError: with one about the column, or about the save mode
+        :raises OptionError: names the wrong option
+        :raises SinkError: names the wrong column, or the save mode
         """
         from pykafka.spark.sink import KafkaBatchWriter, check_mode, check_schema
 

@@ -1,5 +1,5 @@
 # ruff: noqa: N802 - the names of methods and arguments are Spark's
-"""The reader of a stream for PySpark 4.2 and later, which lives on the driver as long as its query."""
+"""The reader of a stream for PySpark 4.2 and later; it lives on the driver as long as its query."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pykafka.spark.offsets import JsonOffsets, to_json
 
 
 class KafkaStreamReader(MicroBatchReader, SupportsTriggerAvailableNow):
-    """Read topics in micro-batches that Spark limits; parameters as in `MicroBatchReader`."""
+    """A reader of topics in micro-batches that Spark limits; parameters as in `MicroBatchReader`."""
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Note the present ends: the query reads up to them and no further."""
+        """Store the present ends: the query reads up to them and no further."""
         self._target = self._offsets.latest(self._offsets.partitions())
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return maxOffsetsPerTrigger or minOffsetsPerTrigger as Spark has it, which knows of no limit of both kinds."""
+        """Return maxOffsetsPerTrigger or minOffsetsPerTrigger as Spark's limit; Spark has no limit of both kinds."""
         most, least = self._options.max_offsets_per_trigger, self._options.min_offsets_per_trigger
         if most is not None:
             return ReadMaxRows(most)
@@ -34,7 +34,7 @@ class KafkaStreamReader(MicroBatchReader, SupportsTriggerAvailableNow):
         """Return where the next micro-batch ends.
 
         :param start: where it starts
-        :param limit: what getDefaultReadLimit() gave; ReadAllAvailable of Trigger.Once, which knows no limits
+        :param limit: the result of getDefaultReadLimit(); for Trigger.Once, which ignores limits, ReadAllAvailable
         :raises DataLossError: partitions are gone, or end before `start` (failOnDataLoss)
         :raises NoBrokersAvailableError: no broker answered
         """

@@ -1,5 +1,5 @@
 # ruff: noqa: N802 - the names of methods and arguments are Spark's
-"""The reader of a stream for PySpark 4.0 and 4.1, which do not tell it where a micro-batch starts, nor set limits."""
+"""The reader of a stream for PySpark 4.0 and 4.1, which neither pass the start of a micro-batch nor set limits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pykafka.spark.offsets import JsonOffsets
 
 
 class SelfLimitingStreamReader(MicroBatchReader):
-    """Read topics in micro-batches that this reader limits by itself; parameters as in `MicroBatchReader`.
+    """A reader of topics in micro-batches that limits them itself; parameters as in `MicroBatchReader`.
 
-    Spark asks for the ranges of each micro-batch, and when it resumes a query for the empty range at its last end; so
-    what was asked for last is where the next one starts.
+    Spark asks for the ranges of each micro-batch, and when it resumes a query for the empty range at its last end; so the end
+    of the last requested range is the start of the next micro-batch.
     """
 
     _reached: JsonOffsets | None = None
@@ -29,6 +29,6 @@ class SelfLimitingStreamReader(MicroBatchReader):
         return self._next_end(start)
 
     def partitions(self, start: JsonOffsets, end: JsonOffsets) -> Sequence[InputPartition]:
-        """Return one range of offsets a partition of Kafka; errors as in `MicroBatchReader.partitions`."""
+        """Return one range of offsets per partition of Kafka; errors as in `MicroBatchReader.partitions`."""
         self._reached = end
         return super().partitions(start, end)

@@ -1,4 +1,4 @@
-"""`kafka.ssl.*`: the options of the Java client for TLS, as far as PEM goes, checked where the query is planned."""
+"""`kafka.ssl.*`: the Java client's TLS options, as far as PEM goes, checked when Spark plans the query."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _TO_PEM = (
 
 @dataclass(frozen=True, slots=True)
 class TlsOptions:
-    """How to speak TLS; hashable, as clients are cached by it. Files are read where the connections are made.
+    """TLS settings; hashable, as clients are cached by them. Files are read on connecting.
 
     :param ca_file: PEM file of the authorities to trust
-    :param ca_pem: the same as text; with neither, the system's are trusted
+    :param ca_pem: the same as text; without both, the system's authorities are trusted
     :param identity_file: PEM file with the client's private key and certificates
     :param identity_pem: the same as text
-    :param password: of the private key
+    :param password: password of the private key
     :param check_hostname: whether the broker's certificate must name its host
-    :param versions: the TLS versions to speak
+    :param versions: the enabled TLS versions
     """
 
     ca_file: str | None = None
@@ -40,7 +40,7 @@ class TlsOptions:
 
 
 def tls_versions(text: str, name: str) -> tuple[str, ...]:
-    """Return the versions of TLS that an option names."""
+    """Return the TLS versions in an option's text."""
     found = tuple(part.strip() for part in text.split(",") if part.strip())
     wrong = [one for one in found if one not in _VERSIONS]
     if wrong or not found:
@@ -49,10 +49,10 @@ def tls_versions(text: str, name: str) -> tuple[str, ...]:
 
 
 def tls_options(values: Mapping[str, Any]) -> TlsOptions | None:
-    """Return how to speak TLS; None: plaintext.
+    """Return the TLS settings; None: plaintext.
 
-    :param values: of all options, by name
-    :raises OptionError: the options contradict each other, or name what cannot be read here
+    :param values: all options, by name
+    :raises OptionError: the options contradict each other, or name a file that cannot be read here
     """
     if values["kafka.security.protocol"] == "plaintext":
         given = sorted(name for name, value in values.items() if name.startswith(_PREFIX) and value is not None)
@@ -84,7 +84,7 @@ def tls_options(values: Mapping[str, Any]) -> TlsOptions | None:
 
 
 def _store(ssl: Mapping[str, Any], store: str, text_option: str) -> str | None:
-    """Check one store's options; return its certificates where they are given as text."""
+    """Check the options of one store; return its certificates if they are given as text."""
     text: str | None = ssl[f"{store}.{text_option}"]
     location, kind = ssl[f"{store}.location"], ssl[f"{store}.type"]
     if location is not None and text is not None:
@@ -109,7 +109,7 @@ def _store(ssl: Mapping[str, Any], store: str, text_option: str) -> str | None:
 
 def _versions(ssl: Mapping[str, Any]) -> tuple[str, ...]:
     enabled = ssl["enabled.protocols"]
-    # As in Java: the list says what is spoken; the single one is the best of them, unless it is given alone.
+    # As in Java: the list enables versions; the single option names the best of them, unless it stands alone.
     if enabled is not None:
         return tuple(enabled)
     single = ssl["protocol"]
@@ -120,7 +120,7 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOT
 
 
 def _pem(text: str, option: str) -> str:
-    # Properties files and shells make one line of it, as Java takes it; OpenSSL wants lines.
+    # Properties files and shells make one line of it, which Java accepts; OpenSSL requires lines.
     blocks = _BLOCK.findall(text.replace("\\n", "\n"))
     if not blocks:
         raise OptionError(

@@ -1,4 +1,4 @@
-"""What the text of an option may be: one parser a kind of value, each `(text, name) -> value`."""
+"""Parsers of options' texts: one per kind of value, each `(text, name) -> value`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNITS_MS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_0
 
 
 def text_of(text: str, name: str) -> str:
-    """Return any text but an empty one."""
+    """Return any text that is not empty."""
     if not text.strip():
         raise OptionError(f"option {name!r} is empty")
     return text.strip()
@@ -49,7 +49,7 @@ def number(lowest: int, highest: int = 2**63 - 1) -> Callable[[str, str], int]:
 
 
 def milliseconds(text: str, name: str) -> int:
-    """Return a time in ms, written as a number of them or with one of Spark's units."""
+    """Return a time in ms, from a number of ms or a number with one of Spark's units."""
     match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
     if match is None or match[2] not in _UNITS_MS or int(match[1]) == 0:
         raise OptionError(f"option {name!r} must be a positive time in ms, or like 120s or 2min, not {text!r}")
@@ -68,7 +68,7 @@ def topic(text: str, name: str) -> str:
 
 
 def topics(text: str, name: str) -> tuple[str, ...]:
-    """Return topics that commas part, each once."""
+    """Return the topics of a comma-separated list, each once."""
     found = dict.fromkeys(topic(part, name) for part in text.split(",") if part.strip())
     if not found:
         raise OptionError(f"option {name!r} names no topic; write them like 'topicA,topicB'")
@@ -76,17 +76,17 @@ def topics(text: str, name: str) -> tuple[str, ...]:
 
 
 def pattern(text: str, name: str) -> re.Pattern[str]:
-    """Return a regular expression as Java would understand it."""
+    """Return a regular expression with Java's meaning."""
     try:
         return javaregex.compiled(text_of(text, name))
-    except (re.error, OverflowError, RecursionError) as error:  # counts or nesting beyond what Python can hold
+    except (re.error, OverflowError, RecursionError) as error:  # counts or nesting beyond Python's limits
         raise OptionError(
             f"option {name!r} is {text!r}, which is not a regular expression that can be used here: {error}"
         ) from error
 
 
 def position(text: str, name: str) -> Position:
-    """Return where a read starts or ends: earliest, latest, a time before now, or offsets by partition."""
+    """Return the start or end of a read: earliest, latest, a time before now, or offsets per partition."""
     word = text.strip().lower()
     if word in ("earliest", "latest"):
         return EARLIEST if word == "earliest" else LATEST
@@ -112,9 +112,9 @@ def timestamps(text: str, name: str) -> ByTime:
 
 
 def one_of(*values: str, unnamed: tuple[str, ...] = ()) -> Callable[[str, str], str]:
-    """Return a parser of a few words, in any case.
+    """Return a parser of some words, in any case.
 
-    :param unnamed: words that are taken as well, and that the error does not offer
+    :param unnamed: words that are also accepted, and that the error does not mention
     """
 
     def parse(text: str, name: str) -> str:

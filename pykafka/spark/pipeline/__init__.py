@@ -1,6 +1,6 @@
 """Pipelines: from topics to Parquet or to other topics, declared in one TOML file.
 
-A `Declaration` is what the file says; a `Pipeline` is one at work in a session of Spark.
+A `Declaration` is the content of the file; a `Pipeline` runs it in a session of Spark.
 """
 
 from pykafka.spark.pipeline.declaration import Declaration

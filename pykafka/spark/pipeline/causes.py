@@ -1,4 +1,4 @@
-"""What an error of Spark says in the end: its text is stacks of Java and Python, and the cause a line far down in them."""
+"""The causes of Spark's errors: their text is stacks of Java and Python, and the cause is a line deep inside."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import re
 
 _STACK = re.compile(r"Traceback \(most recent call last\):\s*$")
 _HANDLING = "During handling of the above exception, another exception occurred:"
-#: The line of a Python stack in which its error is: not indented, a name, and mostly what it says.
+#: The line of a Python stack with its error: not indented, a name, and mostly a text.
 _ERROR = re.compile(r"[A-Za-z_][\w.]*(: .*|$)")
 _CAUSED_BY = "Caused by: "
 
 
 def first_line(error: Exception) -> str:
-    """Return what an error of Spark says first."""
+    """Return the first line of an error of Spark."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def first_and_last(error: Exception) -> str:
-    """Return what an error of Spark says first, and in a second line what the cause is, where stacks tell one."""
+    """Return the first line of an error of Spark and, as a second line, its cause if the stacks show one."""
     first, cause = first_line(error), root_cause(str(error))
     return first if cause is None or cause in first else f"{first}\n  {cause}"
 
 
 def root_cause(text: str) -> str | None:
-    """Return the line that tells the cause of an error: of the first Python stack, else the last cause that Java names.
+    """Return the line with the cause of an error: of the first Python stack, else the last cause that Java names.
 
-    :param text: of an error of Spark
+    :param text: the text of an error of Spark
     """
     return _of_python(text.splitlines()) or _of_java(text.splitlines())
 
@@ -41,7 +41,7 @@ def _of_python(lines: list[str]) -> str | None:
                 found = line.strip()
             within = wanted = False
         elif line.strip() == _HANDLING:
-            # What failed while the first error was dealt with says more; what was raised because of it says less.
+            # An error in the handling of the first one says more; an error that was raised because of it says less.
             wanted = True
     return found
 

@@ -1,4 +1,4 @@
-"""What can be found out about a pipeline before it runs: of its clusters, its directories, its SQL, its executors."""
+"""Checks of a pipeline before it runs: its clusters, its directories, its SQL, its executors."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 #: How long a task may take to read one record (s).
 TASK_TIMEOUT_S = 120
-#: How long the queries over nothing may take (s).
+#: How long the queries over empty streams may take (s).
 _PLAN_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing to find out.
+    """One check of a pipeline.
 
-    :param place: of the declaration that it is about
-    :param find_out: returns a line on what was found, or raises what is wrong
+    :param place: the part of the declaration
+    :param find_out: returns a line about the result, or raises the problem
     """
 
     place: str
@@ -42,7 +42,7 @@ class Check:
 
 
 def cluster_checks(declaration: Declaration) -> Iterator[Check]:
-    """Yield what asks brokers, and takes no Spark.
+    """Yield the checks that ask brokers and need no Spark.
 
     They raise NoBrokersAvailableError, UnknownTopicOrPartition and OptionError.
     """
@@ -54,7 +54,7 @@ def cluster_checks(declaration: Declaration) -> Iterator[Check]:
 
 
 def storage_checks(declaration: Declaration, spark: SparkSession) -> Iterator[Check]:
-    """Yield what looks at directories; they raise PipelineError and StorageError."""
+    """Yield the checks of directories; they raise PipelineError and StorageError."""
     storage = Storage(spark)
     yield Check("checkpoint", lambda: _checkpoint(storage, declaration))
     for place, name, sink in (("[sink]", RECORDS, declaration.sink), ("[malformed]", MALFORMED, declaration.malformed)):
@@ -64,12 +64,12 @@ def storage_checks(declaration: Declaration, spark: SparkSession) -> Iterator[Ch
 
 
 def plan_check(declaration: Declaration, spark: SparkSession) -> Check:
-    """Return what has Spark plan and start everything, on topics without records; it raises DeclarationError."""
+    """Return the check that lets Spark plan and start everything on empty streams; it raises DeclarationError."""
     return Check("[transform]", lambda: _plan(declaration, spark))
 
 
 def task_check(declaration: Declaration, spark: SparkSession) -> Check:
-    """Return what has an executor read a record; it raises PipelineError."""
+    """Return the check that reads a record on an executor; it raises PipelineError."""
     return Check("[spark]", lambda: _task(declaration, spark))
 
 
@@ -82,10 +82,10 @@ def _source(options: ReadOptions) -> str:
             what = f"{', '.join(missing)} does not exist"
             raise UnknownTopicOrPartition(f"{what} on {options.client.hosts}: create it, or correct the name")
         if not partitions:
-            return f"{options.subscription} matches no topic on {options.client.hosts} yet: the first one is waited for"
+            return f"{options.subscription} matches no topic on {options.client.hosts} yet: the stream waits for the first one"
         bounds = offsets.bounds(partitions)
         start = resolve(offsets.located(options.starting, partitions), bounds, "startingOffsets")
-        # A start behind a transaction that is open is where the stream waits: no loss, and nothing to read yet.
+        # A start behind an open transaction makes the stream wait there: no loss, and nothing to read yet.
         waiting = offsets.behind_transactions(start, {tp: at.latest for tp, at in bounds.items()})
         bounds |= {tp: Bounds(bounds[tp].earliest, start[tp]) for tp in waiting}
         begin = clamp_start(start, bounds, LossReporter(True))
@@ -98,7 +98,7 @@ def _source(options: ReadOptions) -> str:
 
 def _topic(sink: TopicSink, declaration: Declaration, source: ReadOptions) -> str:
     if sink.topic is None:
-        return "the topics that rows name, which are not known before"
+        return "the topics that rows name, known only at run time"
     options = read_options({**client_options(sink.options), "subscribe": sink.topic}, Mode.BATCH_READ)
     reader = OffsetReader(options)
     try:
@@ -138,16 +138,16 @@ def _directory(storage: Storage, sink: ParquetSink, checkpoint: str) -> str:
     storage.try_writing(sink.path)
     written, known = storage.last_number(f"{sink.path}/{SINK_LOG}"), storage.last_number(f"{checkpoint}/offsets")
     if written is not None and (known is None or known < written):
-        # Spark takes a micro-batch of a number that the directory has for one that is written, and leaves it out.
+        # Spark leaves out a micro-batch whose number is in the directory's log, as it counts as written.
         raise PipelineError(
             f"{sink.path} has been written up to micro-batch {written} by a pipeline with another checkpoint; Spark would "
             f"leave new records out, up to that number: name the checkpoint that belongs to it instead of {checkpoint}, "
             "or another path"
         )
-    # Where the checkpoint has but a first micro-batch that was never written, they are what is left of that.
+    # If the checkpoint has only a first micro-batch that was never written, the files are the rest of that.
     if written is None and known != 0 and any(not name.startswith((".", "_")) for name in storage.names(sink.path)):
         raise PipelineError(
-            f"{sink.path} has files of something else, which Spark would not see any more beside the pipeline's: name a "
+            f"{sink.path} has other files, which Spark would ignore beside the pipeline's: name a "
             "directory that is empty or new"
         )
     return str(sink)
@@ -165,21 +165,21 @@ def _plan(declaration: Declaration, spark: SparkSession) -> str:
 
 
 def _run_once(frame: DataFrame, sink: Sink, directory: Path) -> None:
-    """Have Spark find what it refuses only when a query starts, with files in a directory of ours."""
+    """Run the query once, into a directory of ours: some errors Spark raises only when a query starts."""
     if isinstance(sink, ParquetSink):
         sink = replace(sink, path=(directory / "sink").as_uri())
     query = start(frame, sink, (directory / "checkpoint").as_uri(), f"{directory.name}-of-nothing", AVAILABLE_NOW)
     try:
         if not query.awaitTermination(_PLAN_TIMEOUT_S):
             raise PipelineError(
-                f"Spark has not planned it within {_PLAN_TIMEOUT_S} s: see whether this machine is overloaded"
+                f"Spark has not planned it within {_PLAN_TIMEOUT_S} s: check whether this machine is overloaded"
             )
     finally:
         query.stop()
 
 
 def _task(declaration: Declaration, spark: SparkSession) -> str:
-    """Read one record in a task, so that its Python finds this package and reaches the brokers."""
+    """Read one record in a task: its Python must find this package and reach the brokers."""
     reader = spark.read.format("pykafka").schema("offset bigint").options(**client_options(declaration.source.options))
     names = ("subscribe", "subscribePattern", "assign")
     frame = reader.options(**{name: text for name, text in declaration.source.options.items() if name in names}).load()
@@ -196,7 +196,7 @@ def _task(declaration: Declaration, spark: SparkSession) -> str:
         spark.sparkContext.cancelAllJobs()
         worker.join(TASK_TIMEOUT_S)
         raise PipelineError(
-            f"no executor of {spark.sparkContext.master} has read a record within {TASK_TIMEOUT_S} s: see whether it has "
+            f"no executor of {spark.sparkContext.master} has read a record within {TASK_TIMEOUT_S} s: check whether it has "
             "workers with free cores and memory"
         )
     if failures:

@@ -1,4 +1,4 @@
-"""What a pipeline is to do, as one TOML file declares it: read and checked without Spark and without a broker."""
+"""The declaration of a pipeline in a TOML file, read and checked without Spark and without a broker."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pykafka.spark.options import Mode, parse, read_options, write_options
 from pykafka.spark.pipeline.errors import DeclarationError
 from pykafka.spark.pipeline.tables import Problem, Table, as_text
 
-#: The view that the first step reads, and the column in which it finds what Kafka has beside a parsed value.
+#: The view that the first step reads, and its column with Kafka's own columns beside a parsed value.
 RECORDS, KAFKA = "records", "kafka"
-#: What the declaration has keys of its own for; elsewhere it would be said twice.
+#: Options that have a key of their own in the declaration; elsewhere they would be given twice.
 _SAID_ELSEWHERE = {
     "kafka.bootstrap.servers": "brokers",
     "subscribe": "topic",
@@ -28,21 +28,21 @@ _SAID_ELSEWHERE = {
     "includeheaders": "columns",
     "topic": "topic",
 }
-#: How to reach a cluster; where the sink is on the source's, these hold for both.
+#: Options that reach a cluster; a sink on the source's cluster takes them from the source.
 _SECURITY = ("kafka.security.", "kafka.ssl.", "kafka.sasl.")
 _PARQUET_OPTIONS = ("compression",)
 _INTERVAL = re.compile(r"\d+ ?(milliseconds?|seconds?|minutes?|hours?|days?)")
-#: Spark would run a statement that is none of these at once, even to check it.
+#: Spark would run any other statement at once, even for a check.
 _QUERY = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*(\(|(select|with|from|values|table)\b)", re.IGNORECASE | re.DOTALL)
 _VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
 class Source:
-    """What is read.
+    """The input of a pipeline.
 
-    :param options: of format("pykafka")
-    :param columns: Kafka's, in order
+    :param options: options of format("pykafka")
+    :param columns: Kafka's columns, in order
     """
 
     options: Mapping[str, str]
@@ -51,12 +51,12 @@ class Source:
 
 @dataclass(frozen=True)
 class Parsing:
-    """How a column of bytes becomes columns.
+    """The parser of a column of bytes.
 
     :param format: "json" or "csv"
     :param schema: in Spark's DDL
     :param column: "value" or "key"
-    :param options: of Spark's from_json or from_csv
+    :param options: options of Spark's from_json or from_csv
     """
 
     format: str
@@ -67,10 +67,10 @@ class Parsing:
 
 @dataclass(frozen=True)
 class Watermark:
-    """How late rows may come.
+    """The watermark of a step: how late rows may arrive.
 
-    :param column: of their time
-    :param delay: as "10 minutes"
+    :param column: the column with the rows' time
+    :param delay: an interval like "10 minutes"
     """
 
     column: str
@@ -81,9 +81,9 @@ class Watermark:
 class Step:
     """One transform.
 
-    :param sql: a query over `records` and the views of the steps before
-    :param view: what later steps call its result; "" for the last
-    :param watermark: of its result, for aggregates and joins of streams
+    :param sql: a query over `records` and the views of earlier steps
+    :param view: the name of its result for later steps; "" for the last step
+    :param watermark: the watermark of its result, for aggregates and joins of streams
     """
 
     sql: str
@@ -93,11 +93,11 @@ class Step:
 
 @dataclass(frozen=True)
 class ParquetSink:
-    """Rows to Parquet files, each exactly once.
+    """A sink of Parquet files, each row exactly once.
 
     :param path: a directory, or a URL that Spark knows
     :param partition_by: columns that become directories
-    :param options: of Spark's format("parquet")
+    :param options: options of Spark's format("parquet")
     """
 
     path: str
@@ -111,16 +111,16 @@ class ParquetSink:
 
 @dataclass(frozen=True)
 class TopicSink:
-    """Rows to topics, each at least once.
+    """A sink of topics, each row at least once.
 
-    :param options: of format("pykafka")
+    :param options: options of format("pykafka")
     """
 
     options: Mapping[str, str]
 
     @property
     def topic(self) -> str | None:
-        """Name the topic; None where the rows' column does."""
+        """The topic; None if a column of the rows names it."""
         return self.options.get("topic")
 
     def __str__(self) -> str:
@@ -133,17 +133,17 @@ Sink = ParquetSink | TopicSink
 
 @dataclass(frozen=True)
 class Declaration:
-    """A pipeline, checked as far as that goes without a cluster.
+    """A pipeline, checked as far as possible without a cluster.
 
-    :param name: of its queries
-    :param checkpoint: directory of how far it is
+    :param name: the name of its queries
+    :param checkpoint: directory of its progress
     :param trigger: "available_now", "once" or an interval
-    :param source: what is read
+    :param source: where it reads
     :param parsing: None: rows are Kafka's columns
-    :param malformed: where records that cannot be parsed are kept; None: they end the pipeline
-    :param steps: one after another
-    :param sink: where the last one's rows go
-    :param master: of Spark; "" for what Spark is configured with, or this machine
+    :param malformed: where it keeps records that cannot be parsed; None: such a record ends the pipeline
+    :param steps: transforms, in order
+    :param sink: where it writes the rows of the last step
+    :param master: Spark's master; "" for Spark's own configuration, or this machine
     :param config: Spark's settings
     """
 
@@ -160,11 +160,11 @@ class Declaration:
 
     @classmethod
     def load(cls, path: Path, overrides: Iterable[str] = ()) -> Declaration:
-        """Read a file.
+        """Return the declaration in a file.
 
-        :param path: of the TOML
-        :param overrides: "source.topic=x", each in the place of what the file has
-        :raises DeclarationError: with all that is wrong
+        :param path: the TOML file
+        :param overrides: "source.topic=x", each replaces a value of the file
+        :raises DeclarationError: lists all problems
         """
         try:
             data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -184,13 +184,13 @@ class Declaration:
 
 
 def client_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the options that say how to reach the cluster."""
+    """Return the options that reach the cluster."""
     wanted = ("kafka.bootstrap.servers", "kafka.request.timeout.ms", *_SECURITY)
     return {name: text for name, text in options.items() if name.lower().startswith(wanted)}
 
 
 def _override(data: dict[str, Any], text: str, problems: list[Problem]) -> None:
-    """Put a value in its place; as TOML where it is some, else as text."""
+    """Set a value at its place: as TOML if it is valid TOML, else as text."""
     place = f"--set {text}"
     name, equals, value = text.partition("=")
     if not equals:
@@ -210,7 +210,7 @@ def _override(data: dict[str, Any], text: str, problems: list[Problem]) -> None:
         except ValueError as error:
             problems.append(Problem(place, str(error)))
         return
-    problems.append(Problem(place, f"{name!r} is no key, like source.topic"))
+    problems.append(Problem(place, f"{name!r} is not a key like source.topic"))
 
 
 def _merge(data: dict[str, Any], new: Mapping[str, Any]) -> None:
@@ -260,12 +260,12 @@ def _source(table: Table | None) -> Source | None:
     if not given:
         table.problem("topic", "missing: name a topic or a list of them, or give a pattern or partitions")
     elif len(given) > 1:
-        table.problem(given[1], f"contradicts {given[0]}: only one of them says what to read")
+        table.problem(given[1], f"contradicts {given[0]}: choose one of them to say what to read")
     options |= {"subscribe": topics} if topics else {}
     options |= {"subscribePattern": pattern} if pattern else {}
     options |= {"assign": as_text(partitions)} if partitions is not None else {}
     start = table.value("start", (str, dict))
-    # Unlike Spark's streams: who lands a topic wants what is in it.
+    # Unlike Spark's streams: a pipeline that lands a topic starts with the records that are there.
     options["startingOffsets"] = "earliest" if start is None else as_text(start)
     columns = table.texts("columns") or tuple(COLUMNS)
     for column in columns:
@@ -277,7 +277,7 @@ def _source(table: Table | None) -> Source | None:
     options |= _free_options(table)
     for name in options:
         if name.lower().startswith("starting") and name != "startingOffsets" and start is not None:
-            table.problem(f"options {name}", "contradicts start: only one of them says where the first run begins")
+            table.problem(f"options {name}", "contradicts start: choose one of them to say where the first run begins")
     table.finish()
     _check_options(table, options, Mode.STREAM_READ, whole=bool(given and brokers))
     return Source(options, columns)
@@ -288,13 +288,13 @@ def _free_options(table: Table) -> dict[str, str]:
     for name in list(options):
         key = _SAID_ELSEWHERE.get(name.lower())
         if key is not None:
-            table.problem(f"options {name}", f"is said by {table.place(key)}; write it there")
+            table.problem(f"options {name}", f"has a key of its own, {table.place(key)}; write it there")
             del options[name]
     return options
 
 
 def _check_options(table: Table, options: Mapping[str, str], mode: Mode, whole: bool) -> None:
-    """Note each option that the source or sink would refuse, and then what is wrong among them together."""
+    """Note each option that the source or sink refuses, and then contradictions between options."""
     wrong = False
     for name, text in options.items():
         try:
@@ -324,7 +324,7 @@ def _parsing(table: Table | None, source: Source | None) -> Parsing | None:
     )
     for name in parsing.options:
         if name.lower() in ("mode", "columnnameofcorruptrecord"):
-            table.problem(f"options {name}", "cannot be set: [malformed] says what becomes of such records")
+            table.problem(f"options {name}", "cannot be set: [malformed] decides about such records")
     table.finish()
     if source is not None and parsing.column not in source.columns:
         table.problem("column", f"{parsing.column!r} is not read: add it to [source] columns")
@@ -376,9 +376,9 @@ def _topic_sink(table: Table, source: Source | None) -> TopicSink:
 
 def _check_malformed(table: Table, malformed: Sink | None, sink: Sink | None, parsed: bool) -> None:
     if not parsed:
-        table.problem("", "goes with [parse]: without it no record is malformed")
+        table.problem("", "needs [parse]: without it no record is malformed")
     if isinstance(malformed, TopicSink) and malformed.topic is None:
-        table.problem("topic", "missing, and nothing goes without it")
+        table.problem("topic", "missing, but required")
     if isinstance(malformed, ParquetSink) and isinstance(sink, ParquetSink) and _nested(malformed.path, sink.path):
         table.problem("path", f"{malformed.path} and [sink] path {sink.path} lie in each other; keep them apart")
 
@@ -404,11 +404,11 @@ def _steps(tables: list[Table]) -> tuple[Step, ...]:
             table.problem("sql", "must be a query, which begins with SELECT, WITH, FROM, VALUES or TABLE")
         last = number == len(tables)
         if not step.view and not last:
-            table.problem("view", "missing: only the last step goes without, as its rows go to the sink")
+            table.problem("view", "missing: only the last step needs none, as its rows go to the sink")
         if step.view and not _VIEW.fullmatch(step.view):
             table.problem("view", f"{step.view!r} cannot be a name: letters, digits and underscores can")
         if step.view and step.view.lower() in [RECORDS, *(one.view.lower() for one in steps)]:
-            table.problem("view", f"{step.view!r} is there already; give this one another name")
+            table.problem("view", f"{step.view!r} exists already; give this one another name")
         steps.append(step)
     return tuple(steps)
 
@@ -424,7 +424,7 @@ def _watermark(table: Table | None) -> Watermark | None:
 
 
 def _check_loop(source: Source, sink: Sink, place: str, transformed: bool, problems: list[Problem]) -> None:
-    """Note a sink whose rows the source would read again, for ever."""
+    """Note a sink whose rows the source would read again, in an endless loop."""
     if not isinstance(sink, TopicSink):
         return
     servers = "kafka.bootstrap.servers"

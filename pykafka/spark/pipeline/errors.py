@@ -1,4 +1,4 @@
-"""What is raised about a pipeline beyond the client's own errors and Spark's."""
+"""Errors of pipelines, besides the client's own errors and Spark's."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pykafka.spark.pipeline.tables import Problem
 
 
 class PipelineError(KafkaException):
-    """A pipeline cannot run as things are; says what is not as it must be."""
+    """A pipeline cannot run at present; the text has the reason."""
 
 
 class DeclarationError(PipelineError, ValueError):
-    """A declaration cannot be; `problems` has everything that is wrong with it.
+    """A declaration is wrong; `problems` lists everything.
 
     :param source: the file, or the pipeline's name
     :param problems: at least one
@@ -25,7 +25,7 @@ class DeclarationError(PipelineError, ValueError):
 
 
 class StorageError(PipelineError):
-    """A directory cannot be looked at or written to."""
+    """A directory cannot be read or written."""
 
 
 class SparkMissingError(PipelineError):

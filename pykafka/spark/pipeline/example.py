@@ -1,4 +1,4 @@
-"""An example of a declaration, to begin with."""
+"""An example of a declaration, as a starting point."""
 
 EXAMPLE = '''\
 # A pipeline: from topics of Kafka to Parquet, or to another topic. Keys that are commented out show their defaults.

@@ -1,4 +1,4 @@
-"""DataFrames of a pipeline: Kafka's columns, parsed, transformed, as the sink takes them."""
+"""The DataFrames of a pipeline: Kafka's columns, parsed, transformed, in the form of the sink."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 T = TypeVar("T")
-#: Spark's parsers put a text here that they could not read; the names are nobody's.
+#: Spark's parsers put text here that they cannot parse; nobody else uses the names.
 _CORRUPT, _PARSED, _WHY = "_pykafka_corrupt", "_pykafka_parsed", "_pykafka_why"
-#: By these a query's progress has the numbers of a micro-batch.
+#: The metrics by which a query's progress has the counts of a micro-batch.
 METRICS, ROWS, MALFORMED = "pykafka", "rows", "malformed"
 
 
 @dataclass(frozen=True)
 class Frames:
-    """What a pipeline writes.
+    """The output of a pipeline.
 
-    :param rows: to the sink
-    :param malformed: to where those are kept; None where they are not
+    :param rows: the rows for the sink
+    :param malformed: the malformed records; None if the pipeline does not keep them
     """
 
     rows: DataFrame
@@ -56,9 +56,9 @@ def read_stream(spark: SparkSession, source: Source) -> DataFrame:
 
 
 def read_nothing(spark: SparkSession, directory: str, source: Source) -> DataFrame:
-    """Return a stream of the same columns that never has a row.
+    """Return a stream with the same columns and never a row.
 
-    :param directory: that is empty and stays so
+    :param directory: a directory that stays empty
     """
     return spark.readStream.schema(_ddl(source)).parquet(directory)
 
@@ -68,17 +68,17 @@ def _ddl(source: Source) -> str:
 
 
 def _beside(source: Source) -> Source:
-    """Return the source as it is read for what is malformed: whole, and not seen by tools that watch the lag of the rows."""
+    """Return the source for the malformed records: with all records, and hidden from tools that watch the lag of the rows."""
     options = {name: text for name, text in source.options.items() if name.lower() != "commitprogressto"}
     return Source({**options, "includeHeaders": "true"}, tuple(COLUMNS))
 
 
 def build(declaration: Declaration, read: Callable[[Source], DataFrame]) -> Frames:
-    """Return what a pipeline writes.
+    """Return the output of a pipeline.
 
-    :param declaration: which pipeline
+    :param declaration: the pipeline
     :param read: returns a source as a stream
-    :raises DeclarationError: Spark refuses the schema or a step, or the sink the rows
+    :raises DeclarationError: Spark refuses the schema or a step, or the sink refuses the rows
     """
     records, malformed = read(declaration.source), None
     if declaration.parsing is None:
@@ -96,11 +96,11 @@ def build(declaration: Declaration, read: Callable[[Source], DataFrame]) -> Fram
 
 
 class _Parser:
-    """Makes columns of bytes, and tells the bytes that cannot be parsed.
+    """A parser of columns of bytes, which separates the malformed bytes.
 
-    :param declaration: whose source is parsed
-    :param parsing: how
-    :raises DeclarationError: Spark cannot read the schema, or it has what no parser can give
+    :param declaration: the pipeline, whose source is parsed
+    :param parsing: format and schema
+    :raises DeclarationError: Spark cannot read the schema, or the schema has types that no parser supports
     """
 
     def __init__(self, declaration: Declaration, parsing: Parsing) -> None:
@@ -125,21 +125,21 @@ class _Parser:
         self._schema = schema.add(_CORRUPT, StringType()).toDDL()
 
     def rows(self, records: DataFrame) -> DataFrame:
-        """Return the schema's columns, and Kafka's in a struct, of the records that can be parsed."""
+        """Return the schema's columns, and Kafka's in a struct, of the well-formed records."""
         marked = self._marked(records).select(
             sql.struct(*records.columns).alias(KAFKA),
             _PARSED,
             MALFORMED,
             self._complaint(records).alias(_WHY),
         )
-        # The metrics are taken here: what stands before them, Spark does not evaluate a second time.
+        # Observe the metrics here: Spark does not evaluate the plan before them a second time.
         marked = marked.observe(METRICS, sql.count("*").alias(ROWS), sql.count_if(MALFORMED).alias(MALFORMED))
         others: Column = sql.lit(False) if self._keeps else sql.raise_error(sql.col(_WHY)).cast("boolean")
         wanted = marked.where(sql.when(~sql.col(MALFORMED), True).otherwise(others))
         return wanted.select(*(sql.col(_PARSED)[name].alias(name) for name in self._fields), KAFKA)
 
     def malformed(self, records: DataFrame) -> DataFrame:
-        """Return the other records, as they are."""
+        """Return the malformed records, unchanged."""
         marked = self._marked(records).observe(METRICS, sql.count_if(MALFORMED).alias(MALFORMED))
         return marked.where(MALFORMED).select(*records.columns)
 
@@ -151,14 +151,14 @@ class _Parser:
         parsed = records.withColumn(_PARSED, parse(text, self._schema, options))
         bad = sql.col(_PARSED)[_CORRUPT].isNotNull() | (sql.trim(text) == "") | ~sql.is_valid_utf8(raw)
         if self._parsing.format == "json" and not self._parsing.options:
-            # Spark's parser stops at the end of the first value and passes over what stands behind it.
+            # Spark's parser stops at the end of the first JSON value and skips the text behind it.
             length = sql.json_array_length(sql.concat(sql.lit("["), text, sql.lit("]")))
             bad = bad | (sql.coalesce(length, sql.lit(0)) != 1)
-        # A record without a value deletes its key: there is nothing to parse, and nothing malformed.
+        # A record without a value deletes its key: nothing to parse, and not malformed.
         return parsed.withColumn(MALFORMED, raw.isNotNull() & sql.coalesce(bad, sql.lit(True)))
 
     def _complaint(self, records: DataFrame) -> Column:
-        """Return the sentence with which a pipeline ends at a record that is malformed."""
+        """Return the sentence that ends a pipeline at a malformed record."""
         where = [
             sql.concat(sql.lit(f"{name} "), sql.coalesce(sql.col(name).cast("string"), sql.lit("?")))
             for name in ("topic", "partition", "offset")
@@ -177,7 +177,7 @@ class _Parser:
 
 
 def _as_messages(malformed: DataFrame) -> DataFrame:
-    """Return records as they were, with headers that say where they stood."""
+    """Return records unchanged, with headers for their original place."""
     origin = [
         sql.struct(sql.lit(f"source.{name}").alias("key"), sql.col(name).cast("string").cast("binary").alias("value"))
         for name in ("topic", "partition", "offset")
@@ -210,7 +210,7 @@ def _with_watermark(frame: DataFrame, step: Step) -> DataFrame:
 
 
 def _check_sink(rows: DataFrame, declaration: Declaration) -> None:
-    """Refuse rows that the sink would.
+    """Raise if the sink refuses the rows.
 
     :raises DeclarationError: a column is missing, there twice, or of a type that cannot be written
     """
@@ -238,9 +238,9 @@ def _check_sink(rows: DataFrame, declaration: Declaration) -> None:
 
 
 def _asked(declaration: Declaration, place: str, ask: Callable[[], T]) -> T:
-    """Return what Spark gives.
+    """Return Spark's result.
 
-    :raises DeclarationError: what it refuses, with the place
+    :raises DeclarationError: Spark's refusal, with its place in the declaration
     """
     try:
         return ask()

@@ -1,4 +1,4 @@
-"""Spark for a pipeline: a session of its own, on this machine, on a cluster, or the one that spark-submit has made."""
+"""Spark for a pipeline: a session of its own, on this machine or on a cluster, or the session of spark-submit."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pykafka.spark.pipeline.causes import first_and_last
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import SparkMissingError
 
-#: Settings that a declaration may have otherwise.
+#: Settings that a declaration may override.
 _DEFAULTS = {
-    # What fails is told in a sentence; a log of it would be a hundred lines of stacks before that.
+    # The program reports errors as a sentence; a log would print a hundred lines of stacks before it.
     "spark.log.level": "FATAL",
-    # Its bar would be drawn over ours.
+    # Spark's progress bar would draw over ours.
     "spark.ui.showConsoleProgress": "false",
-    # By default a query that is stopped is waited for without limit.
+    # By default Spark waits without limit for a query that stops.
     "spark.sql.streaming.stopTimeout": "30s",
 }
 _PYTHON_SETTING, _PYTHON_VARIABLE = "spark.pyspark.python", "PYSPARK_PYTHON"
@@ -33,23 +33,23 @@ _PYTHON_SETTING, _PYTHON_VARIABLE = "spark.pyspark.python", "PYSPARK_PYTHON"
 
 @contextmanager
 def session(declaration: Declaration, master: str = "") -> Iterator[SparkSession]:
-    """Start Spark for the length of the block; a session that this process has already is used, and left as it is.
+    """Start Spark for the length of the block. A session that this process already has is used, and left running.
 
-    :param declaration: whose settings it gets
-    :param master: instead of the declaration's
-    :raises SparkMissingError: there is no Java, or Spark does not start
+    :param declaration: the pipeline, whose settings the session gets
+    :param master: replaces the declaration's master
+    :raises SparkMissingError: Java is missing, or Spark does not start
     """
     if (there := SparkSession.getActiveSession()) is not None:
         yield there
         return
-    # Set by spark-submit, which has started the JVM already.
+    # spark-submit sets it, and has started the JVM already.
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if submitted and master:
-        raise SparkMissingError("spark-submit says which master it is: give --master to spark-submit itself")
+        raise SparkMissingError("spark-submit sets the master: give --master to spark-submit itself")
     settings = {**_DEFAULTS, "spark.app.name": declaration.name}
     if not submitted:
         _need_java()
-        # Workers on this machine are to have the packages that this process has.
+        # Workers on this machine must have the packages of this process.
         os.environ.setdefault(_PYTHON_VARIABLE, declaration.config.get(_PYTHON_SETTING, sys.executable))
         if master or declaration.master:
             settings["spark.master"] = master or declaration.master
@@ -64,9 +64,9 @@ def session(declaration: Declaration, master: str = "") -> Iterator[SparkSession
 
 
 def kill() -> None:
-    """Kill Spark where this process has started it: left to itself, its JVM would end with stacks of what was not done.
+    """Kill the Spark of this process: its JVM would otherwise end with stacks of the interrupted work.
 
-    What spark-submit has started is its own to end. Spark's temporary files stay.
+    A session of spark-submit is not ours to kill. Spark's temporary files stay.
     """
     gateway = SparkContext._gateway
     process = None if gateway is None else gateway.proc

@@ -1,4 +1,4 @@
-"""How far a pipeline is: the numbers of Spark's progress reports, added up."""
+"""The progress of a pipeline: the numbers of Spark's progress reports, added up."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pykafka.spark.pipeline.frames import MALFORMED, METRICS, ROWS
 
 @dataclass(frozen=True)
 class Progress:
-    """What a query has done in this run.
+    """The progress of a query in this run.
 
     :param query: its name
     :param batch: number of the last micro-batch with records, counted since the checkpoint began; -1 before the first
-    :param batches: micro-batches with records
-    :param records: read
-    :param malformed: of those
-    :param records_per_s: of the last micro-batch
-    :param lag: records that Kafka had beyond it when it began; None where Spark does not say
+    :param batches: number of micro-batches with records
+    :param records: number of records read
+    :param malformed: number of malformed records among them
+    :param records_per_s: rate of the last micro-batch
+    :param lag: records in Kafka beyond it when it began; None if Spark does not report them
     """
 
     query: str
@@ -31,13 +31,13 @@ class Progress:
     lag: int | None = None
 
     def after(self, report: Mapping[str, Any], lag: int | None) -> Progress:
-        """Return this with one more report of Spark.
+        """Return the progress after one more report of Spark.
 
-        :param report: StreamingQueryProgress, as of its JSON
-        :param lag: that it tells of
+        :param report: StreamingQueryProgress, parsed from its JSON
+        :param lag: its lag
         """
         metrics = report.get("observedMetrics", {}).get(METRICS) or {}
-        # Spark counts a topic that a step reads twice, as in a join with itself, as often.
+        # Spark counts a topic twice that a step reads twice, as in a join with itself.
         rows = int(metrics.get(ROWS) or report["numInputRows"])
         if not rows:
             return replace(self, lag=self.lag if lag is None else lag)

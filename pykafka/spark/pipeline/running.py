@@ -1,4 +1,4 @@
-"""Running a pipeline: its streaming queries, watched until they end or are asked to."""
+"""Execution of a pipeline: its streaming queries, watched until they end or a stop request comes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-#: How often queries are looked at (s); more often where one is to be stopped before its next micro-batch.
+#: Pause between polls of the queries (s); shorter if one must stop before its next micro-batch.
 _LOOK_S, _LOOK_CLOSELY_S = 0.2, 0.05
 #: The queries' directories in the checkpoint.
 RECORDS, MALFORMED = "records", "malformed"
@@ -26,9 +26,9 @@ AVAILABLE_NOW: Mapping[str, Any] = {"availableNow": True}
 
 
 class StopRequest:
-    """What ends a pipeline from outside: asked once, after the micro-batch; asked again, at once.
+    """A request to end a pipeline: the first after the micro-batch, the second at once.
 
-    :param grace_s: how long a micro-batch may go on
+    :param grace_s: how long a micro-batch may go on (s)
     """
 
     def __init__(self, grace_s: float) -> None:
@@ -36,7 +36,7 @@ class StopRequest:
         self.asked = 0
 
     def ask(self) -> None:
-        """Ask; signal handlers may."""
+        """Request a stop; signal handlers may call it."""
         self.asked += 1
 
 
@@ -54,12 +54,12 @@ class _Query:
 
 
 class Pipeline:
-    """A declaration at work.
+    """A declaration in execution.
 
-    :param declaration: what to do
-    :param spark: with what
-    :param show: called with the progress of the records, whenever there is some
-    :param stop: ends it
+    :param declaration: the pipeline to run
+    :param spark: the session that runs it
+    :param show: called with each new progress of the records
+    :param stop: ends the pipeline
     :raises DeclarationError: Spark refuses a part of the declaration
     """
 
@@ -80,15 +80,15 @@ class Pipeline:
             self._malformed = _Query(frames.malformed, declaration.malformed, f"{root}/{MALFORMED}", kept)
 
     def run(self) -> Progress:
-        """Run until the trigger is done, or until asked to stop.
+        """Run until the trigger is done, or until a stop request.
 
-        :returns: what was done
+        :returns: the progress of this run
         :raises StreamingQueryException: a query failed; the other one is stopped then
         """
         try:
             if self._malformed is not None:
-                # First, and until its place is noted: where both start at `latest`, what is malformed between the two
-                # places would else be left out by one and not be kept by the other.
+                # First, and until its start is noted: if both start at `latest`, one would leave out malformed records between
+                # the two starts, and the other would not keep them.
                 self._start(self._malformed)
                 if self._is_new:
                     self._watch(until=lambda: _has_begun(self._malformed))
@@ -111,7 +111,7 @@ class Pipeline:
         return [query for query in running if query is not None and query.isActive]
 
     def _watch(self, until: Callable[[], bool]) -> None:
-        """Look at the queries until all have ended, something is true, or a stop was asked for, which is then done."""
+        """Poll the queries until all have ended, `until` returns True, or a stop request comes; then stop them."""
         while True:
             active = self._active()
             self._look()
@@ -123,7 +123,7 @@ class Pipeline:
             self._handler.sleep(_LOOK_S)
 
     def _look(self) -> None:
-        """Take note of new reports of progress, and of failures.
+        """Process new progress reports, and failures.
 
         :raises StreamingQueryException: a query failed
         """
@@ -146,7 +146,7 @@ class Pipeline:
                 self._show(query.progress)
 
     def _end(self) -> None:
-        """Stop the queries, each when its micro-batch has ended; at once after the grace, or when asked again."""
+        """Stop each query when its micro-batch has ended; at once after the grace period, or on a second request."""
         self._show(self._records.progress)
         deadline = self._handler.now() + self._stop.grace_s
         waiting = {query: _stamp_of(query) for query in self._active()}
@@ -160,7 +160,7 @@ class Pipeline:
             self._handler.sleep(_LOOK_CLOSELY_S)
 
     def _is_behind(self) -> bool:
-        """Tell whether the records went further than those that are malformed: each read up to its own end of the topic."""
+        """Return whether the rows went further than the malformed records: each query has its own end of the topic."""
         return (
             self._records.ends is not None
             and self._malformed is not None
@@ -169,7 +169,7 @@ class Pipeline:
 
 
 def trigger(declaration: Declaration) -> Mapping[str, Any]:
-    """Return a declaration's trigger as Spark takes it."""
+    """Return a declaration's trigger in Spark's form."""
     known = {"available_now": AVAILABLE_NOW, "once": {"once": True}}
     return known.get(declaration.trigger, {"processingTime": declaration.trigger})
 
@@ -177,10 +177,10 @@ def trigger(declaration: Declaration) -> Mapping[str, Any]:
 def start(frame: DataFrame, sink: Sink, checkpoint: str, name: str, when: Mapping[str, Any]) -> StreamingQuery:
     """Start a query that writes a stream.
 
-    :param frame: what
-    :param sink: where to
-    :param checkpoint: directory of how far it is
-    :param name: of the query
+    :param frame: the stream
+    :param sink: its destination
+    :param checkpoint: directory of its progress
+    :param name: name of the query
     :param when: arguments of Spark's trigger()
     """
     writer = frame.writeStream.queryName(name).outputMode("append").trigger(**when)
@@ -191,7 +191,7 @@ def start(frame: DataFrame, sink: Sink, checkpoint: str, name: str, when: Mappin
 
 
 def _stamp(report: Any) -> tuple[int, str]:
-    # A query without new records reports the same micro-batch again, at another time.
+    # A query without new records reports the same micro-batch again, with another time.
     return report.batchId, report.timestamp
 
 
@@ -201,7 +201,7 @@ def _stamp_of(query: StreamingQuery) -> tuple[int, str] | None:
 
 
 def _has_begun(query: _Query | None) -> bool:
-    """Tell whether a query has noted where it starts."""
+    """Return whether a query has noted its start."""
     assert query is not None
     assert query.running is not None
     return query.running.lastProgress is not None or query.running.status["isDataAvailable"]

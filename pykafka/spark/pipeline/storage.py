@@ -1,4 +1,4 @@
-"""Directories as Spark sees them, local or on any file system that Hadoop knows."""
+"""Directories as Spark sees them, on local disks or any file system of Hadoop."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from pykafka.spark.pipeline.errors import StorageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Where Spark's file sink notes the files of each micro-batch.
+#: The log of Spark's file sink with the files of each micro-batch.
 SINK_LOG = "_spark_metadata"
 
 
 class Storage:
-    """Look at directories, and try whether they can be written.
+    """Access to directories: lists them, and tests whether they are writable.
 
-    :param spark: whose file systems
+    :param spark: the session whose file systems are used
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        # Spark's public API has none of this; sessions of Spark Connect have no JVM at hand.
+        # Spark's public API lacks this; sessions of Spark Connect have no JVM at hand.
         self._jvm: Any = spark._jvm
         self._conf: Any = spark._jsc.hadoopConfiguration()
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is something.
+        """Return whether a path exists.
 
-        :raises StorageError: the file system does not say
+        :raises StorageError: the file system does not respond
         """
         return bool(self._asked(path, lambda system, at: system.exists(at)))
 
     def names(self, path: str) -> list[str]:
-        """Return what is in a directory; [] where there is none; errors as in `exists`."""
+        """Return the names in a directory; [] if there is none; errors as in `exists`."""
 
         def look(system: Any, at: Any) -> list[str]:
             if not system.exists(at):
@@ -48,15 +48,15 @@ class Storage:
         return found
 
     def last_number(self, path: str) -> int | None:
-        """Return the highest number among the names in a directory; None where there is none; errors as in `exists`."""
-        # The sink's log puts several into one now and then, as "9.compact".
+        """Return the highest number among the names in a directory; None if there is none; errors as in `exists`."""
+        # Now and then the sink compacts several entries into one, as "9.compact".
         numbers = [int(name.partition(".")[0]) for name in self.names(path) if re.fullmatch(r"\d+(\.compact)?", name)]
         return max(numbers, default=None)
 
     def try_writing(self, path: str) -> None:
-        """Write a file to a directory, or to the nearest one above it that exists, and delete it again.
+        """Write a file to a directory, or to its nearest existing parent, and delete it again.
 
-        :raises StorageError: that cannot be
+        :raises StorageError: writing fails
         """
 
         def probe(system: Any, at: Any) -> None:

@@ -1,4 +1,4 @@
-"""Reading one table of a declaration: each wrong key and value becomes a problem with its place."""
+"""Access to one table of a declaration: each wrong key and value becomes a problem with its place."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: What TOML calls a value of a type, for sentences.
+#: TOML's names of types, for sentences.
 _KINDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number", dict: "a table", list: "a list"}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that is wrong with a declaration.
+    """A problem of a declaration.
 
     :param place: table and key, as "[sink] partition_by"
-    :param sentence: what is wrong, and what to do
+    :param sentence: the problem, and how to correct it
     """
 
     place: str
@@ -28,11 +28,11 @@ class Problem:
 
 
 class Table:
-    """One table, read key by key; `finish` tells of the keys that nobody asked for.
+    """One table, read key by key; `finish` reports the keys that nothing has read.
 
     :param name: "source", or "" for the top of the file
-    :param data: what tomllib gave
-    :param problems: where problems go
+    :param data: the table as tomllib parsed it
+    :param problems: the list that takes problems
     """
 
     def __init__(self, name: str, data: Mapping[str, Any], problems: list[Problem]) -> None:
@@ -45,29 +45,29 @@ class Table:
         return key in self._data
 
     def place(self, key: str = "") -> str:
-        """Return where a key stands, for people."""
+        """Return the place of a key, for people."""
         return " ".join(filter(None, (f"[{self._name}]" if self._name else "", key)))
 
     def problem(self, key: str, sentence: str) -> None:
-        """Note that something is wrong with a key."""
+        """Note a problem of a key."""
         self._problems.append(Problem(self.place(key), sentence))
 
     def value(self, key: str, kinds: tuple[type, ...], required: bool = False) -> Any:
-        """Return a value of one of these types; None, where it is missing or of another."""
+        """Return a value of one of these types; None if it is missing or of another type."""
         self._known.append(key)
         if key not in self._data:
             if required:
-                self.problem(key, "missing, and nothing goes without it")
+                self.problem(key, "missing, but required")
             return None
         value = self._data[key]
-        # To Python, true is a number.
+        # In Python, true is a number.
         if isinstance(value, kinds) and not (isinstance(value, bool) and bool not in kinds):
             return value
         self.problem(key, f"must be {' or '.join(_KINDS[kind] for kind in kinds)}, not {_shown(value)}")
         return None
 
     def text(self, key: str, default: str = "", required: bool = False) -> str:
-        """Return a text that is not empty; the default, where it is missing or wrong."""
+        """Return a text that is not empty; the default if it is missing or wrong."""
         value = self.value(key, (str,), required)
         if value is not None and not value.strip():
             self.problem(key, "is empty")
@@ -75,7 +75,7 @@ class Table:
         return default if value is None else str(value).strip()
 
     def texts(self, key: str, required: bool = False) -> tuple[str, ...]:
-        """Return a list of texts, which may be written as one text; () where it is missing or wrong."""
+        """Return a list of texts, which may be written as one text; () if it is missing or wrong."""
         value = self.value(key, (str, list), required)
         if value is None:
             return ()
@@ -86,7 +86,7 @@ class Table:
         return tuple(item.strip() for item in items)
 
     def choice(self, key: str, allowed: Sequence[str], default: str = "", required: bool = False) -> str:
-        """Return one of the words that are allowed; the default, where it is missing or another."""
+        """Return one of the allowed words; the default if it is missing or another."""
         value = self.text(key, default, required)
         if value == default or value in allowed:
             return value
@@ -94,12 +94,12 @@ class Table:
         return default
 
     def table(self, key: str, required: bool = False) -> Table | None:
-        """Return a table within this one; None where it is missing or none."""
+        """Return a table within this one; None if it is missing or not a table."""
         value = self.value(key, (dict,), required)
         return None if value is None else Table(self._inner(key), value, self._problems)
 
     def tables(self, key: str) -> list[Table]:
-        """Return the tables of a list, written [[key]]; [] where there are none."""
+        """Return the tables of a list, written [[key]]; [] if there are none."""
         value = self.value(key, (list,))
         if value is None:
             return []
@@ -109,7 +109,7 @@ class Table:
         return [Table(f"{self._inner(key)} {number}", item, self._problems) for number, item in enumerate(value, 1)]
 
     def options(self, key: str, nested: bool = False) -> dict[str, str]:
-        """Return a table of settings of any name, their values as the text that Spark takes.
+        """Return a table of settings of any name, with values as Spark's text.
 
         :param nested: whether tables and lists are values too, as JSON
         """
@@ -119,7 +119,7 @@ class Table:
             if isinstance(setting, (str, bool, int, float)) or (nested and isinstance(setting, (dict, list))):
                 found[name] = as_text(setting)
             elif isinstance(setting, dict):
-                # To TOML, a.b = 1 is a table a.
+                # In TOML, a.b = 1 is a table a.
                 sentence = (
                     "must be a text, a number, true or false, not a table: write the name in quotes if it has dots"
                 )
@@ -129,7 +129,7 @@ class Table:
         return found
 
     def finish(self) -> None:
-        """Note each key that nobody has asked for."""
+        """Note each key that nothing has read."""
         for key in self._data:
             if key not in self._known:
                 known = _hint(key, self._known) or f"; known here are {', '.join(sorted(self._known))}"
@@ -147,7 +147,7 @@ def as_text(value: Any) -> str:
 
 
 def _hint(word: str, known: Sequence[str]) -> str:
-    # By lower case: where a name is only written another way, that is what was meant.
+    # Compare in lower case: a name in another case is the intended one.
     by_lower = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), by_lower, n=1)
     return f"; did you mean {by_lower[close[0]]!r}?" if close else ""

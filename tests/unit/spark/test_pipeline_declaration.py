@@ -163,7 +163,7 @@ def test_sink_on_other_brokers(file: Path) -> None:
         (MINIMAL.replace("[sink]", 'start = "erliest"\n[sink]'), "[source] start: option 'startingOffsets' must be"),
         (MINIMAL.replace("[sink]", 'columns = ["valu"]\n[sink]'), "[source] columns: 'valu' is no column of Kafka"),
         (MINIMAL.replace("[sink]", 'columns = ["key", "key"]\n[sink]'), "[source] columns: has a column twice"),
-        (MINIMAL + '[source.options]\nsubscribe = "x"\n', "[source] options subscribe: is said by [source] topic"),
+        (MINIMAL + '[source.options]\nsubscribe = "x"\n', "[source] options subscribe: has a key of its own, [source] topic"),
         (MINIMAL + "[source.options]\nmaxOffsetPerTrigger = 1\n", "did you mean 'maxOffsetsPerTrigger'?"),
         (MINIMAL + '[source.options]\nendingOffsets = "latest"\n', "'endingOffsets' is not valid in a streaming read"),
         (MINIMAL + "[source.options]\nfailOnDataLoss = 2026-01-01\n", "[source] options failOnDataLoss: must be a text"),
@@ -175,7 +175,7 @@ def test_sink_on_other_brokers(file: Path) -> None:
         (MINIMAL + PARSE + 'column = "valeu"', "[parse] column: must be 'value' or 'key', not 'valeu'; did you mean"),
         (MINIMAL + PARSE + 'options = { mode = "x" }', "[parse] options mode: cannot be set"),
         (MINIMAL.replace("[sink]", 'columns = ["key"]\n[sink]') + PARSE, "[parse] column: 'value' is not read"),
-        (MINIMAL + SINK.replace("sink", "malformed"), "[malformed]: goes with [parse]"),
+        (MINIMAL + SINK.replace("sink", "malformed"), "[malformed]: needs [parse]"),
         (MINIMAL + PARSE + SINK.replace("sink", "malformed"), "[malformed] path: /data/clicks and [sink] path"),
         (MINIMAL + PARSE + '[malformed]\nformat = "topic"', "[malformed] topic: missing"),
         (MINIMAL + 'topic = "x"', '[sink] topic: contradicts format = "parquet"'),
@@ -191,7 +191,7 @@ def test_sink_on_other_brokers(file: Path) -> None:
         (MINIMAL + '[[transform]]\nsql = ""\n', "[transform 1] sql: is empty"),
         (MINIMAL + '[[transform]]\nsql = "DROP TABLE x"\n', "[transform 1] sql: must be a query, which begins with"),
         (MINIMAL + '[[transform]]\nsql = "SELECT 1"\n' * 2, "[transform 1] view: missing"),
-        (MINIMAL + '[[transform]]\nview = "records"\nsql = "SELECT 1"\n', "[transform 1] view: 'records' is there already"),
+        (MINIMAL + '[[transform]]\nview = "records"\nsql = "SELECT 1"\n', "[transform 1] view: 'records' exists already"),
         (MINIMAL + '[[transform]]\nview = "a-b"\nsql = "SELECT 1"\n', "[transform 1] view: 'a-b' cannot be a name"),
         (MINIMAL + '[transform]\nsql = "SELECT 1"\n', "transform: must be a list, not a table"),
         (MINIMAL + "[spark.config]\nspark.sql.shuffle.partitions = 4", "[spark] config spark: must be a text, a number,"),
@@ -258,8 +258,8 @@ def test_overrides(file: Path) -> None:
     ("override", "expected"),
     [
         ("source.topic", "--set source.topic: must be KEY=VALUE"),
-        ("=x", "--set =x: '' is no key"),
-        ("a b=x", "--set a b=x: 'a b' is no key"),
+        ("=x", "--set =x: '' is not a key"),
+        ("a b=x", "--set a b=x: 'a b' is not a key"),
         ("name=x\udcff", "--set 'name=x\\udcff': is no UTF-8"),
         ("checkpoint.a=x", "--set checkpoint.a=x: 'checkpoint' is no table in the file"),
         ("source.tpic=x", "[source] tpic: not known; did you mean 'topic'?"),
@@ -324,8 +324,7 @@ def test_wrong_declaration(file: Path, options: list[str]) -> None:
     result = CliRunner().invoke(tools, ["pipeline", str(file), *options])
     assert result.exit_code == Status.USAGE
     assert result.stderr == (
-        f"kafka-tools: {file} cannot be run:\n  sink: missing, and nothing goes without it\n"
-        "  snik: not known; did you mean 'sink'?\n"
+        f"kafka-tools: {file} cannot be run:\n  sink: missing, but required\n  snik: not known; did you mean 'sink'?\n"
     )
 
 
@@ -463,8 +462,8 @@ class Directories:
 @pytest.mark.parametrize(
     ("sink", "checkpoint", "sentence"),
     [
-        (None, None, "has files of something else"),
-        (None, 10, "has files of something else"),
+        (None, None, "has other files"),
+        (None, 10, "has other files"),
         (None, 0, None),  # the first micro-batch failed, and is run again
         (5, 5, None),
         (5, 3, "by a pipeline with another checkpoint"),
