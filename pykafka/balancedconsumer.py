@@ -17,6 +17,7 @@ from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 
 if TYPE_CHECKING:
     from pykafka.consumer.deserializing import Deserializer
+    from pykafka.consumer.options import OffsetReset
     from pykafka.groups.zookeepergroup import ZooKeeperGroup
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
@@ -101,7 +102,7 @@ class BalancedConsumer(GroupConsumer):
         fetch_wait_max_ms: int = 100,
         offsets_channel_backoff_ms: int = 1000,
         offsets_commit_max_retries: int = 5,
-        auto_offset_reset: int | str = OffsetType.EARLIEST,
+        auto_offset_reset: OffsetReset = OffsetType.EARLIEST,
         consumer_timeout_ms: int = -1,
         rebalance_max_retries: int = 5,
         rebalance_backoff_ms: int = 2 * 1000,

@@ -25,6 +25,7 @@ from pykafka.protocol import documented
 
 if TYPE_CHECKING:
     from pykafka.consumer.deserializing import Deserializer
+    from pykafka.consumer.options import OffsetReset
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.partition import Partition, TopicView
@@ -117,7 +118,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         fetch_wait_max_ms: int = 100,
         offsets_channel_backoff_ms: int = 1000,
         offsets_commit_max_retries: int = 5,
-        auto_offset_reset: int | str = OffsetType.EARLIEST,
+        auto_offset_reset: OffsetReset = OffsetType.EARLIEST,
         consumer_timeout_ms: int = -1,
         rebalance_max_retries: int = 5,
         rebalance_backoff_ms: int = 2 * 1000,

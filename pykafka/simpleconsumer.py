@@ -12,7 +12,7 @@ from pykafka.consumer.buffers import OwnedPartition
 from pykafka.consumer.deserializing import Deserializer, Deserializing
 from pykafka.consumer.documented import DocumentedConsumer
 from pykafka.consumer.engine import ConsumerEngine
-from pykafka.consumer.options import ConsumerOptions, valid_pairs, valid_partitions
+from pykafka.consumer.options import ConsumerOptions, OffsetReset, valid_pairs, valid_partitions
 from pykafka.consumer.positions import Position
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import documented
@@ -93,7 +93,7 @@ class SimpleConsumer(DocumentedConsumer):
         fetch_wait_max_ms: int = 100,
         offsets_channel_backoff_ms: int = 1000,
         offsets_commit_max_retries: int = 5,
-        auto_offset_reset: int | str = OffsetType.EARLIEST,
+        auto_offset_reset: OffsetReset = OffsetType.EARLIEST,
         consumer_timeout_ms: int = -1,
         auto_start: bool = True,
         reset_offset_on_start: bool = False,

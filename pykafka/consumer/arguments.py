@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
     from pykafka.consumer.deserializing import Deserializer
+    from pykafka.consumer.options import OffsetReset
     from pykafka.partition import Partition
 
 
@@ -23,7 +24,7 @@ class ConsumerArguments(TypedDict, total=False):
     fetch_wait_max_ms: int
     offsets_channel_backoff_ms: int
     offsets_commit_max_retries: int
-    auto_offset_reset: int | str
+    auto_offset_reset: OffsetReset
     consumer_timeout_ms: int
     auto_start: bool
     reset_offset_on_start: bool

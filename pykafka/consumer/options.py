@@ -16,6 +16,8 @@ from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import valid_int
 from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, optional, setting
 
+#: What `auto_offset_reset` may be given as: an `OffsetType`, or the name that it has in Java's client.
+OffsetReset = int | Literal["earliest", "latest", "none"]
 #: What `auto_offset_reset` is called in Java's client.
 NO_RESET: Literal["none"] = "none"
 RESETS: dict[str, int | Literal["none"]] = {

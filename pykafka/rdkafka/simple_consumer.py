@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pykafka.consumer.deserializing import Deserializer
-    from pykafka.consumer.options import ConsumerOptions
+    from pykafka.consumer.options import ConsumerOptions, OffsetReset
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.partition import Partition, TopicView
 
@@ -46,7 +46,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         fetch_wait_max_ms: int = 100,
         offsets_channel_backoff_ms: int = 1000,
         offsets_commit_max_retries: int = 5,
-        auto_offset_reset: int | str = OffsetType.EARLIEST,
+        auto_offset_reset: OffsetReset = OffsetType.EARLIEST,
         consumer_timeout_ms: int = -1,
         auto_start: bool = True,
         reset_offset_on_start: bool = False,

@@ -19,6 +19,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     UnicodeException,
 )
+from pykafka.rdkafka import RdKafkaSimpleConsumer
 from pykafka.topic import Topic
 
 #: Numbers that no broker, and nobody here, has ever looked at: old code may give anything.
@@ -86,8 +87,8 @@ def _make(cls: type[Any], client: KafkaClient, topic: Topic, **options: Any) -> 
         return KafkaClient(**{"hosts": client._seed_hosts} | options)
     if cls is Producer:
         return Producer(client.cluster, topic, auto_start=False, **options)
-    if cls is SimpleConsumer:
-        return SimpleConsumer(topic, client.cluster, auto_start=False, **options)
+    if issubclass(cls, SimpleConsumer):
+        return cls(topic, client.cluster, auto_start=False, **options)
     return cls(topic, client.cluster, **{"consumer_group": "g", "auto_start": False} | options)
 
 
@@ -107,14 +108,16 @@ def test_what_is_of_another_kind(client: KafkaClient, topic: Topic, cls: type[An
         _make(cls, client, topic, **{name: 5})
 
 
-@pytest.mark.parametrize("cls", [SimpleConsumer, BalancedConsumer, ManagedBalancedConsumer])
+@pytest.mark.parametrize("cls", [SimpleConsumer, BalancedConsumer, ManagedBalancedConsumer, RdKafkaSimpleConsumer])
 def test_where_to_begin_by_name(client: KafkaClient, topic: Topic, cls: type[Any]) -> None:
     for given, kept in (("earliest", -2), ("latest", -1), ("none", "none"), (OffsetType.LATEST, -1), (-2, -2)):
         made: Any = _make(cls, client, topic, auto_offset_reset=given)
-        options = made._engine.options if cls is SimpleConsumer else made._options
+        options = made._engine.options if issubclass(cls, SimpleConsumer) else made._options
         assert options.auto_offset_reset == kept
-    for value in ("beginning", "", 0, -3, None, b"earliest"):
-        with pytest.raises((TypeError, ValueError), match="^auto_offset_reset must be "):
+    # Exactly so, as everywhere: not in upper case, and not as the old consumers of Java had them.
+    for value in ("beginning", "", 0, -3, None, b"earliest", "EARLIEST", "Latest", "smallest", " latest"):
+        told = r'^auto_offset_reset must be (an int|.*\("earliest"\), .*\("latest"\), or "none")'
+        with pytest.raises((TypeError, ValueError), match=told):
             _make(cls, client, topic, auto_offset_reset=value)
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import inspect
 import socket
+from typing import Any
 
 import pytest
 
 from pykafka import BalancedConsumer, EmbeddedCluster, KafkaClient
 from pykafka.exceptions import ZooKeeperError
 from pykafka.groups import zookeepergroup
+from pykafka.groups.options import DEFAULT_ZOOKEEPER
 from pykafka.handlers import Handler
 
 
 @pytest.mark.parametrize("given", [{}, {"zookeeper_connect": None}, {"auto_start": False}])
 def test_nobody_named_a_zookeeper(
-    embedded: EmbeddedCluster, handler: Handler, given: dict[str, object], monkeypatch: pytest.MonkeyPatch
+    embedded: EmbeddedCluster, handler: Handler, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embedded.create_topic("clicks", partitions=1)
     with socket.socket() as taken:  # bound and not listening: nobody else's ZooKeeper is there
@@ -26,7 +28,7 @@ def test_nobody_named_a_zookeeper(
             topic = client.topics["clicks"]
             start = handler.now()
             with pytest.raises(ZooKeeperError, match=r"managed=True .* or the address .* zookeeper_connect=") as caught:
-                topic.get_balanced_consumer("g", zookeeper_hosts=address, **given).start()  # type: ignore[arg-type]
+                topic.get_balanced_consumer("g", zookeeper_hosts=address, **given).start()
             assert handler.now() - start < 3  # kazoo would try for 6 s
             assert caught.value.topic == "clicks"
 
@@ -47,4 +49,4 @@ def test_one_that_was_named_is_given_its_time(embedded: EmbeddedCluster, handler
 
 def test_the_default_is_the_documented_one() -> None:
     default = inspect.signature(BalancedConsumer).parameters["zookeeper_hosts"].default
-    assert default == zookeepergroup.DEFAULT_ZOOKEEPER == "127.0.0.1:2181"
+    assert default == DEFAULT_ZOOKEEPER == "127.0.0.1:2181"
