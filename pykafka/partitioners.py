@@ -27,7 +27,11 @@ class BasePartitioner:
 
 
 class RandomPartitioner(BasePartitioner):
-    """A partitioner that takes the partitions in turn, whatever the key."""
+    """A partitioner that takes the partitions in turn, whatever the key; the default.
+
+    Messages of one key go to all partitions, so nothing keeps them in order. `Murmur2Partitioner` sends all messages of a key
+    to one partition.
+    """
 
     def __init__(self) -> None:
         self.idx = 0

@@ -127,6 +127,11 @@ class Topic:
     def get_producer(self, use_rdkafka: bool = False, **kwargs: Unpack[ProducerArguments]) -> Producer:
         """Return a `Producer` for this topic.
 
+        The defaults are those of PyKafka 2. Three of them surprise newcomers: a lone message leaves after 5 seconds
+        (`linger_ms=5000`); the partition's leader alone acknowledges a message, which is lost if that broker fails
+        (`required_acks=1`); keys do not choose partitions. `get_producer(linger_ms=10, required_acks=-1,
+        partitioner=Murmur2Partitioner())` sends soon, survives a broker, and keeps the messages of a key in order.
+
         :param use_rdkafka: whether librdkafka sends (extra `rdkafka`)
         :param kwargs: options of `Producer` or `RdKafkaProducer`
         :raises ImportError: librdkafka is not installed

@@ -60,14 +60,24 @@ class ProducerOptions(Settings):
     retry_backoff_max_ms: int = setting(
         1000, at_least_0, "the longest such pause (ms); `retry_backoff_ms` where that is longer"
     )
-    required_acks: int = setting(1, _acks, "1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing")
+    required_acks: int = setting(
+        1,
+        _acks,
+        "1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing; with 1, the default, a message is lost if "
+        "the leader fails before another replica has copied it; -1 keeps it, and makes the producer idempotent",
+    )
     ack_timeout_ms: int = setting(10 * 1000, _ack_timeout, "how long the leader may wait for replicas (ms)")
     max_queued_messages: int = setting(100000, above_0, "for each broker; beyond, `produce()` blocks or raises")
     max_queued_bytes: int = setting(256 * 1024 * 1024, above_0, "for each broker, as `max_queued_messages` (bytes)")
     min_queued_messages: int = setting(
         70000, anything, "for each broker; from this many on, batches are sent without lingering"
     )
-    linger_ms: int = setting(5 * 1000, at_least_0, "how long a message may wait for company (ms); 0 sends at once")
+    linger_ms: int = setting(
+        5 * 1000,
+        at_least_0,
+        "how long a message may wait for others to fill its batch (ms); 0 sends at once; with the default a lone message "
+        "leaves after 5 seconds, so choose 0 to 50 where somebody waits for it",
+    )
     block_on_queue_full: bool = setting(True, anything, "whether a full queue blocks `produce()` or raises")
     max_request_size: int = setting(
         1000012, _request_size, "of one request (bytes); a batch is full when it would fill a request alone"

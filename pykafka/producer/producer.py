@@ -40,17 +40,22 @@ class Producer:
 
     :param cluster: to which to produce
     :param topic: to which to produce
-    :param partitioner: `(partitions, key) -> partition`; by default one partition after another
+    :param partitioner: `(partitions, key) -> partition`; by default one partition after another, whatever the keys: messages
+        of one key go to all partitions, and have no order; `Murmur2Partitioner()` sends a key to one, as Kafka's Java
+        producer does
     :param compression: a `pykafka.common.CompressionType`
     :param max_retries: how often a batch is sent again that a broker found wrong or, where batches have no sequence
         numbers (`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader, brokers
         down, too few replicas in sync) is waited for until `delivery_timeout_ms`
     :param retry_backoff_ms: pause before the first time (ms), give or take a fifth; twice as long each time after that
-    :param required_acks: 1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing
+    :param required_acks: 1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing; with 1, the default, a
+        message is lost if the leader fails before another replica has copied it; -1 keeps it, and makes the producer
+        idempotent
     :param ack_timeout_ms: how long the leader may wait for replicas (ms)
     :param max_queued_messages: for each broker; beyond, `produce()` blocks or raises
     :param min_queued_messages: for each broker; from this many on, batches are sent without lingering
-    :param linger_ms: how long a message may wait for company (ms); 0 sends at once
+    :param linger_ms: how long a message may wait for others to fill its batch (ms); 0 sends at once; with the default a
+        lone message leaves after 5 seconds, so choose 0 to 50 where somebody waits for it
     :param queue_empty_timeout_ms: accepted for old code; an idle sender sleeps until it is woken
     :param block_on_queue_full: whether a full queue blocks `produce()` or raises
     :param max_request_size: of one request (bytes); a batch is full when it would fill a request alone
@@ -302,12 +307,17 @@ class Producer:
     ) -> tuple[Message, KafkaException | None]:
         """Return the next report on a message that this thread or greenlet produced.
 
+        Reports come in the order in which the outcomes become known. After `queue.Empty` the messages without a report are
+        still under way: call again. There is none for messages of other threads or greenlets.
+
         :param block: wait for one
-        :param timeout: how long (s); None for as long as it takes
+        :param timeout: how long (s); None for as long as it takes, which is for ever when nothing is under way
         :returns: the message, and None or why it was not delivered; delivered with an `offset` of -1, it is stored at a place
             that no broker has told (see `Message.offset`)
-        :raises KafkaException: `delivery_reports` is off
-        :raises queue.Empty: there is none (in time)
+        :raises queue.Empty: there is none within `timeout`, or none yet with `block=False`; the standard library's class,
+            also on greenlets
+        :raises ValueError: `timeout` is negative
+        :raises KafkaException: `delivery_reports` is off, or an error has ended a sender
         """
         self._raise_worker_exceptions()
         if not self._options.delivery_reports:
