@@ -10,7 +10,7 @@ PYTEST := $(PY) -m pytest
 BROKER ?= embedded
 ARGS ?=
 
-.PHONY: help setup build test test-fast test-matrix lint format types demo dist bench bench-check clean distclean java
+.PHONY: help setup build test test-fast test-matrix lint format types docs demo dist bench bench-check clean distclean java
 
 help: ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -19,7 +19,7 @@ $(VENV)/.ready: setup.cfg
 	@PYTHON="$(PYTHON)" tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test
 
 $(VENV)/.ready-lint: $(VENV)/.ready
-	@PYKAFKA_PURE_PYTHON=1 tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,lint $@
+	@PYKAFKA_PURE_PYTHON=1 tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,lint,docs $@
 
 $(VENV)/.ready-bench: $(VENV)/.ready
 	@PYKAFKA_PURE_PYTHON=1 tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,bench $@
@@ -64,6 +64,11 @@ lint: $(VENV)/.ready-lint types ## ruff, mypy, import-linter, the picture of the
 
 types: $(VENV)/.ready-lint ## mypy only
 	$(PY) -m mypy
+
+docs: $(VENV)/.ready-lint ## the pages and the reference as HTML in build/docs; warnings are errors
+	@rm -rf build/docs
+	$(PY) -m sphinx --fail-on-warning --keep-going --nitpicky --quiet --fresh-env -d build/docs-doctrees docs build/docs
+	@echo "docs: build/docs/index.html"
 
 demo: java build ## the flights job; BROKER=kafka or BROKER=host:port for real Kafka
 	@$(PY) -m examples.flights --broker "$(BROKER)" $(ARGS)

@@ -1,4 +1,4 @@
-"""All errors of the library, as one tree.
+"""All errors of the library, as one tree::
 
     KafkaException
       ConsumerStoppedException

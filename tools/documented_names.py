@@ -1,4 +1,4 @@
-"""Write docs/documented-names.md: every name of the documented surface, and the tests that have to do with it.
+"""Write docs/development/documented-names.md: every name of the documented surface, and the tests that have to do with it.
 
     python tools/documented_names.py
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLE = ROOT / "docs" / "documented-names.md"
+TABLE = ROOT / "docs" / "development" / "documented-names.md"
 #: The test that every name has.
 SURFACE = "unit/test_documented_api.py"
 #: Members that operators and statements call, as the sources of tests show them.

@@ -106,7 +106,7 @@ class BrokerConnection:
         :raises ConnectionRefused: nothing listens there, or there is no way there
         :raises ConnectTimeoutError: no answer in time
         :raises TlsError: TLS could not be agreed on, or the certificate is not trusted
-        :raises SocketDisconnectedError: anything else; of each of them `.ledger` is the list of `Attempt`s
+        :raises SocketDisconnectedError: anything else; each of them has a list of `Attempt` as `.ledger`
         """
         self.disconnect()
         self._timeout = timeout / 1000

@@ -1,4 +1,4 @@
-"""The table of documented names in docs/: it lists all of them, and tests that are there."""
+"""The table of documented names in docs/development/: it lists all of them, and tests that are there."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Pipeline:
         """Run until the trigger is done, or until a stop request.
 
         :returns: the progress of this run
-        :raises StreamingQueryException: a query failed; the other one is stopped then
+        :raises pyspark.errors.StreamingQueryException: a query failed; the other one is stopped then
         """
         try:
             if self._malformed is not None:
@@ -125,7 +125,7 @@ class Pipeline:
     def _look(self) -> None:
         """Process new progress reports, and failures.
 
-        :raises StreamingQueryException: a query failed
+        :raises pyspark.errors.StreamingQueryException: a query failed
         """
         for query in (self._malformed, self._records):
             if query is None or query.running is None:
