@@ -1,6 +1,6 @@
-"""kafka-tools, the command line: topics, offsets, lag and groups, and a doctor for connections.
+"""The command line kafka-tools: topics, offsets, lag and groups, and a doctor for connections.
 
-Here alone click and rich are imported, and only when `main` is called.
+Only this package imports click and rich, and only in `main`.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-#: What these two statuses are to every shell: 128 and the signal's number.
+#: Every shell uses these two statuses: 128 plus the signal's number.
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run kafka-tools and exit: 0 for success; 130 after Ctrl-C and 143 after SIGTERM, once all is closed.
+    """Run kafka-tools and exit: 0 for success; 130 after Ctrl-C and 143 after SIGTERM, once everything is closed.
 
     :param arguments: by default those of the process
     """
     signal.signal(signal.SIGTERM, _terminate)
-    # Closed by who called it (>&-): what is written then goes nowhere, instead of to what has got the descriptor since.
+    # The caller may have closed it (>&-): write to nothing, and not to a file that has the descriptor by now.
     sys.stdout = sys.stdout or os.fdopen(_nowhere(), "w")
     sys.stderr = sys.stderr or os.fdopen(_nowhere(), "w")
     try:
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tools.main(args=None if arguments is None else list(arguments), prog_name="kafka-tools")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except OSError as error:  # writing what was found out, mostly: a full disk; click knows pipes that nobody reads
+    except OSError as error:  # mostly an output on a full disk; click handles broken pipes
         _let_go_of_stdout()
         where = f"{error.filename}: " if error.filename is not None else ""
         sys.exit(f"kafka-tools: {where}{error.strerror or error}")
@@ -49,10 +49,10 @@ def _let_go_of_stdout() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        # What is left in it would fail once more at the interpreter's end, with a status of its own.
+        # The rest of the buffer would fail once more at the interpreter's end, with a status of its own.
         os.dup2(_nowhere(), sys.stdout.fileno())
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:
-    # As an exception, so that every `with` on the way out closes what it has.
+    # An exception lets every `with` close its resources.
     sys.exit(TERMINATED)

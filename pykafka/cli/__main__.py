@@ -1,4 +1,4 @@
-"""`python -m pykafka.cli`: kafka-tools where the script is not on the path."""
+"""The module behind `python -m pykafka.cli`: kafka-tools if the script is not on the path."""
 
 from pykafka.cli import main
 

@@ -1,4 +1,4 @@
-"""The program: options that all commands share, and how every error becomes a sentence and an exit status."""
+"""The program: the options of all commands, and the translation of errors to a sentence and an exit status."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pykafka.security import SslConfig
 
 
 class Tools(click.Group):
-    """The group of all commands: what goes wrong in one ends as a sentence and a status."""
+    """The group of all commands. An error in one becomes a sentence and a status."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
@@ -36,14 +36,14 @@ class Tools(click.Group):
             ctx.exit(INTERRUPTED)
         except KafkaException as error:
             click.echo(f"kafka-tools: {explain(error)}", err=True)
-            # With --zookeeper, --broker is not what was tried.
+            # With --zookeeper, --broker was not used.
             tried = isinstance(error, NoBrokersAvailableError) and ctx.params["zookeeper"] is None
             if tried and ctx.invoked_subcommand != "doctor":
                 click.echo(f"`kafka-tools doctor {ctx.params['host']}` looks closer", err=True)
             ctx.exit(status_of(error))
 
 
-# Without a command it shows its help and has succeeded, as it always has: scripts look in that way whether it is there.
+# Without a command it shows its help with status 0, as it always did: scripts test in that way that it is installed.
 @click.group(
     cls=Tools,
     invoke_without_command=True,
@@ -59,7 +59,7 @@ class Tools(click.Group):
     show_default=True,
     help="Any brokers of the cluster, separated by commas.",
 )
-@click.option("-o", "--broker_version", default=None, help="Accepted for old scripts; brokers are asked.")
+@click.option("-o", "--broker_version", default=None, help="Accepted for old scripts; the client detects the version.")
 @click.option(
     "--zookeeper",
     type=ZooKeeperType(),
@@ -72,9 +72,9 @@ class Tools(click.Group):
     type=click.IntRange(min=1),
     default=10_000,
     show_default=True,
-    help="How long a connect or an answer may take (ms).",
+    help="Timeout of a connect or a response (ms).",
 )
-@click.option("--tls", is_flag=True, help="Speak TLS; the three options below imply it.")
+@click.option("--tls", is_flag=True, help="Use TLS; the three options below imply it.")
 @click.option("--cafile", type=click.Path(), help="Authorities to trust (PEM); by default the system's.")
 @click.option("--certfile", type=click.Path(), help="Certificate to show (PEM).")
 @click.option("--keyfile", type=click.Path(), help="Its private key (PEM).")
@@ -93,10 +93,10 @@ def tools(
     keyfile: str | None,
     verbose: bool,
 ) -> None:
-    """Look at a Kafka cluster, and change what needs changing; for every broker from 0.8.2 to 4.x.
+    """Inspect and change a Kafka cluster, with brokers from 0.8.2 to 4.x.
 
     Exit statuses: 0 success, 1 failure, 2 wrong usage, 3 no broker can be reached, 4 no such topic or group, 5 the
-    broker lacks what it takes, 6 lag above the limit given, 130 after Ctrl-C, 143 after SIGTERM.
+    broker does not support the operation, 6 lag above the given limit, 130 after Ctrl-C, 143 after SIGTERM.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -105,7 +105,7 @@ def tools(
         logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     wants_tls = tls or cafile or certfile or keyfile
     if keyfile and not certfile:
-        raise click.UsageError("--keyfile needs --certfile: the certificate that the key belongs to")
+        raise click.UsageError("--keyfile needs --certfile: the certificate of the key")
     config = SslConfig(cafile, certfile, keyfile) if wants_tls else None
     ctx.obj = Session(host, zookeeper, socket_timeout_ms, config)
 

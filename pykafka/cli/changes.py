@@ -1,4 +1,4 @@
-"""What changes the cluster: topics made and deleted, offsets of groups set."""
+"""Changes of the cluster: creation and deletion of topics, and reset of groups' offsets."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pykafka.cli.zookeeper_topics import ZooKeeperTopics
     from pykafka.client import KafkaClient
 
-#: Pause between looks at whether a change has come through (s).
+#: Pause between checks whether a change has taken effect (s).
 _PAUSE_S = 0.1
 _ATTEMPTS = 10
 
 
 class OffsetChange(NamedTuple):
-    """Tell what was committed before, None for nothing, and what is now."""
+    """The offset committed before (None for nothing), and the new one."""
 
     partition: int
     before: int | None
@@ -38,7 +38,7 @@ class OffsetChange(NamedTuple):
 
 
 class CreatedTopic(NamedTuple):
-    """Tell of a topic that was made."""
+    """A topic that was created."""
 
     topic: str
     partitions: int
@@ -54,21 +54,21 @@ def reset_offsets(
     zookeeper: ZooKeeperGroups | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> list[OffsetChange]:
-    """Commit for a group, without joining it, the offset of each partition that a moment means.
+    """Commit for a group, without joining it, the offset of each partition at a moment.
 
-    :param dry_run: only tell what would be committed
-    :param zookeeper: where to look for members whom the brokers do not know; None does not look
-    :param warn: told why that could not be found out
+    :param dry_run: return what would be committed, and commit nothing
+    :param zookeeper: where to look for members that the brokers do not know; None does not look
+    :param warn: called with the reason if that look fails
     :raises UnknownTopicOrPartition: there is no such topic
-    :raises NonEmptyGroup: the group has members, which would go on where they are
-    :raises OffsetOutOfRangeError: a partition does not have the offset given
-    :raises OffsetsNotCommitted: the coordinator did not take them
+    :raises NonEmptyGroup: the group has members, which would keep their own positions
+    :raises OffsetOutOfRangeError: a partition does not have the given offset
+    :raises OffsetsNotCommitted: the coordinator refused the offsets
     """
     ids = partition_ids(client, topic)
     members = active_members(client, group)
     if members:
         raise NonEmptyGroup(
-            f"group {group} has {members} member{'' if members == 1 else 's'} that would not notice; stop them first"
+            f"group {group} has {members} member{'' if members == 1 else 's'} that would keep their positions; stop them first"
         )
     unknown = ""
     if zookeeper is not None:
@@ -80,8 +80,8 @@ def reset_offsets(
             )
     if unknown and warn is not None:
         warn(
-            f"whether group {group} has members in ZooKeeper could not be found out: such members would overwrite what is "
-            f"committed here. Give --zookeeper HOST:PORT to have that looked at ({unknown})"
+            f"kafka-tools could not look for members of group {group} in ZooKeeper; such members would overwrite what is "
+            f"committed here. Give --zookeeper HOST:PORT to look there ({unknown})"
         )
     before = committed_offsets(client, topic, group, ids)
     after = resolve(client, topic, moment, ids)
@@ -101,17 +101,17 @@ def create_topic(
     timeout_ms: int,
     zookeeper: ZooKeeperTopics | None = None,
 ) -> CreatedTopic:
-    """Make a topic and wait until it can be used.
+    """Create a topic and wait until it is usable.
 
-    :param num_partitions: -1 where `replica_assignment` says it, or for the brokers' default (since 2.4)
+    :param num_partitions: -1 with `replica_assignment`, or for the brokers' default (since 2.4)
     :param replication_factor: likewise
     :param replica_assignment: {partition: broker ids}
     :param config_entries: settings that differ from the brokers'
-    :param timeout_ms: for all of it
-    :param zookeeper: where to do it if the brokers take no such request
-    :raises UnsupportedVersion: the brokers take no such request (before 0.10.1), and there is no `zookeeper`
-    :raises ProtocolClientError: it was not made, and why
-    :raises ResponseTimeoutError: it was made, and cannot be used in time
+    :param timeout_ms: timeout of the whole operation
+    :param zookeeper: creates the topic if the brokers do not support the request
+    :raises UnsupportedVersion: the brokers do not support the request (before 0.10.1), and `zookeeper` is None
+    :raises ProtocolClientError: the brokers did not create the topic, and why
+    :raises ResponseTimeoutError: the topic exists, but is not usable in time
     """
     request = documented.CreateTopicRequest(
         topic, num_partitions, replication_factor, replica_assignment, list(config_entries.items())
@@ -132,12 +132,12 @@ def create_topic(
 def delete_topic(client: KafkaClient, topic: str, timeout_ms: int, zookeeper: ZooKeeperTopics | None = None) -> None:
     """Delete a topic and wait until it is gone.
 
-    :param timeout_ms: for all of it
-    :param zookeeper: where to do it if the brokers take no such request
+    :param timeout_ms: timeout of the whole operation
+    :param zookeeper: deletes the topic if the brokers do not support the request
     :raises UnknownTopicOrPartition: there is no such topic
-    :raises UnsupportedVersion: the brokers take no such request (before 0.10.1), and there is no `zookeeper`
-    :raises ProtocolClientError: it was not deleted, and why
-    :raises ResponseTimeoutError: it is marked for deletion, and not gone in time
+    :raises UnsupportedVersion: the brokers do not support the request (before 0.10.1), and `zookeeper` is None
+    :raises ProtocolClientError: the brokers did not delete the topic, and why
+    :raises ResponseTimeoutError: the topic is marked for deletion, but still there
     """
     known_topic(client, topic)
     try:
@@ -155,9 +155,9 @@ def delete_topic(client: KafkaClient, topic: str, timeout_ms: int, zookeeper: Zo
 
 
 def _at_controller(client: KafkaClient, ask: Callable[[Broker], object]) -> None:
-    """Ask the controller, again where it is no longer that."""
+    """Send a request to the controller; send it again if the controller has moved."""
     for attempt in range(1, _ATTEMPTS + 1):
-        # Brokers that do not say which it is (before 0.10) lack the request too: any one's error says so.
+        # Brokers that do not name the controller (before 0.10) lack the request too: any broker's error says so.
         broker = client.cluster.controller_broker or next(iter(client.brokers.values()), None)
         try:
             if broker is None:

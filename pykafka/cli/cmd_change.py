@@ -1,4 +1,4 @@
-"""Commands that change the cluster: reset_offsets, create_topic, delete_topic."""
+"""The commands that change the cluster: reset_offsets, create_topic, delete_topic."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class JsonObjectType(click.ParamType[dict[str, Any]]):
     name = "json"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
-        """Return what the text says."""
+        """Return the object in the text."""
         if isinstance(value, dict):
             return value
         try:
             found = json.loads(value)
         except ValueError as error:
-            self.fail(f"{value!r} is no JSON: {error}", param, ctx)
+            self.fail(f"{value!r} is not JSON: {error}", param, ctx)
         if not isinstance(found, dict):
-            self.fail(f"{value!r} is no JSON object: write it in braces", param, ctx)
+            self.fail(f"{value!r} is not a JSON object: write it in braces", param, ctx)
         return found
 
 
@@ -35,16 +35,16 @@ class JsonObjectType(click.ParamType[dict[str, Any]]):
 @click.argument("topic")
 @click.argument("consumer_group", type=GroupType())
 @click.argument("offset", type=MomentType(numbers=True))
-@click.option("--dry-run", is_flag=True, help="Only print what would be committed.")
+@click.option("--dry-run", is_flag=True, help="Print what would be committed, and commit nothing.")
 @json_option
 @click.pass_obj
 def reset_offsets(
     session: Session, topic: str, consumer_group: str, offset: Moment, dry_run: bool, as_json: bool
 ) -> None:
-    """Let a consumer group go on elsewhere in a topic: at OFFSET.
+    """Reset a group's committed offsets in a topic to OFFSET.
 
     OFFSET is EARLIEST, LATEST, a time (YYYY-MM-DDTHH:MM:SS, UTC), or the offset to read next in each partition. The
-    group must have no members meanwhile: they would go on where they are.
+    group must have no members: they would keep their own positions.
     """
     with session.client() as client:
         found = changes.reset_offsets(
@@ -76,7 +76,7 @@ def reset_offsets(
     "-a",
     "--replica_assignment",
     type=JsonObjectType(),
-    help='In the place of both: {"partition id": [broker ids], ...}.',
+    help='Instead of both: {"partition id": [broker ids], ...}.',
 )
 @click.option("-c", "--config_entries", type=JsonObjectType(), help='Settings of the topic: {"name": "value", ...}.')
 @json_option
@@ -91,13 +91,13 @@ def create_topic(
     config_entries: dict[str, Any] | None,
     as_json: bool,
 ) -> None:
-    """Create a topic; on brokers before Kafka 0.10.1 with --zookeeper."""
+    """Create a topic; brokers before Kafka 0.10.1 require --zookeeper."""
     session: Session = ctx.obj
     assignment = {} if replica_assignment is None else _assignment(replica_assignment)
     if replica_assignment is not None:
         for name, value in (("num_partitions", num_partitions), ("replication_factor", replication_factor)):
             if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT and value != -1:
-                raise click.UsageError(f"--replica_assignment says it all: leave --{name} out")
+                raise click.UsageError(f"--replica_assignment includes --{name}: leave --{name} out")
         num_partitions = replication_factor = -1
     settings = {name: _setting(value) for name, value in (config_entries or {}).items()}
     with session.client() as client:
@@ -123,7 +123,7 @@ def _assignment(given: dict[str, Any]) -> dict[int, list[int]]:
 
 
 def _setting(value: Any) -> str:
-    """Return a setting as brokers want it: text, with true and false as in JSON."""
+    """Return a setting as text for brokers, with true and false as in JSON."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -132,7 +132,7 @@ def _setting(value: Any) -> str:
 @timeout_option
 @click.pass_obj
 def delete_topic(session: Session, topic: str, timeout: int) -> None:
-    """Delete a topic and all its messages; on brokers before Kafka 0.10.1 with --zookeeper."""
+    """Delete a topic and all its messages; brokers before Kafka 0.10.1 require --zookeeper."""
     with session.client() as client:
         changes.delete_topic(client, topic, timeout, session.zookeeper_topics(client))
     click.echo(f"Deleted topic {topic}.")

@@ -1,4 +1,4 @@
-"""consume_topic: messages to a file or to the standard output."""
+"""The command consume_topic: messages to a file or to the standard output."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     from pykafka.protocol.message import Message
     from pykafka.simpleconsumer import SimpleConsumer
 
-#: How much of a partition is fetched at a time (bytes), when only some messages are wanted: the default of consumers
-#: would fetch a thousand times what is shown.
+#: Bytes per fetch of a partition when only some messages are wanted: the consumers' default would fetch a thousand
+#: times what is shown.
 _FETCH_FOR_FEW = 64 * 1024
 _FEW = 1000
 
 
 @click.command("consume_topic")
 @click.argument("topic")
-@click.option("-l", "--limit", type=click.IntRange(min=0), default=10, show_default=True, help="How many; 0 for all.")
+@click.option(
+    "-l", "--limit", type=click.IntRange(min=0), default=10, show_default=True, help="Number of messages; 0 for all."
+)
 @click.option("-o", "--outfile", type=click.File("wb"), default="-", help="Where to write; by default standard output.")
 @click.option(
     "-t",
@@ -40,7 +42,7 @@ _FEW = 1000
     type=click.IntRange(min=1),
     default=5000,
     show_default=True,
-    help="Stop when no message has come for so long (ms).",
+    help="Stop when no message arrives for so long (ms).",
 )
 @click.option(
     "--from",
@@ -66,9 +68,10 @@ def consume_topic(
     follow: bool,
     as_json: bool,
 ) -> None:
-    """Write the messages of a topic to a file or the standard output, each value with a newline behind it.
+    """Write the messages of a topic to a file or the standard output, each value followed by a newline.
 
-    Ends after --limit messages, at what was the end when it began, or when none comes for --timeout. Commits nothing.
+    Ends after --limit messages, at the end of the topic as of the start, or after --timeout without a message. Commits
+    nothing.
     """
     with session.client() as client:
         ids = _chosen(client, topic, partitions)
@@ -79,16 +82,16 @@ def consume_topic(
             _consumer(client, topic, positions, timeout, few=0 < limit <= _FEW) as consumer,
             _progress(outfile, None if follow else min(limit or waiting, waiting)) as advance,
         ):
-            # Opens the file: with no message too, what was in it before is not what was read.
+            # Opens the file now: without a message, too, the file must not keep its old content.
             outfile.write(b"")
-            # Begun at the end, as with LATEST: what is to come is wanted.
+            # Starts at the end, as with LATEST: wait for new messages.
             until = ends if waiting and not follow else None
             for message in _messages(consumer, limit, positions, until, follow):
                 outfile.write(_line(message) if as_json else (message.value or b"") + b"\n")
                 if follow or outfile.isatty():
                     outfile.flush()
                 advance()
-            outfile.flush()  # here, where it is told that it fails; click keeps that of the standard output to itself
+            outfile.flush()  # here, so that this function sees a failure; click hides that of the standard output
 
 
 def _chosen(client: KafkaClient, topic: str, partitions: tuple[int, ...]) -> list[int]:
@@ -103,7 +106,7 @@ def _chosen(client: KafkaClient, topic: str, partitions: tuple[int, ...]) -> lis
 def _consumer(
     client: KafkaClient, topic: str, positions: dict[int, int], timeout_ms: int, few: bool
 ) -> Iterator[SimpleConsumer]:
-    """Give a consumer that begins at these positions."""
+    """Yield a consumer that starts at these positions."""
     found = client.topics[topic]
     options: dict[str, Any] = {"fetch_message_max_bytes": _FETCH_FOR_FEW} if few else {}
     consumer = found.get_simple_consumer(
@@ -121,13 +124,13 @@ def _consumer(
 def _messages(
     consumer: SimpleConsumer, limit: int, positions: dict[int, int], ends: dict[int, int] | None, follow: bool
 ) -> Iterator[Message]:
-    """Yield messages until there are enough, or no more.
+    """Yield messages until the limit, the end, or the timeout.
 
-    :param limit: how many; 0 for all
-    :param positions: where each partition stands; kept up to date
-    :param ends: stop when all have come this far; None: only when nothing comes any more
-    :param follow: not even then
-    :raises KafkaException: nothing comes any more, and not all have come so far
+    :param limit: number of messages; 0 for all
+    :param positions: the next offset of each partition; kept up to date
+    :param ends: stop when all partitions have reached these; None: stop only when no message arrives
+    :param follow: never stop
+    :raises KafkaException: no message arrives, although not all partitions have reached their end
     """
     count = 0
     ahead = set() if ends is None else {id_ for id_, end in ends.items() if positions[id_] < end}
@@ -142,7 +145,7 @@ def _messages(
         positions[id_] = message.offset + 1
         if ends is not None and positions[id_] >= ends[id_]:
             ahead.discard(id_)
-        if ends is None or message.offset < ends[id_]:  # else it was written after this began
+        if ends is None or message.offset < ends[id_]:  # otherwise it was written after the start
             yield message
             count += 1
         if (limit and count == limit) or (ends is not None and not ahead):
@@ -150,14 +153,14 @@ def _messages(
 
 
 def _check_all_came(consumer: SimpleConsumer, ends: dict[int, int]) -> None:
-    # By how far was fetched: at the end there may be offsets that no message has, as markers of transactions.
+    # By the fetched offset: the last offsets may have no message, for example markers of transactions.
     for partition, owned in consumer._partitions.items():
         end = ends.get(partition.id, 0)
         if owned.next_offset < end:
             raise KafkaException(
-                f"messages are missing: none has come for so long as --timeout says, and of those before offset {end} "
-                f"the next would be {owned.next_offset}; give it more time, and see with `kafka-tools doctor` how the "
-                "brokers are",
+                f"messages are missing: none has arrived within --timeout, and of those before offset {end} "
+                f"the next would be {owned.next_offset}; raise --timeout, and check the brokers with `kafka-tools "
+                "doctor`",
                 topic=consumer.topic.name,
                 partition=partition.id,
             )
@@ -176,7 +179,7 @@ def _line(message: Message) -> bytes:
 
 
 def _content(name: str, content: bytes | None) -> dict[str, str | None]:
-    """Return bytes as text, or under another name in base64 where they are none."""
+    """Return bytes as text, or under another name in base64 if they are not UTF-8."""
     if content is None:
         return {name: None}
     try:
@@ -187,7 +190,7 @@ def _content(name: str, content: bytes | None) -> dict[str, str | None]:
 
 @contextmanager
 def _progress(outfile: BinaryIO, total: int | None) -> Iterator[Callable[[], None]]:
-    """Give what to call after each message: it moves a bar, where somebody looks and the messages go elsewhere."""
+    """Yield a function to call after each message. It moves a progress bar if the terminal shows one."""
     out = show.error_console()
     if not out.is_terminal or outfile.isatty():
         yield lambda: None

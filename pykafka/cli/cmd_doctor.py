@@ -1,4 +1,4 @@
-"""doctor: what keeps a client from a cluster."""
+"""The command doctor: problems between this machine and a cluster."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _STYLES = {OK: "green", NOTE: "yellow", FAILED: "bold red"}
 @click.command("doctor")
 @click.argument("host", type=HostsType(), required=False)
 @click.option("--topic", help="Also write one message to this topic and read it again.")
-@click.option("--create", is_flag=True, help="Make that topic, with one partition, where it is missing.")
+@click.option("--create", is_flag=True, help="Create that topic, with one partition, if it is missing.")
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, host: str | None, topic: str | None, create: bool, as_json: bool) -> None:
-    """Examine the way to a cluster, address by address, and say what is wrong with it.
+    """Diagnose connectivity to a cluster, address by address.
 
-    HOST is host:port of some brokers; by default those of --broker, or that --zookeeper knows. Each goes through DNS,
+    HOST is host:port of some brokers; by default those of --broker, or those in --zookeeper. Each goes through DNS,
     TCP, TLS (with --tls), ApiVersions and Metadata, then so does every address that the brokers advertise. With
-    --topic, one message makes a round trip. Exits with 0 when all is well, 3 when no broker answers, and else 1.
+    --topic, one message makes a round trip. Exit status: 0 without problems, 3 if no broker answers, else 1.
     """
     session: Session = ctx.obj
     if create and not topic:
-        raise click.UsageError("--create needs --topic: the one to make")
+        raise click.UsageError("--create needs --topic: the topic to create")
     hosts = host or session.seeds()
     examination = Examination(session.socket_timeout_ms, session.ssl_config)
     out = show.console()

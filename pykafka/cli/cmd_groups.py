@@ -1,4 +1,4 @@
-"""print_managed_consumer_groups: who reads a topic."""
+"""The command print_managed_consumer_groups: the groups that read a topic."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pykafka.cli.options import Session, json_option
 @json_option
 @click.pass_obj
 def print_managed_consumer_groups(session: Session, topic: str | None, as_json: bool) -> None:
-    """Print the consumer groups of a topic that brokers manage, and their members (Kafka 0.9 and later).
+    """Print the consumer groups of a topic that brokers coordinate, and their members (Kafka 0.9 and later).
 
-    A group is shown when a member subscribes to the topic, or when it has committed offsets for it; without TOPIC, each.
+    Shows a group if a member subscribes to the topic, or if it has committed offsets for it; without TOPIC, shows all.
     """
     with session.client() as client:
         if topic is not None:
             known_topic(client, topic)
         groups = list_groups(client)
         err = show.error_console()
-        # Two requests each: where there are thousands of groups it takes a while.
+        # Two requests per group: with thousands of groups it takes a while.
         described = track(
             describe_groups(client, topic, groups),
             description="groups",

@@ -1,4 +1,4 @@
-"""print_consumer_lag: how far a group is behind, once or again and again."""
+"""The command print_consumer_lag: the lag of a group, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from pykafka.client import KafkaClient
 
 
-#: How long --watch may pause (s): a day.
+#: The longest pause of --watch (s): a day.
 _WATCH_MAX_S = 86_400
 
 
 class SecondsType(click.FloatRange):
-    """A pause."""
+    """A pause in seconds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number, if it is one."""
+        """Return the number, unless it is NaN."""
         seconds = float(super().convert(value, param, ctx))
-        if math.isnan(seconds):  # which no range keeps out
-            self.fail(f"{value!r} is no number of seconds", param, ctx)
+        if math.isnan(seconds):  # no range refuses NaN
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
         return seconds
 
 
@@ -50,9 +50,9 @@ class SecondsType(click.FloatRange):
     flag_value=2.0,
     default=None,
     metavar="[SECONDS]",
-    help="Show it again every so often (s), until Ctrl-C.  [without a number: 2]",
+    help="Repeat after so many seconds, until Ctrl-C.  [without a number: 2]",
 )
-@click.option("-n", "--times", type=click.IntRange(min=1), help="With --watch: stop after so many times.")
+@click.option("-n", "--times", type=click.IntRange(min=1), help="With --watch: stop after so many repetitions.")
 @click.option(
     "--fail-above",
     type=click.IntRange(min=0),
@@ -70,14 +70,14 @@ def print_consumer_lag(
     fail_above: int | None,
     as_json: bool,
 ) -> None:
-    """Print how far a consumer group is behind in a topic, by what it has committed.
+    """Print how far a group's committed offsets are behind a topic.
 
-    Reads only: nothing is committed, reset or joined. A partition for which the group has committed nothing counts with
-    all messages that it has. A group that nobody knows of is an error.
+    Reads only: it commits, resets and joins nothing. A partition without a committed offset counts with all its
+    messages. An unknown group is an error.
     """
     session: Session = ctx.obj
     if times is not None and watch is None:
-        raise click.UsageError("--times goes with --watch")
+        raise click.UsageError("--times needs --watch")
     with session.client() as client:
         if watch is None:
             lag = _lag(session, client, topic, consumer_group)
@@ -89,7 +89,7 @@ def print_consumer_lag(
 
 
 def _lag(session: Session, client: KafkaClient, topic: str, group: str) -> Lag:
-    """Return how far a group is behind.
+    """Return the lag of a group.
 
     :raises GroupIdNotFound: nobody knows of such a group
     """
@@ -99,7 +99,7 @@ def _lag(session: Session, client: KafkaClient, topic: str, group: str) -> Lag:
         if not members:
             raise GroupIdNotFound(
                 f"there is no group {group}: it has committed nothing for topic {topic}, and has no members; "
-                "print_managed_consumer_groups lists those that there are"
+                "print_managed_consumer_groups lists the existing ones"
             )
     return lag
 
@@ -126,7 +126,7 @@ def _watch(
     times: int | None,
     as_json: bool,
 ) -> Lag:
-    """Show the lag again and again, in place on a terminal, and return the last one."""
+    """Show the lag repeatedly, in place on a terminal, and return the last one."""
     out = show.console()
     if as_json or not out.is_terminal:
         for lag in _again_and_again(session, client, topic, group, every_s, times):
@@ -142,7 +142,7 @@ def _watch(
 def _again_and_again(
     session: Session, client: KafkaClient, topic: str, group: str, every_s: float, times: int | None
 ) -> Iterator[Lag]:
-    """Yield the lag every so often; what may pass, as a broker that restarts, is told and waited for."""
+    """Yield the lag at intervals; report errors that may pass, such as a broker's restart, and go on."""
     cluster = client.cluster
     count = 0
     while True:

@@ -1,4 +1,4 @@
-"""pipeline: topics to Parquet or to other topics, by Spark, as one TOML file declares it."""
+"""The command pipeline: topics to Parquet or to other topics, by Spark, as one TOML file declares it."""
 
 from __future__ import annotations
 
@@ -27,25 +27,33 @@ if TYPE_CHECKING:
     from pykafka.spark.pipeline.checks import Check
     from pykafka.spark.pipeline.progress import Progress
 
-#: The line of a stack of Python, Java and Scala in which an error of this package is.
+#: The line with an error of this package, in a stack of Python, Java and Scala.
 _OWN_ERROR = re.compile(r"pykafka\.[\w.]*?(\w+): (.*)")
-#: What a pipeline's step raised by itself, as a record that is malformed does.
+#: An error that a pipeline's step raises itself, for example about a malformed record.
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE.*)?$", re.MULTILINE)
 
 #: How long Spark may take to end when its micro-batch has, or may go on no longer (s): it waits for its own parts.
 SPARK_END_S = 90.0
 NOT_WAITED_FOR = (
-    "Spark did not end, and is not waited for; nothing is lost: the checkpoint has what was done, and the next run goes on "
+    "Spark did not end in time and was left behind; nothing is lost: the checkpoint has the progress, and the next run goes on "
     "from there"
 )
 
 
 @click.command("pipeline")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=False)
-@click.option("--dry-run", is_flag=True, help="Check all of it against the live cluster, and read one record at most.")
-@click.option("--once", is_flag=True, help="Read what is there now and end, whatever the file's trigger is.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="In the file's place; may be repeated.")
-@click.option("--master", default="", metavar="URL", help="Of Spark, as spark://host:7077; by default this machine.")
+@click.option(
+    "--dry-run", is_flag=True, help="Check the pipeline against the live cluster, and read one record at most."
+)
+@click.option(
+    "--once", is_flag=True, help="Read the records that are there now and end, whatever the file's trigger is."
+)
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Replace a value of FILE; may be repeated."
+)
+@click.option(
+    "--master", default="", metavar="URL", help="Spark's master, as spark://host:7077; by default this machine."
+)
 @click.option(
     "--grace",
     type=click.FloatRange(min=0),
@@ -70,8 +78,8 @@ def pipeline(
 ) -> None:
     """Land topics as Parquet, or mirror them to other topics, as FILE (TOML) declares it.
 
-    A pipeline goes on where the last run of it has ended. On a cluster of Spark: --master, or
-    `spark-submit $(kafka-tools pipeline --script) FILE`. Brokers are those of FILE.
+    A pipeline continues where its last run ended. On a cluster of Spark: --master, or
+    `spark-submit $(kafka-tools pipeline --script) FILE`. FILE names the brokers.
     """
     with _needing_spark(ctx):
         from pykafka.spark.pipeline import Declaration, DeclarationError, StopRequest
@@ -81,7 +89,7 @@ def pipeline(
         click.echo(EXAMPLE if init else _script(), nl=script)
         return
     if file is None:
-        raise click.UsageError("give the FILE that declares the pipeline; --init prints one to begin with")
+        raise click.UsageError("give the FILE that declares the pipeline; --init prints an example")
     if once:
         overrides = (*overrides, "trigger=available_now")
     try:
@@ -109,7 +117,7 @@ def _needing_spark(ctx: click.Context) -> Iterator[None]:
 
 
 def _try(declaration: Declaration, master: str, stop: StopRequest) -> int:
-    """Print what a run would do and what is wrong; gives the status of the first thing that is."""
+    """Print what a run would do and its problems; return the status of the first problem."""
     from pykafka.spark.pipeline import checks
     from pykafka.spark.pipeline.errors import SparkMissingError
     from pykafka.spark.pipeline.launch import kill, session
@@ -151,7 +159,7 @@ def _find_out(check: Check) -> int:
 
 
 def _tell(place: str, error: Exception) -> int:
-    """Print what is wrong; gives its status."""
+    """Print a problem; return its status."""
     from pykafka.spark.pipeline import DeclarationError
 
     if isinstance(error, DeclarationError):
@@ -167,7 +175,7 @@ def _tell(place: str, error: Exception) -> int:
 
 
 def _run(declaration: Declaration, master: str, stop: StopRequest) -> int:
-    """Run to the end, or until a signal; gives the exit status."""
+    """Run to the end, or until a signal; return the exit status."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -197,8 +205,9 @@ def _run(declaration: Declaration, master: str, stop: StopRequest) -> int:
 
 
 class _Signals:
-    """What Ctrl-C and SIGTERM do for the length of a `with` block: end the program at once, as until Spark is there
-    nothing has begun; after `ask`, they ask for a stop.
+    """Handlers of Ctrl-C and SIGTERM for the length of a `with` block.
+
+    They end the program at once, as nothing has begun until Spark runs; after `ask`, they request a stop.
 
     :param kill: ends Spark, with a program that ends at once
     """
@@ -211,21 +220,21 @@ class _Signals:
         self._received: list[int] = []
 
     def __enter__(self) -> _Signals:
-        """Take the signals."""
+        """Install the signal handlers."""
         self._before = {number: signal.signal(number, self._take) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give them back."""
+        """Restore the signal handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def ask(self, stop: StopRequest, times: int, patience: Patience | None = None) -> None:
-        """Have so many signals ask for a stop from now on, the first of them with patience; one more ends the program."""
+        """Turn the next `times` signals into stop requests, the first of them with patience; one more ends the program."""
         self._stop, self._times, self._patience = stop, times, patience
 
     def status(self) -> int:
-        """Return the exit status: that of the first signal which asked, or of success."""
+        """Return the exit status: of the first signal that requested a stop, or of success."""
         return 128 + self._received[0] if self._received else Status.OK
 
     def _take(self, number: int, _frame: FrameType | None) -> None:
@@ -234,7 +243,7 @@ class _Signals:
         if over and self._patience is not None:
             self._patience.give_up(self.status())
         if over or self._stop is None:
-            # Not by an exception: out of a call to Spark's JVM, one is logged with its stack.
+            # Not by an exception: py4j logs one that leaves a call to Spark's JVM, with its stack.
             self._kill()
             os._exit(self.status())
         if len(self._received) == 1 and self._patience is not None:
@@ -244,7 +253,7 @@ class _Signals:
 
 @contextmanager
 def _progress(declaration: Declaration, stop: StopRequest) -> Iterator[Callable[[Progress], None]]:
-    """Give what shows progress: in place on a terminal, else a line for each report that has news."""
+    """Yield a function that shows progress: in place on a terminal, else as a line for each report with news."""
     out = show.console()
     if out.is_terminal:
         begin = Text(f"{declaration.name}: waiting for the first micro-batch")
@@ -289,7 +298,7 @@ def _summary(declaration: Declaration, done: Progress) -> str:
 
 
 def reason(error: Exception) -> tuple[int, str]:
-    """Return status and sentence of an error: of this package's own, wherever it stands in a stack, or first line and cause."""
+    """Return status and sentence of an error: of this package's own, deep in a stack too, or its first line and cause."""
     if isinstance(error, KafkaException):
         return status_of(error), explain(error)
     text = str(error)

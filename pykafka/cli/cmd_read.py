@@ -1,4 +1,4 @@
-"""Commands that only read: topics, offsets."""
+"""The commands that only read: topics, offsets."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ def desc_topic(session: Session, topic: str, as_json: bool) -> None:
 def print_offsets(session: Session, topic: str, offset: Moment, with_time: bool, as_json: bool) -> None:
     """Print the offset of each partition at OFFSET: EARLIEST, LATEST, or a time as YYYY-MM-DDTHH:MM:SS (UTC).
 
-    A time gives the first message that is not older, or none. Brokers before 0.10.1 know no times of messages, and
-    answer the begin of a log segment.
+    A time gives the first message that is not older, or none. Brokers before 0.10.1 do not store times of messages,
+    and return the start of a log segment.
     """
     with session.client() as client:
         found = listing.list_offsets(client, topic, offset)
     if as_json:
         show.print_json(found)
         return
-    # Scripts read this table by its columns, and numbers as they are.
+    # Scripts read this table by its columns, with plain numbers.
     rows = [(str(one.partition), show.cell(one.offset).replace(",", ""), one.timestamp) for one in found]
     columns = ("Partition#", "Offset#", "Time")
     width = 3 if with_time else 2

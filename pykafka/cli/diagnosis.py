@@ -1,4 +1,4 @@
-"""Finding out, step by step and address by address, what keeps a client from a cluster. Gives data, prints nothing."""
+"""Diagnosis of connectivity to a cluster, step by step and address by address. Returns data, prints nothing."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _METADATA_ID = 7
 
 
 class Finding(NamedTuple):
-    """Tell how one step went.
+    """The result of one step.
 
-    :param host: "host:port" as it was given, or as a broker advertises it
+    :param host: "host:port" as given, or as a broker advertises it
     :param step: DNS, TCP, TLS, ApiVersions, Metadata, Advertised, Create, Produce or Fetch
-    :param result: "ok"; "FAILED"; "note" for what fails without keeping a client away
-    :param detail: what was found, or what is wrong and what to do
-    :param ms: how long it took
+    :param result: "ok"; "FAILED"; "note" for a failure that does not block clients
+    :param detail: the result, or the problem and its remedy
+    :param ms: the duration
     """
 
     host: str
@@ -46,7 +46,7 @@ class Finding(NamedTuple):
 
 
 class _SteppingHandler(ThreadingHandler):
-    """A handler that leads to one address only, and writes down each step that succeeds."""
+    """A handler that resolves to one address only, and records each step that succeeds."""
 
     def __init__(self, host: str, address: Address) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class _SteppingHandler(ThreadingHandler):
         return stream
 
     def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
-        """Speak TLS, as `Handler.wrap_tls`."""
+        """Start TLS, as `Handler.wrap_tls`."""
         started = self.now()
         wrapped = super().wrap_tls(stream, context, server_hostname, timeout)
         self._passed("TLS", started, f", certificate of {server_hostname}")
@@ -84,14 +84,14 @@ class _SteppingHandler(ThreadingHandler):
         self.steps.append(Finding(self._host, step, OK, f"{self._address.text}{more}", self.since(started)))
 
     def since(self, started: float) -> int:
-        """Return how long ago that was (ms)."""
+        """Return the time since a moment (ms)."""
         return round((self.now() - started) * 1000)
 
 
 class Examination:
-    """Examines the addresses given, then those that the brokers advertise.
+    """A diagnosis of the given addresses, then of those that the brokers advertise.
 
-    :param timeout_ms: for each connect and each answer
+    :param timeout_ms: timeout of each connect and each response
     :param ssl_config: None for plaintext
     """
 
@@ -99,12 +99,12 @@ class Examination:
         self._timeout_ms = timeout_ms
         self._ssl_config = ssl_config
         self._handler = ThreadingHandler()
-        #: Whether a broker has answered everything that it was asked.
+        #: Whether a broker has answered all requests.
         self.reached = False
         self._metadata: dict[str, wire.MetadataResponse] = {}
 
     def run(self, seeds: list[tuple[str, int]]) -> Iterator[Finding]:
-        """Yield what is found, step by step.
+        """Yield the findings, step by step.
 
         :param seeds: (host, port) pairs
         """
@@ -126,7 +126,7 @@ class Examination:
             yield judge_advertised(seed, broker, findings, clusters)
 
     def _examine(self, host: str, port: int) -> Iterator[Finding]:
-        """Yield how it goes with one host; an address that fails does no harm where another one works."""
+        """Yield the findings about one host. A failing address does no harm if another address works."""
         text = address_text(host, port)
         started = self._handler.now()
         try:
@@ -173,13 +173,13 @@ class Examination:
         except KafkaException as error:
             why = error.text if address.text in error.text else f"{address.text}: {error.text}"
             if step == "ApiVersions" and self._ssl_config is None and self._speaks_tls(host, port, address):
-                why = "it answers in TLS: use --tls, and --cafile where its authority is a private one"
+                why = "it answers in TLS: use --tls, and --cafile if its authority is private"
             yield Finding(text, step, FAILED, in_options(why), handler.since(started))
         finally:
             connection.disconnect()
 
     def _speaks_tls(self, host: str, port: int, address: Address) -> bool:
-        """Return whether what answers there speaks TLS: not every server says so when it is spoken to in plain."""
+        """Return whether the server at an address speaks TLS; not every server says so without TLS."""
         connection = BrokerConnection(host, port, _SteppingHandler("", address), ssl_config=SslConfig(None))
         try:
             connection.connect(self._timeout_ms)
@@ -196,12 +196,12 @@ def judge_advertised(
     findings: Sequence[Finding] = (),
     clusters: Mapping[str, str | None] | None = None,
 ) -> Finding:
-    """Return whether a client that began at one address gets to a broker where that says it is.
+    """Return a finding about an advertised address: whether a client that started at the seed reaches that broker.
 
-    :param seed: "host:port" where the client began
-    :param broker: as the metadata found there has it
-    :param findings: of examining the address that it advertises
-    :param clusters: {"host:port": id of the cluster that answers there}
+    :param seed: "host:port" where the client started
+    :param broker: the broker in the metadata from there
+    :param findings: the steps with the advertised address
+    :param clusters: {"host:port": id of the cluster at that address}
     """
     text = address_text(broker.host, broker.port)
     who = f"broker {broker.node_id} advertises {text}"
@@ -209,9 +209,9 @@ def judge_advertised(
     ours, theirs = (clusters or {}).get(seed), (clusters or {}).get(text)
     failure = next((one for one in findings if one.result == FAILED), None)
     if failure is not None:
-        why = f"{who}, and clients are sent there, but it fails at {failure.step}; {remedy}"
+        why = f"{who} and sends clients there, but it fails at {failure.step}; {remedy}"
     elif is_loopback(broker.host) and not is_loopback(seed.rpartition(":")[0]):
-        why = f"{who}, which for every client is its own machine, not {seed}; {remedy}"
+        why = f"{who}, which every client takes for its own machine, not {seed}; {remedy}"
     elif ours is not None and theirs is not None and ours != theirs:
         why = f"{who}, where cluster {theirs} answers instead of {ours}; {remedy}"
     else:
@@ -220,7 +220,7 @@ def judge_advertised(
 
 
 def _ask_metadata(connection: BrokerConnection, version: int) -> wire.MetadataResponse:
-    """Ask for brokers and cluster id, and for no topics: where that cannot be said (before 0.10), for all."""
+    """Ask for brokers and cluster id, and for no topics; before 0.10, which cannot say that, for all topics."""
     request = wire.MetadataRequest(topics=[], allow_auto_topic_creation=False)
     connection.send(encode_request(request, version, _METADATA_ID, CLIENT_ID))
     number, response = decode_response(wire.MetadataRequest, version, connection.receive())
@@ -234,19 +234,19 @@ def _ask_metadata(connection: BrokerConnection, version: int) -> wire.MetadataRe
 def _tell_metadata(text: str, metadata: wire.MetadataResponse, ms: int) -> Finding:
     count = len(metadata.brokers)
     if not count:
-        why = "it names no brokers: it is starting or cut off from the others, or (0.8.2) no topic was made yet"
+        why = "it names no brokers: it is starting or cut off from the others, or (0.8.2) the cluster has no topic yet"
         return Finding(text, "Metadata", FAILED, why, ms)
     cluster = f"cluster {metadata.cluster_id}, " if metadata.cluster_id else ""
     return Finding(text, "Metadata", OK, f"{cluster}{count} broker{'' if count == 1 else 's'}", ms)
 
 
 def address_text(host: str, port: int) -> str:
-    """Return host and port as people write them."""
+    """Return host and port in the common notation."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a name means this very machine to whoever uses it."""
+    """Return whether a name means the local machine for every user."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

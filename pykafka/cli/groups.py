@@ -1,4 +1,4 @@
-"""The consumer groups that brokers manage, as data."""
+"""The consumer groups that brokers coordinate, as data."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.client import KafkaClient
 
-#: What consumers call their kind of group; a group with offsets alone has none.
+#: The protocol type of groups of consumers; a group with offsets alone has none.
 _CONSUMERS = ("consumer", "")
-#: A broker that has just become coordinator reads its groups first: pause between attempts (s), and how many.
+#: A new coordinator loads its groups first: pause between attempts (s), and number of attempts.
 _PAUSE_S = 0.2
 _ATTEMPTS = 25
 
 
 class GroupMember(NamedTuple):
-    """Tell of a member; `partitions` are those of the topic that was asked about, else "topic-0" and so on of all."""
+    """A member; `partitions` are those of the requested topic, else "topic-0" and so on of all topics."""
 
     member: str
     client: str
@@ -39,7 +39,7 @@ class GroupMember(NamedTuple):
 
 
 class GroupDescription(NamedTuple):
-    """Tell of a group; `committed` counts the partitions of the topic that it has committed offsets for.
+    """A group; `committed` counts the partitions of the topic with committed offsets.
 
     None: no topic was asked about.
     """
@@ -54,7 +54,7 @@ class GroupDescription(NamedTuple):
 
 
 class ListedGroup(NamedTuple):
-    """Name a group, and the broker that coordinates it."""
+    """The name of a group, and its coordinator."""
 
     coordinator: Broker
     group: str
@@ -63,7 +63,7 @@ class ListedGroup(NamedTuple):
 
 
 def list_groups(client: KafkaClient) -> list[ListedGroup]:
-    """Return all groups of consumers in the cluster by name; each broker is asked for its own.
+    """Return all groups of consumers in the cluster by name; each broker returns its own.
 
     :raises UnsupportedVersion: the brokers manage no groups
     """
@@ -92,11 +92,11 @@ def _ask_for_groups(client: KafkaClient, broker: Broker) -> wire.ListGroupsRespo
 def describe_groups(
     client: KafkaClient, topic: str | None, groups: Sequence[ListedGroup]
 ) -> Iterator[GroupDescription | None]:
-    """Yield for each group what there is to say, or None where it has nothing to do with the topic.
+    """Yield the description of each group, or None if it does not concern the topic.
 
-    It has when a member subscribes to the topic, or offsets for it are committed.
+    It concerns the topic if a member subscribes to it, or if it has committed offsets for it.
 
-    :param topic: None for all that the groups have to do with
+    :param topic: None for all topics of the groups
     :raises UnknownTopicOrPartition: there is no such topic
     """
     ids = [] if topic is None else partition_ids(client, topic)
@@ -119,7 +119,7 @@ def describe_groups(
 
 
 class _Member(NamedTuple):
-    """What a broker says of a member, in either protocol."""
+    """A member as a broker describes it, in either protocol."""
 
     member: str
     client: str
@@ -143,10 +143,10 @@ class _Described(NamedTuple):
 
 
 def _describe(group: ListedGroup) -> _Described:
-    """Ask for one group: as the members' own assignors make them, else as the broker's do (KIP-848)."""
+    """Describe one group: with client-side assignors, else with the broker's (KIP-848)."""
     response = group.coordinator.call(wire.DescribeGroupsRequest(groups=[group.group]))
     for found in response.groups:
-        # The one older brokers say, the other newer ones, of a group that is of another kind or not there at all.
+        # For a group that is of another kind or does not exist, older brokers return the one error, newer ones the other.
         if found.error_code == GroupIdNotFound.ERROR_CODE or (not found.error_code and found.group_state == "Dead"):
             return _describe_newer(group)
         if found.error_code:
@@ -158,7 +158,7 @@ def _describe(group: ListedGroup) -> _Described:
 def _classic(member: wire.DescribeGroupsResponse.Group.Member) -> _Member:
     wanted: list[str] = []
     assigned: dict[str, list[int]] = {}
-    # Anybody may call a group one of consumers, and say in it what they like.
+    # Any client may call its group one of consumers, with metadata of its own format.
     if member.member_metadata:
         with suppress(CorruptResponseError):
             names = documented.ConsumerGroupProtocolMetadata.from_bytestring(member.member_metadata).topic_names
@@ -213,19 +213,19 @@ def _error(code: int, group: ListedGroup, api: str, text: str | None = None) -> 
 
 
 def is_known(client: KafkaClient, group: str) -> bool:
-    """Return whether brokers have a group of this name: with members, or with offsets for any topic (since 0.10.1)."""
+    """Return whether brokers know a group: with members, or with offsets for any topic (since 0.10.1)."""
     described = _described(client, group)
     return described is not None and bool(described.state)
 
 
 def active_members(client: KafkaClient, group: str) -> int | None:
-    """Return how many members a group has now; None where brokers do not say."""
+    """Return the number of members of a group; None if brokers do not report it."""
     described = _described(client, group)
     return None if described is None else len(described.members)
 
 
 def _described(client: KafkaClient, group: str) -> _Described | None:
-    """Ask a group's coordinator for it, again while that is only just becoming it; None where brokers do not say."""
+    """Return a description from a group's coordinator, which may still load its groups; None if brokers have none."""
     for attempt in range(1, _ATTEMPTS + 1):
         coordinator = client.cluster.get_group_coordinator(group)
         if not coordinator.has(wire.DescribeGroupsRequest):

@@ -1,4 +1,4 @@
-"""`pykafka.cli.kafka_tools`, where the program was in PyKafka 2: `main`, and the two functions that scripts imported."""
+"""The module of the program in PyKafka 2: `main`, and the two functions that scripts import."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ __all__ = ["fetch_consumer_lag", "fetch_offsets", "main"]
 def fetch_offsets(client: KafkaClient, topic: TopicView, offset: str) -> dict[int, documented.OffsetPartitionResponse]:
     """Return offsets of a topic by time.
 
-    :param client: that has the topic
-    :param topic: whose offsets
+    :param client: the client of the topic
+    :param topic: the topic
     :param offset: "earliest", "latest" or a time as YYYY-MM-DDTHH:MM:SS (UTC)
     :returns: {partition id: OffsetPartitionResponse(offset=[...], err=0)}
-    :raises ValueError: the offset means nothing
+    :raises ValueError: the offset has another form
     """
     return topic.fetch_offset_limits(parse_moment(offset, numbers=False).timestamp)
 
 
 def fetch_consumer_lag(client: KafkaClient, topic: TopicView, consumer_group: str) -> dict[int, tuple[int, int]]:
-    """Return how far a topic and a group are; commits nothing.
+    """Return the end and the committed offset of each partition; commits nothing.
 
-    :param client: that has the topic
-    :param topic: which
-    :param consumer_group: which
-    :returns: {partition id: (offset that the next message gets, offset that the group reads next or -1)}
+    :param client: the client of the topic
+    :param topic: the topic
+    :param consumer_group: the group
+    :returns: {partition id: (offset of the next message, offset that the group reads next or -1)}
     """
-    # Before the ends are asked for: in the other order, a group that reads meanwhile would be ahead of them.
+    # Ask for committed offsets first: in the other order, a group that reads meanwhile would be ahead of the ends.
     wanted = [TopicPartition(topic.name, id_) for id_ in topic.partitions]
     committed = group_offsets(client, consumer_group).fetch(wanted)
     latest = fetch_offsets(client, topic, "latest")

@@ -1,4 +1,4 @@
-"""What the cluster has, as data: topics, partitions, offsets and lag. Tables and JSON are both made of it."""
+"""Descriptions of the cluster as data: topics, partitions, offsets and lag. Tables and JSON are made of it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from pykafka.client import KafkaClient
     from pykafka.protocol import documented
 
-#: How a group's coordinator is asked: pause (ms) and attempts beyond the first.
+#: Requests to a group's coordinator: pause (ms) and number of retries.
 BACKOFF_MS = 200
 MAX_RETRIES = 10
 _INTERNAL = "__"
 _TOPIC_RESOURCE = 2
-#: Where a setting comes from: DYNAMIC_TOPIC_CONFIG, set for this topic.
+#: The source of a setting: DYNAMIC_TOPIC_CONFIG, set for this topic.
 _OF_TOPIC = 1
 
 
 class TopicSummary(NamedTuple):
-    """Tell of a topic in one line."""
+    """A topic in one line."""
 
     topic: str
     partitions: int
@@ -37,7 +37,7 @@ class TopicSummary(NamedTuple):
 
 
 class PartitionInfo(NamedTuple):
-    """Tell of a partition; brokers by id."""
+    """A partition; brokers by id."""
 
     partition: int
     leader: int | None
@@ -49,7 +49,7 @@ class PartitionInfo(NamedTuple):
 
 
 class TopicDescription(NamedTuple):
-    """Tell all of a topic; `settings` are those that differ from the brokers', None where those cannot say."""
+    """A complete topic; `settings` are those that differ from the brokers', None if the brokers do not report them."""
 
     topic: str
     internal: bool
@@ -58,7 +58,7 @@ class TopicDescription(NamedTuple):
 
 
 class PartitionOffset(NamedTuple):
-    """Tell what was found at a moment; offset None where all messages are older."""
+    """The offset at a moment; None if all messages are older."""
 
     partition: int
     offset: int | None
@@ -66,7 +66,7 @@ class PartitionOffset(NamedTuple):
 
 
 class PartitionLag(NamedTuple):
-    """Tell how far a group is; `committed` is the offset that it reads next, None where it has committed nothing."""
+    """The lag in a partition; `committed` is the offset that the group reads next, None for none."""
 
     partition: int
     earliest: int
@@ -76,7 +76,7 @@ class PartitionLag(NamedTuple):
 
 
 class Lag(NamedTuple):
-    """Tell how far a group is behind in a topic."""
+    """The lag of a group in a topic."""
 
     topic: str
     group: str
@@ -85,7 +85,7 @@ class Lag(NamedTuple):
 
 
 def known_topic(client: KafkaClient, topic: str) -> documented.TopicMetadata:
-    """Return what the cluster says of a topic; never creates one.
+    """Return the cluster's metadata of a topic; never creates one.
 
     :raises UnknownTopicOrPartition: there is none
     """
@@ -163,7 +163,7 @@ def _settings(client: KafkaClient, topic: str) -> dict[str, str | None] | None:
         if result.error_code:
             raise error_for(result.error_code, result.error_message, topic=topic, api="DescribeConfigs")
         for config in result.configs:
-            # Version 0 only tells what is no default, without saying of whom.
+            # Version 0 only returns settings that are not defaults, without their source.
             if config.config_source == _OF_TOPIC or (config.config_source < 0 and not config.is_default):
                 found[config.name] = None if config.is_sensitive else config.value
     return found
@@ -184,25 +184,26 @@ def list_offsets(client: KafkaClient, topic: str, moment: Moment) -> list[Partit
 
 
 def group_offsets(client: KafkaClient, group: str) -> GroupOffsets:
-    """Return the way to what a group has committed; it joins nothing."""
+    """Return the access to a group's committed offsets; it joins nothing."""
     return GroupOffsets(client.cluster, group, BACKOFF_MS, MAX_RETRIES)
 
 
 def committed_offsets(client: KafkaClient, topic: str, group: str, ids: Iterable[int]) -> dict[int, int | None]:
-    """Return what a group has committed: {partition: offset to read next, or None}."""
+    """Return the committed offsets of a group: {partition: offset to read next, or None}."""
     found = group_offsets(client, group).fetch([TopicPartition(topic, id_) for id_ in ids])
     return {key.partition: one.offset if one.offset >= 0 else None for key, one in found.items()}
 
 
 def consumer_lag(client: KafkaClient, topic: str, group: str) -> Lag:
-    """Return how far a group is behind, from what it has committed; 0 when it has read all.
+    """Return the lag of a group from its committed offsets; 0 when it has read all.
 
-    Where it has committed nothing, or what is no longer kept, all messages there are count. Commits nothing, joins nothing.
+    A partition without a committed offset, or with one that no longer exists, counts with all its messages. Commits
+    nothing, joins nothing.
 
     :raises UnknownTopicOrPartition: there is no such topic
     """
     ids = partition_ids(client, topic)
-    # Before the ends are asked for: in the other order, a group that reads meanwhile would be ahead of them.
+    # Ask for committed offsets first: in the other order, a group that reads meanwhile would be ahead of the ends.
     committed = committed_offsets(client, topic, group, ids)
     parts = []
     for id_, (first, last) in limits(client, topic, ids).items():
@@ -212,7 +213,7 @@ def consumer_lag(client: KafkaClient, topic: str, group: str) -> Lag:
 
 
 def time_text(timestamp: int | None) -> str | None:
-    """Return a time (ms since 1970) as people write it, in UTC; None for none."""
+    """Return a time (ms since 1970) as text in UTC; None for none."""
     if timestamp is None or timestamp < 0:
         return None
     try:
@@ -223,7 +224,7 @@ def time_text(timestamp: int | None) -> str | None:
 
 
 def as_data(value: Any) -> Any:
-    """Return what JSON can express: named tuples become objects."""
+    """Return a value as JSON can express it: named tuples become objects."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: as_data(one) for name, one in value._asdict().items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Places in a topic as people write them: EARLIEST, LATEST, a time, an offset."""
+"""Places in a topic in users' notation: EARLIEST, LATEST, a time, an offset."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _NUMBER = re.compile(r"[+-]?\d+")
 
 
 class Moment(NamedTuple):
-    """Say where: by time, or by offset.
+    """A place: by time, or by offset.
 
-    :param timestamp: ms since 1970, -1 for the end, -2 for the start; not used with an offset
-    :param offset: this very one; below zero, so many before the end
+    :param timestamp: ms since 1970, -1 for the end, -2 for the start; unused with an offset
+    :param offset: this offset; a negative one counts from the end
     """
 
     timestamp: int = OffsetType.EARLIEST
@@ -35,10 +35,10 @@ class Moment(NamedTuple):
 
 
 def parse_moment(text: str, numbers: bool = True) -> Moment:
-    """Return what a text means; a time without a zone is UTC.
+    """Return the moment of a text; a time without a zone is UTC.
 
     :param numbers: whether offsets are allowed
-    :raises ValueError: it means nothing
+    :raises ValueError: the text has another form
     """
     name = _NAMES.get(text.upper())
     if name is not None:
@@ -53,12 +53,12 @@ def parse_moment(text: str, numbers: bool = True) -> Moment:
             f"{text!r} is neither EARLIEST nor LATEST nor a time (YYYY-MM-DDTHH:MM:SS, in UTC where it names no zone){also}"
         ) from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    # Not below zero, where numbers stand for the start and the end.
+    # Not below zero: negative times stand for the start and the end.
     return Moment(max(0, round(moment.timestamp() * 1000)))
 
 
 def limits(client: KafkaClient, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """Return the offsets of the first message kept and of the one to be written next: {partition: (first, next)}."""
+    """Return the first and the next offset of each partition: {partition: (first, next)}."""
     ids = list(partitions)
     first = client.cluster.list_offsets({(topic, id_): OffsetType.EARLIEST for id_ in ids})
     last = client.cluster.list_offsets({(topic, id_): OffsetType.LATEST for id_ in ids})
@@ -68,12 +68,12 @@ def limits(client: KafkaClient, topic: str, partitions: Iterable[int]) -> dict[i
 def resolve(
     client: KafkaClient, topic: str, moment: Moment, partitions: Iterable[int], clip: bool = False
 ) -> dict[int, int]:
-    """Return the offset of each partition that a moment means; the end where all messages are older.
+    """Return the offset of each partition at a moment; the end if all messages are older.
 
-    Brokers before 0.10.1 know the times of segments alone: there it is the begin of one that was written before.
+    Brokers before 0.10.1 know times of segments only: the result is then the start of a segment written before.
 
-    :param clip: take the nearest offset there is, where one was given that is not
-    :raises OffsetOutOfRangeError: an offset is given that a partition does not have
+    :param clip: return the nearest existing offset for one that does not exist
+    :raises OffsetOutOfRangeError: a partition does not have the given offset
     """
     ids = list(partitions)
     if moment.offset is None and moment.timestamp < 0:
@@ -91,7 +91,7 @@ def resolve(
 
 
 def _knows_segments_alone(client: KafkaClient, topic: str, partition: int) -> bool:
-    """Return whether "none" means that nothing is older, as before 0.10.1, instead of that nothing is newer."""
+    """Return whether no offset means that no segment is older (before 0.10.1), instead of that no message is newer."""
     return client.cluster.leader(topic, partition).api_version(wire.ListOffsetsRequest) == 0
 
 

@@ -1,4 +1,4 @@
-"""What commands are given: the session that the common options describe, and options that several commands have."""
+"""The common options as a session, and options that several commands share."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """What the common options say: how to reach the cluster.
+    """The connection that the common options describe.
 
     :param hosts: "host:port,host:port"
-    :param zookeeper: "host:port/chroot" to find brokers through instead; None for none
-    :param socket_timeout_ms: for connects and answers
+    :param zookeeper: "host:port/chroot" that knows the brokers; None for none
+    :param socket_timeout_ms: timeout of connects and responses
     :param ssl_config: None for plaintext
     """
 
@@ -36,9 +36,9 @@ class Session:
         self.ssl_config = ssl_config
 
     def client(self, hosts: str | None = None) -> KafkaClient:
-        """Return a new client, to be closed by `with`; it sees internal topics too.
+        """Return a new client, to be closed by `with`; it includes internal topics.
 
-        :param hosts: instead of those of the options
+        :param hosts: replaces the hosts of the options
         :raises NoBrokersAvailableError: no broker answered
         """
         return KafkaClient(
@@ -51,9 +51,9 @@ class Session:
         )
 
     def seeds(self) -> str:
-        """Return the addresses of the brokers to begin with, "host:port,host:port".
+        """Return the addresses of the first brokers, "host:port,host:port".
 
-        :raises NoBrokersAvailableError: ZooKeeper cannot be reached, or knows none
+        :raises NoBrokersAvailableError: ZooKeeper cannot be reached, or has no brokers
         """
         if self.zookeeper is None:
             return self.hosts
@@ -61,13 +61,13 @@ class Session:
         return ",".join(address_text(host, port) for host, port in found)
 
     def zookeeper_topics(self, client: KafkaClient) -> ZooKeeperTopics | None:
-        """Return the way to make and delete topics in ZooKeeper; None where --zookeeper was not given."""
+        """Return the access to topics in ZooKeeper; None without --zookeeper."""
         if self.zookeeper is None:
             return None
         return ZooKeeperTopics(self.zookeeper, client.cluster.handler, self.socket_timeout_ms)
 
     def zookeeper_groups(self) -> ZooKeeperGroups:
-        """Return the way to members of groups that are shared out through ZooKeeper."""
+        """Return the access to members of groups in ZooKeeper."""
         return ZooKeeperGroups(self.zookeeper, self.socket_timeout_ms)
 
 
@@ -77,7 +77,7 @@ class HostsType(click.ParamType[str]):
     name = "host:port"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text, if it can be read."""
+        """Return the text if it is valid."""
         try:
             parse_hosts(value)
         except ValueError as error:
@@ -91,11 +91,13 @@ class ZooKeeperType(click.ParamType[str]):
     name = "host:port"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text, if kazoo can read it."""
+        """Return the text if kazoo can parse it."""
         try:
             collect_hosts(value)
         except ValueError as error:
-            self.fail(f"{value!r} is no address of ZooKeeper ({error}); write host:port,host:port/chroot", param, ctx)
+            self.fail(
+                f"{value!r} is not an address of ZooKeeper ({error}); write host:port,host:port/chroot", param, ctx
+            )
         return str(value)
 
 
@@ -105,11 +107,11 @@ class GroupType(click.ParamType[str]):
     name = "group"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text, if it can be sent: bytes of the command line may be no UTF-8."""
+        """Return the text if it is UTF-8: bytes of the command line may not be."""
         try:
             value.encode()
         except UnicodeEncodeError:
-            self.fail(f"{value!r} is no UTF-8", param, ctx)
+            self.fail(f"{value!r} is not UTF-8", param, ctx)
         return str(value)
 
 
@@ -125,7 +127,7 @@ class MomentType(click.ParamType[Moment]):
         self._numbers = numbers
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Moment:
-        """Return what the text means."""
+        """Return the moment of the text."""
         if isinstance(value, Moment):
             return value
         try:

@@ -1,4 +1,4 @@
-"""The end of a program that others can hold up: in bounded time after it was asked to, whatever they do."""
+"""The end of the program in bounded time after a request, whatever foreign code does."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import click
 
 from pykafka.handlers import ThreadingHandler
 
-#: What makes a terminal show its cursor, which a progress display has hidden.
+#: The escape sequence that shows the terminal's cursor, which a progress display hides.
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
 class Patience:
-    """Ends the process when it has not ended by itself in time.
+    """A watchdog that ends the process if it does not end by itself in time.
 
-    A worker of its own watches, as the main thread may wait in somebody else's code, where no deadline is to be had.
+    A worker of its own watches: the main thread may wait in foreign code, where deadlines do not work.
 
-    :param timeout: how long an end may take (s)
-    :param last_words: what to say then
-    :param kill: called before that, to end what would outlive this process and talk on
+    :param timeout: how long an orderly end may take (s)
+    :param last_words: the message at a forced end
+    :param kill: called before that, to end processes that would outlive this one and go on printing
     """
 
     def __init__(self, timeout: float, last_words: str, kill: Callable[[], None]) -> None:
@@ -36,9 +36,9 @@ class Patience:
         self._worker = handler.spawn(self._watch, name="patience")
 
     def begin(self, status: int) -> None:
-        """Have the time begin; a signal handler may, once.
+        """Start the countdown; a signal handler may call it, once.
 
-        :param status: to exit with where it runs out
+        :param status: the exit status at the deadline
         """
         self._status = status
         self._asked.set()
@@ -56,14 +56,14 @@ class Patience:
     def _watch(self) -> None:
         self._asked.wait()
         if not self._ended.wait(self._timeout):
-            # Where every thread is: what somebody who looks into it needs most.
+            # The stacks of all threads: the most useful fact for an investigation.
             faulthandler.dump_traceback(sys.__stderr__ or 2)
             self.give_up(self._status)
 
     def give_up(self, status: int) -> None:
-        """End the process here and now, without what is usually done at its end.
+        """End the process at once, without the interpreter's cleanup.
 
-        :param status: to exit with
+        :param status: the exit status
         """
         self._kill()
         if sys.stdout.isatty():

@@ -1,4 +1,4 @@
-"""Which release of Kafka a broker speaks as, judged by the versions that it takes."""
+"""The release of Kafka that a broker runs, judged by its versions of APIs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 _PRODUCE, _FETCH, _LIST_OFFSETS, _LEADER_AND_ISR, _OFFSET_COMMIT, _OFFSET_FETCH = 0, 1, 2, 4, 8, 9
 _JOIN_GROUP, _LIST_GROUPS, _ADD_PARTITIONS_TO_TXN, _DESCRIBE_ACLS, _DESCRIBE_LOG_DIRS = 11, 16, 24, 29, 35
 
-#: What tells each release from the one before it: a version of an API that it was the first to take. Found in the
-#: releases' own tables, and seen of real brokers, with ZooKeeper and without.
+#: The mark of each release: a version of an API that it was the first to support. Taken from the releases' own tables,
+#: and verified with real brokers, with ZooKeeper and without.
 _MARKS = (
     ("4.3", _DESCRIBE_LOG_DIRS, 5),
     ("4.2", _OFFSET_COMMIT, 10),
@@ -48,7 +48,7 @@ _MARKS = (
 
 
 def speaks_as(ranges: ApiRanges) -> str:
-    """Return "Kafka 3.9", or several releases where a broker's versions do not tell them apart.
+    """Return "Kafka 3.9", or several releases that a broker's versions do not distinguish.
 
     :param ranges: {api key: (lowest version, highest version)}
     """
@@ -57,7 +57,7 @@ def speaks_as(ranges: ApiRanges) -> str:
     release = next((name for name, key, version in _MARKS if ranges.get(key, (0, -1))[1] >= version), "0.10.0")
     if release == _MARKS[0][0]:
         return f"Kafka {release} or later"
-    # 3.4 changed nothing but what controllers tell brokers that have ZooKeeper; others do not list it.
+    # 3.4 changed nothing except the requests from controllers to brokers with ZooKeeper; others do not list them.
     if release == "3.3" and _LEADER_AND_ISR not in ranges:
         return "Kafka 3.3 or 3.4"
     return f"Kafka {release}"

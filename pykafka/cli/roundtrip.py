@@ -1,4 +1,4 @@
-"""One message through a topic and back."""
+"""A round trip of one message through a topic."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _KEY = b"kafka-tools doctor"
 
 
 def round_trip(client: KafkaClient, hosts: str, topic: str, create: bool, timeout_ms: int) -> Iterator[Finding]:
-    """Write a message to a topic and read it again; yields how each step went.
+    """Write a message to a topic and read it again; yield the finding of each step.
 
-    :param hosts: how the cluster was reached
-    :param create: make the topic (one partition, one replica) where it is missing; otherwise that is a failure
-    :param timeout_ms: for each step
+    :param hosts: the addresses of the cluster
+    :param create: create a missing topic (one partition, one replica); otherwise a missing topic is a failure
+    :param timeout_ms: timeout of each step
     """
     handler = client.cluster.handler
     started = handler.now()
@@ -33,11 +33,11 @@ def round_trip(client: KafkaClient, hosts: str, topic: str, create: bool, timeou
     try:
         if client.topics.get(topic) is None:
             if not create:
-                yield told(FAILED, f"there is no topic {topic}; name one that is there, or let --create make it")
+                yield told(FAILED, f"there is no topic {topic}; name an existing one, or create it with --create")
                 return
             step = "Create"
             create_topic(client, topic, 1, 1, {}, {}, timeout_ms)
-            yield told(OK, f"made topic {topic}; delete_topic removes it")
+            yield told(OK, f"created topic {topic}; delete_topic removes it")
         step, started = "Produce", handler.now()
         found = client.topics[topic]
         value = f"{_KEY.decode()} {uuid.uuid4()}".encode()

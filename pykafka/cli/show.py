@@ -1,4 +1,4 @@
-"""Showing data: tables for people, JSON for programs."""
+"""Output of data: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.text import Text
 
 from pykafka.cli.listing import as_data
 
-#: Where nobody looks there is no edge to wrap at: a line stays a line for grep and awk.
+#: The width when the output is not a terminal: a line stays a line for grep and awk.
 _NO_EDGE = 10_000
 
 
@@ -31,7 +31,7 @@ def error_console() -> Console:
 
 
 def cell(value: Any) -> str:
-    """Return what to show of a value: numbers with separators, "-" for None."""
+    """Return a value as text: numbers with separators, "-" for None."""
     if value is None:
         return "-"
     if isinstance(value, bool):

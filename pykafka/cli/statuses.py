@@ -1,4 +1,4 @@
-"""Exit statuses that scripts can use, and what is said with them."""
+"""Exit statuses for scripts, and the messages with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pykafka.exceptions import (
 
 
 class Status(IntEnum):
-    """Name the exit statuses. 2 is click's for a wrong command line; 130 and 143 follow Ctrl-C and SIGTERM."""
+    """The exit statuses. 2 is click's for a wrong command line; 130 and 143 follow Ctrl-C and SIGTERM."""
 
     OK = 0
     FAILED = 1
@@ -29,7 +29,7 @@ class Status(IntEnum):
     LAGGING = 6
 
 
-#: The release of Kafka that brought an API.
+#: The first release of Kafka with an API.
 SINCE = {
     "ListGroups": "0.9",
     "DescribeGroups": "0.9",
@@ -37,7 +37,7 @@ SINCE = {
     "DeleteTopics": "0.10.1",
     "DescribeConfigs": "0.11",
 }
-#: What to do on brokers that lack it.
+#: The alternative on older brokers.
 INSTEAD = {
     "ListGroups": "; groups of older brokers are known to ZooKeeper alone",
     "CreateTopics": "; on an older one give --zookeeper: there it is done",
@@ -60,25 +60,25 @@ def status_of(error: KafkaException) -> Status:
 
 
 def explain(error: KafkaException) -> str:
-    """Return what to tell about an error: a sentence, and a line for each step of connecting that failed."""
+    """Return the message for an error: a sentence, and a line for each failed step of connecting."""
     if isinstance(error, UnsupportedVersion) and error.api in SINCE:
         where = f"the broker {error.broker}" if error.broker else "the broker"
         return (
-            f"{where} does not have {error.api}, which takes Kafka {SINCE[error.api]} or later"
+            f"{where} does not support {error.api}, which needs Kafka {SINCE[error.api]} or later"
             f"{INSTEAD.get(error.api, '')}"
         )
     return "\n".join([in_options(str(error)), *(f"  {line}" for line in _steps(error))])
 
 
 def in_options(text: str) -> str:
-    """Return a sentence of the library with what it means here, where it speaks of its own parameters for TLS."""
+    """Return a sentence of the library, with kafka-tools' options added if it names parameters for TLS."""
     if "ssl_config" in text or "SslConfig" in text:
         return f"{text} (of kafka-tools: --tls, --cafile, --certfile, --keyfile)"
     return text
 
 
 def _steps(error: KafkaException) -> Iterator[Any]:
-    """Yield what was tried, of this error and of those of single brokers that it gathers."""
+    """Yield the attempts of this error, and of the errors of single brokers inside it."""
     for step in error.ledger:
         inner = step[1] if isinstance(step, tuple) and len(step) == 2 else None
         if isinstance(inner, KafkaException):

@@ -1,4 +1,4 @@
-"""Members of groups that are shared out through ZooKeeper, whom the brokers know nothing of."""
+"""Members of groups that are coordinated through ZooKeeper, which the brokers do not know."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _ADDRESS = "zookeeper.connect"
 
 
 def zookeeper_of(client: KafkaClient) -> str | None:
-    """Return where the brokers say that ZooKeeper is; None where they have none, or do not tell (before 0.11).
+    """Return the brokers' ZooKeeper; None if they have none, or do not report it (before 0.11).
 
-    :raises UnsupportedVersion: they are too old to say
-    :raises KafkaException: none of them could be asked
+    :raises UnsupportedVersion: the brokers are too old
+    :raises KafkaException: no broker answered
     """
     broker = next(iter(client.brokers.values()), None)
     if broker is None:
@@ -39,11 +39,11 @@ def zookeeper_of(client: KafkaClient) -> str | None:
 
 
 def zookeeper_members(hosts: str, handler: Handler, timeout_ms: int, group: str, topic: str) -> list[str]:
-    """Return the ids of a group's members that want a topic.
+    """Return the ids of a group's members that subscribe to a topic.
 
     :param hosts: "host:port,host:port/chroot"
-    :param handler: whose kazoo handler to run on
-    :param timeout_ms: for connecting
+    :param handler: its kazoo handler runs the client
+    :param timeout_ms: timeout of the connect
     :raises NoBrokersAvailableError: ZooKeeper cannot be reached
     """
     path = f"/consumers/{group}/ids"
@@ -58,7 +58,7 @@ def zookeeper_members(hosts: str, handler: Handler, timeout_ms: int, group: str,
 
 
 def _wants(content: bytes, topic: str) -> bool:
-    """Return whether a member wants a topic: PyKafka's say its name, Java's a JSON object; what says neither may."""
+    """Return whether a member subscribes to a topic: PyKafka's store its name, Java's a JSON object; others may."""
     text = content.decode(errors="replace")
     try:
         said = json.loads(text)
@@ -70,10 +70,10 @@ def _wants(content: bytes, topic: str) -> bool:
 
 
 class ZooKeeperGroups:
-    """Looks for members of groups in ZooKeeper: in the one given, else in the one that the brokers name.
+    """A reader of groups' members in ZooKeeper: the given one, else the one that the brokers report.
 
     :param hosts: "host:port,host:port/chroot"; None asks the brokers
-    :param timeout_ms: for connecting
+    :param timeout_ms: timeout of the connect
     """
 
     def __init__(self, hosts: str | None, timeout_ms: int) -> None:
@@ -81,9 +81,9 @@ class ZooKeeperGroups:
         self._timeout_ms = timeout_ms
 
     def members(self, client: KafkaClient, topic: str, group: str) -> tuple[list[str], str]:
-        """Return the ids of a group's members that want a topic, and why that could not be found out; "" where it was.
+        """Return the ids of a group's members that subscribe to a topic, and why the look-up failed ("" if it did not).
 
-        :raises NoBrokersAvailableError: the ZooKeeper that was given cannot be reached
+        :raises NoBrokersAvailableError: the given ZooKeeper cannot be reached
         """
         handler = client.cluster.handler
         if self._hosts is not None:

@@ -1,4 +1,4 @@
-"""Topics made and deleted in ZooKeeper, which was the only way before Kafka 0.10.1."""
+"""Creation and deletion of topics in ZooKeeper, the only way before Kafka 0.10.1."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from pykafka.utils import is_legal_name
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
 
-#: Where brokers of those days look, below the chroot.
+#: The nodes that old brokers watch, below the chroot.
 BROKER_IDS, TOPICS, SETTINGS, DELETIONS = "/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics"
-#: Pause between looks at whether a topic is gone (s).
+#: Pause between checks whether a topic is gone (s).
 _PAUSE_S = 0.1
 
 
 @contextmanager
 def connected(hosts: str, handler: Handler, timeout_s: float, failed: str = "did not do it") -> Iterator[KazooClient]:
-    """Be connected to ZooKeeper for as long as the `with` block lasts.
+    """Yield a connection to ZooKeeper for the length of the `with` block.
 
     :param hosts: "host:port,host:port/chroot"
-    :param handler: whose kazoo handler to run on
-    :param timeout_s: for connecting
-    :param failed: what it did not do, for the error's text
-    :raises NoBrokersAvailableError: it cannot be reached, or refuses
+    :param handler: its kazoo handler runs the client
+    :param timeout_s: timeout of the connect
+    :param failed: the operation that failed, for the error's text
+    :raises NoBrokersAvailableError: ZooKeeper cannot be reached, or refuses
     """
     zookeeper = KazooClient(hosts, timeout=timeout_s, handler=handler.kazoo())
     timeout_error = zookeeper.handler.timeout_exception
@@ -55,11 +55,11 @@ def connected(hosts: str, handler: Handler, timeout_s: float, failed: str = "did
 
 
 class ZooKeeperTopics:
-    """Makes and deletes topics as the tools of Kafka 0.8 and 0.9 did: the controller watches these nodes.
+    """A creator and deleter of topics, as the tools of Kafka 0.8 and 0.9: the controller watches these nodes.
 
     :param hosts: "host:port,host:port/chroot"
-    :param handler: whose kazoo handler to run on
-    :param timeout_ms: for connecting
+    :param handler: its kazoo handler runs the client
+    :param timeout_ms: timeout of the connect
     """
 
     def __init__(self, hosts: str, handler: Handler, timeout_ms: int) -> None:
@@ -75,11 +75,11 @@ class ZooKeeperTopics:
         replica_assignment: Mapping[int, Sequence[int]],
         config_entries: Mapping[str, str],
     ) -> None:
-        """Write what makes the controller create a topic; parameters as of `changes.create_topic`.
+        """Write the nodes that make the controller create a topic; parameters as of `changes.create_topic`.
 
-        :raises InvalidTopic: no topic can have this name
-        :raises InvalidReplicationFactor: there are fewer brokers
-        :raises TopicAlreadyExists: there is one of this name
+        :raises InvalidTopic: the name is not valid
+        :raises InvalidReplicationFactor: the cluster has fewer brokers
+        :raises TopicAlreadyExists: a topic of this name exists
         :raises NoBrokersAvailableError: ZooKeeper cannot be reached
         """
         if not is_legal_name(topic):
@@ -89,7 +89,7 @@ class ZooKeeperTopics:
                 raise TopicAlreadyExists(topic=topic)
             brokers = sorted(int(id_) for id_ in zookeeper.get_children(BROKER_IDS))
             partitions = dict(replica_assignment) or self._spread(brokers, num_partitions, replication_factor)
-            # Settings first: the controller goes to work as soon as the topic's own node is there.
+            # Settings first: the controller starts as soon as the topic's own node exists.
             content = _json({"version": 1, "config": dict(config_entries)})
             zookeeper.ensure_path(SETTINGS)
             try:
@@ -102,7 +102,7 @@ class ZooKeeperTopics:
                 raise TopicAlreadyExists(topic=topic) from error
 
     def _spread(self, brokers: list[int], num_partitions: int, replication_factor: int) -> dict[int, list[int]]:
-        """Return which brokers hold which partition: in turn, from a random one on."""
+        """Return the brokers of each partition: in turn, from a random one on."""
         copies = max(replication_factor, 1)
         if copies > len(brokers):
             raise InvalidReplicationFactor(f"{copies} replicas need as many brokers, and {len(brokers)} are up")
@@ -113,13 +113,13 @@ class ZooKeeperTopics:
         }
 
     def delete(self, topic: str, timeout_ms: int) -> None:
-        """Write what makes the controller delete a topic, and wait until it has; it does where delete.topic.enable=true.
+        """Write the node that makes the controller delete a topic (with delete.topic.enable=true), and wait until it is gone.
 
         :param timeout_ms: how long to wait
-        :raises ResponseTimeoutError: it is marked for deletion, and not gone in time
-        :raises UnknownTopicOrPartition: there is none
+        :raises ResponseTimeoutError: the topic is marked for deletion, but still there
+        :raises UnknownTopicOrPartition: there is no such topic
         :raises NoBrokersAvailableError: ZooKeeper cannot be reached
-        :raises KafkaException: it is being deleted already
+        :raises KafkaException: a deletion is in progress already
         """
         with connected(self._hosts, self._handler, self._timeout_s) as zookeeper:
             try:
@@ -131,15 +131,15 @@ class ZooKeeperTopics:
                 zookeeper.create(f"{DELETIONS}/{topic}", b"")
             except NodeExistsError as error:
                 raise KafkaException(
-                    "it is marked for deletion already; brokers before 1.0 delete topics only with delete.topic.enable=true",
+                    "the topic is marked for deletion already; brokers before 1.0 need delete.topic.enable=true to delete it",
                     topic=topic,
                 ) from error
-            # Clients no longer see it some time before this: until then its name cannot be used again.
+            # Clients stop seeing the topic some time before this; until now its name cannot be used again.
             deadline = self._handler.now() + timeout_ms / 1000
             while zookeeper.exists(f"{TOPICS}/{topic}"):
                 if self._handler.now() > deadline:
                     raise ResponseTimeoutError(
-                        f"it is marked for deletion, but not gone after {timeout_ms} ms; before Kafka 1.0 that takes "
+                        f"the topic is marked for deletion, but not gone after {timeout_ms} ms; before Kafka 1.0 that needs "
                         "delete.topic.enable=true in the brokers' settings",
                         topic=topic,
                     )

@@ -210,8 +210,8 @@ def test_a_topic_is_made_where_it_is_told_to(run: Run) -> None:
     [
         (("-a", '{"0": [1]}', "-p", "2"), "leave --num_partitions out"),
         (("-a", '{"0": 1}'), "does not give a partition its brokers"),
-        (("-a", "[]"), "no JSON object"),
-        (("-c", "{"), "no JSON"),
+        (("-a", "[]"), "not a JSON object"),
+        (("-c", "{"), "not JSON"),
     ],
 )
 def test_wrong_usage_makes_nothing(run: Run, client: KafkaClient, options: tuple[str, ...], said: str) -> None:

@@ -169,10 +169,10 @@ def test_zookeeper_does_not_answer(peers: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("print_consumer_lag", "t", "g", "--watch", "nan"), "no number of seconds"),
+        (("print_consumer_lag", "t", "g", "--watch", "nan"), "not a number of seconds"),
         (("print_consumer_lag", "t", "g", "--watch", "inf"), "not in the range"),
-        (("print_consumer_lag", "t", "g\udcff"), "no UTF-8"),
-        (("reset_offsets", "t", "g\udcff", "LATEST"), "no UTF-8"),
+        (("print_consumer_lag", "t", "g\udcff"), "not UTF-8"),
+        (("reset_offsets", "t", "g\udcff", "LATEST"), "not UTF-8"),
         (("create_topic", "t", "-a", '{"\u00b2": [1]}'), "does not give a partition its brokers"),
     ],
 )

@@ -69,7 +69,7 @@ def test_brokers_that_zookeeper_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("refused", "TCP", "refused"),
         ("http", "ApiVersions", "HTTP"),
-        ("silent", "ApiVersions", "no answer"),
+        ("silent", "ApiVersions", "did not answer"),
         ("hang_up", "ApiVersions", "closed the connection"),
         ("tls_broker", "ApiVersions", "--tls"),
     ],
