@@ -278,6 +278,7 @@ def test_a_forgotten_consumer_stops_fetching(make_topic: Callable[..., Topic]) -
     commits = consumer._engine.commits
     assert commits is not None
     worker = commits.worker
+    del commits  # which would keep the consumer
     fetcher = consumer._partitions[consumer.partitions[0]].fetcher
     consumer.__dict__["cycle"] = consumer
     with fetcher._lock:  # the garbage collector may come to it in a worker that holds any lock

@@ -11,8 +11,8 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import OffsetType
+from pykafka.consumer.engine import ConsumerEngine
 from pykafka.handlers import Handler
-from pykafka.simpleconsumer import SimpleConsumer
 from tests.brokers import KafkaCluster
 from tests.support.quotas import set_quotas
 from tests.support.topics import create_topic
@@ -84,7 +84,7 @@ def test_what_is_consumed_too_fast_comes_without_an_error(
         for number in range(10):
             producer.produce(b"%02d" % number + bytes(SIZE))
     failed: list[BaseException] = []
-    monkeypatch.setattr(SimpleConsumer, "_worker_failed", lambda _, error: failed.append(error))
+    monkeypatch.setattr(ConsumerEngine, "worker_failed", lambda _, error: failed.append(error))
     with bounded(consumer_byte_rate=25_000) as client:
         consumer = client.topics[name].get_simple_consumer(fetch_message_max_bytes=SIZE, consumer_timeout_ms=40_000)
         assert [_next(consumer)[:2] for _ in range(10)] == [b"%02d" % number for number in range(10)]

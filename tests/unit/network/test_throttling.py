@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.consumer.engine import ConsumerEngine
 from pykafka.exceptions import MessagesNotDelivered, ResponseTimeoutError, ThrottledError
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
@@ -144,7 +145,7 @@ def test_an_empty_answer_leaves_no_partition_out(handler: Handler, monkeypatch: 
     """Where a fetch is more than the quota allows, a broker answers with the time to wait, and no partition at all."""
     empty = [200, 200, 200]
     failed: list[BaseException] = []
-    monkeypatch.setattr(SimpleConsumer, "fetch_failed", lambda _, owned, error: failed.append(error))
+    monkeypatch.setattr(ConsumerEngine, "fetch_failed", lambda _, owned, error: failed.append(error))
 
     def damage(request_cls: type[Any], frame: bytes) -> bytes:
         if request_cls is wire.FetchRequest and empty:
