@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 import pykafka
 from pykafka.cli import (
@@ -43,73 +46,117 @@ class Tools(click.Group):
             ctx.exit(status_of(error))
 
 
+#: The options that may stand before and behind each command, by parameter.
+COMMON: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "host": (
+        ("-b", "--broker"),
+        {
+            "type": HostsType(),
+            "default": "localhost:9092",
+            "show_default": True,
+            "help": "Any brokers of the cluster, separated by commas.",
+        },
+    ),
+    "broker_version": (
+        ("-o", "--broker_version"),
+        {"help": "Accepted for old scripts; the client detects the version."},
+    ),
+    "zookeeper": (
+        ("--zookeeper",),
+        {"type": ZooKeeperType(), "metavar": "HOST:PORT", "help": "Find the brokers through ZooKeeper instead."},
+    ),
+    "socket_timeout_ms": (
+        ("--socket_timeout_ms",),
+        {
+            "type": click.IntRange(min=1),
+            "default": 10_000,
+            "show_default": True,
+            "help": "Timeout of a connect or a response (ms).",
+        },
+    ),
+    "tls": (("--tls",), {"is_flag": True, "help": "Use TLS; the three options below imply it."}),
+    "cafile": (("--cafile",), {"type": click.Path(), "help": "Authorities to trust (PEM); by default the system's."}),
+    "certfile": (("--certfile",), {"type": click.Path(), "help": "Certificate to show (PEM)."}),
+    "keyfile": (("--keyfile",), {"type": click.Path(), "help": "Its private key (PEM)."}),
+    "verbose": (
+        ("-v", "--verbose"),
+        {"count": True, "help": "Log what the client does to the standard error stream; twice: requests, too."},
+    ),
+}
+EPILOG = (
+    "Options of kafka-tools itself, as -b HOST, may stand before or behind the command: kafka-tools --help lists them."
+)
+
+
 # Without a command it shows its help with status 0, as it always did: scripts test in that way that it is installed.
 @click.group(
     cls=Tools,
     invoke_without_command=True,
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    params=[click.Option([*flags, name], **settings) for name, (flags, settings) in COMMON.items()],
 )
-@click.option(
-    "-b",
-    "--broker",
-    "host",
-    type=HostsType(),
-    default="localhost:9092",
-    show_default=True,
-    help="Any brokers of the cluster, separated by commas.",
-)
-@click.option("-o", "--broker_version", default=None, help="Accepted for old scripts; the client detects the version.")
-@click.option(
-    "--zookeeper",
-    type=ZooKeeperType(),
-    default=None,
-    metavar="HOST:PORT",
-    help="Find the brokers through ZooKeeper instead.",
-)
-@click.option(
-    "--socket_timeout_ms",
-    type=click.IntRange(min=1),
-    default=10_000,
-    show_default=True,
-    help="Timeout of a connect or a response (ms).",
-)
-@click.option("--tls", is_flag=True, help="Use TLS; the three options below imply it.")
-@click.option("--cafile", type=click.Path(), help="Authorities to trust (PEM); by default the system's.")
-@click.option("--certfile", type=click.Path(), help="Certificate to show (PEM).")
-@click.option("--keyfile", type=click.Path(), help="Its private key (PEM).")
-@click.option("-v", "--verbose", is_flag=True, help="Log what the client does to the standard error stream.")
 @click.version_option(pykafka.__version__, prog_name="kafka-tools")
 @click.pass_context
-def tools(
-    ctx: click.Context,
-    host: str,
-    broker_version: str | None,
-    zookeeper: str | None,
-    socket_timeout_ms: int,
-    tls: bool,
-    cafile: str | None,
-    certfile: str | None,
-    keyfile: str | None,
-    verbose: bool,
-) -> None:
+def tools(ctx: click.Context, /, **_: Any) -> None:
     """Inspect and change a Kafka cluster, with brokers from 0.8.2 to 4.x.
+
+    The options below may also stand behind the command.
 
     Exit statuses: 0 success, 1 failure, 2 wrong usage, 3 no broker can be reached, 4 no such topic or group, 5 the
     broker does not support the operation, 6 lag above the given limit, 130 after Ctrl-C, 143 after SIGTERM.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-        return
-    if verbose:
-        logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    wants_tls = tls or cafile or certfile or keyfile
+
+
+def _session(given: dict[str, Any]) -> Session:
+    """Return the session of the common options; with --verbose, turn the log on.
+
+    :param given: {parameter: value} of the common options
+    :raises click.UsageError: they contradict each other
+    """
+    if given["verbose"]:
+        level = logging.INFO if given["verbose"] == 1 else logging.DEBUG
+        logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+    cafile, certfile, keyfile = given["cafile"], given["certfile"], given["keyfile"]
     if keyfile and not certfile:
         raise click.UsageError("--keyfile needs --certfile: the certificate of the key")
+    wants_tls = given["tls"] or cafile or certfile or keyfile
     config = SslConfig(cafile, certfile, keyfile) if wants_tls else None
-    ctx.obj = Session(host, zookeeper, socket_timeout_ms, config)
+    return Session(given["host"], given["zookeeper"], given["socket_timeout_ms"], config)
+
+
+def _add(command: click.Command) -> None:
+    """Add a command with the common options, except flags that the command itself uses."""
+    taken = {flag for param in command.params for flag in param.opts}
+    for name, (flags, settings) in COMMON.items():
+        free = [flag for flag in flags if flag not in taken]
+        kept = {key: value for key, value in settings.items() if key not in {"default", "show_default"}}
+        behind = click.Option(
+            [*free, f"common_{name}"], **kept, hidden=True, expose_value=False, callback=partial(_take_over, name)
+        )
+        command.params.append(behind)
+    command.callback = _with_session(command.callback)
+    command.epilog = EPILOG
+    tools.add_command(command)
+
+
+def _take_over(name: str, ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    # The option behind the command comes last, so it wins.
+    if ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:
+        ctx.find_root().params[name] = value
+
+
+def _with_session(callback: Callable[..., Any] | None) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        ctx = click.get_current_context()
+        ctx.obj = _session(ctx.find_root().params)
+        return callback(*args, **kwargs) if callback is not None else None
+
+    return run
 
 
 for _module in (cmd_change, cmd_completion, cmd_consume, cmd_doctor, cmd_groups, cmd_lag, cmd_pipeline, cmd_read):
     for _command in _module.COMMANDS:
-        tools.add_command(_command)
+        _add(_command)

@@ -399,3 +399,55 @@ def test_as_a_module() -> None:
 )
 def test_which_topic_a_member_in_zookeeper_wants(content: bytes, wants: bool) -> None:
     assert _wants(content, "clicks") is wants
+
+
+#: What each command needs besides the options that say where the cluster is.
+WORDS = {
+    "consume_topic": ["clicks"],
+    "desc_topic": ["clicks"],
+    "print_managed_consumer_groups": [],
+    "print_consumer_lag": ["clicks", "billing"],
+    "print_offsets": ["clicks", "EARLIEST"],
+    "print_topics": [],
+    "reset_offsets": ["clicks", "billing", "EARLIEST"],
+    "create_topic": ["clicks"],
+    "delete_topic": ["clicks"],
+    "doctor": [],
+    "completion": ["bash"],
+    "pipeline": ["--init"],
+}
+NOWHERE = ["-b", "127.0.0.1:1", "--socket_timeout_ms", "500"]
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_where_the_cluster_is_may_stand_anywhere(command: str) -> None:
+    words = WORDS[command]
+    places = [
+        [*NOWHERE, command, *words],
+        [command, *NOWHERE, *words],
+        [command, *words, *NOWHERE],
+        ["-b", "127.0.0.1:2", command, *words[:1], *NOWHERE, *words[1:]],  # the later one counts
+    ]
+    first, *others = [CliRunner().invoke(tools, place) for place in places]
+    assert first.exit_code == (0 if command in {"completion", "pipeline"} else Status.UNREACHABLE)
+    assert first.exit_code == 0 or "127.0.0.1:1" in first.output
+    for other in others:
+        assert other.exit_code == first.exit_code
+        assert "127.0.0.1:2" not in other.output
+
+
+def test_all_common_options_may_stand_behind_the_command(tmp_path: Path) -> None:
+    """But for letters that mean something else there: -o of consume_topic is a file."""
+    for command in COMMANDS:
+        behind = {flag for param in tools.commands[command].params for flag in param.opts}
+        common = {flag for param in tools.params for flag in param.opts} - {"--version", "--help"}
+        assert common <= behind
+    out = tmp_path / "out"
+    found = CliRunner().invoke(tools, ["consume_topic", "clicks", *NOWHERE, "-o", str(out), "--broker_version", "0.9"])
+    assert found.exit_code == Status.UNREACHABLE
+    wrong = CliRunner().invoke(tools, ["print_topics", "--keyfile", "key.pem", "-b", "nowhere:70000"])
+    assert (wrong.exit_code, "port" in wrong.output) == (2, True)
+    wrong = CliRunner().invoke(tools, ["--keyfile", "key.pem", "print_topics"])
+    assert (wrong.exit_code, "--keyfile needs --certfile" in wrong.output) == (2, True)
+    right = CliRunner().invoke(tools, ["--keyfile", "key.pem", "print_topics", "--certfile", "no.pem", *NOWHERE])
+    assert "--keyfile needs" not in right.output
