@@ -19,14 +19,13 @@ from pykafka.handlers.base import (
     QueueType,
     RLockType,
     SemaphoreType,
-    Stream,
     Worker,
 )
-from pykafka.handlers.lookups import Lookup, await_lookup, is_numeric, look_up
+from pykafka.handlers.lookups import Lookup, await_lookup
 from pykafka.handlers.native import NativeHandler
 from pykafka.handlers.patching import original
-from pykafka.handlers.streams import connect_stream
-from pykafka.handlers.tls import open_tls
+from pykafka.handlers.patience import Patience
+from pykafka.handlers.sockets import SocketHandler
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -218,19 +217,14 @@ def make_lock() -> LockType:
 
 
 def resolve_on_hub(
-    native: Handler,
-    getaddrinfo: Callable[..., list[Any]],
-    host: str,
-    port: int,
-    timeout: float,
-    wanted: Callable[[], bool] | None = None,
+    native: Handler, getaddrinfo: Callable[..., list[Any]], host: str, port: int, patience: Patience
 ) -> list[Address]:
-    """Look a name up without holding the hub up, nor one of its few threads, which are for what is offloaded.
+    """Look a name up without holding the hub up, nor one of its few threads, which are for offloaded calls.
 
     A name server that does not answer holds a thread for many seconds.
 
     :param native: the handler over OS threads beside this hub
-    :param getaddrinfo: gevent's; it is taken where its resolver needs no threads
+    :param getaddrinfo: gevent's; called where its resolver needs no threads
     """
     import gevent
     from gevent.event import Event
@@ -240,7 +234,7 @@ def resolve_on_hub(
         asked = Lookup(0.0)
         greenlet = gevent.spawn(asked.ask, getaddrinfo, host, port)
         try:
-            await_lookup(lambda seconds: greenlet.join(seconds) or greenlet.ready(), host, timeout, wanted)
+            await_lookup(lambda seconds: greenlet.join(seconds) or greenlet.ready(), host, patience)
         finally:
             greenlet.kill(block=False)
         return asked.result()
@@ -252,7 +246,7 @@ def resolve_on_hub(
 
     assert isinstance(native, NativeHandler)
     lookup = native._look_up_aside(host, port, tell)
-    await_lookup(done.wait, host, timeout, wanted)
+    await_lookup(done.wait, host, patience)
     return lookup.result()
 
 
@@ -308,7 +302,7 @@ class GreenletWorker(Worker):
         return not self._greenlet.dead
 
 
-class GEventHandler(Handler):
+class GEventHandler(SocketHandler):
     """Runs workers in gevent's greenlets; needs no monkey patching and does none.
 
     :raises ImportError: gevent is not installed
@@ -326,7 +320,7 @@ class GEventHandler(Handler):
             import gevent.socket
         except ImportError as error:
             raise ImportError("greenlets need gevent: install pykafka[gevent]", name="gevent") from error
-        super().__init__()
+        super().__init__(HubWaiter)
         self._gevent = gevent
         self._hub = HubWatch()
         self._native: Handler | None = None
@@ -381,28 +375,12 @@ class GEventHandler(Handler):
         """Call `fn` in the hub's thread pool. As `Handler.offload`."""
         return self._hub.offload(fn, *args, **kwargs)
 
-    def resolve(
-        self, host: str, port: int, timeout: float | None = None, wanted: Callable[[], bool] | None = None
-    ) -> list[Address]:
-        """Look a name up without holding up the hub. As `Handler.resolve`."""
-        getaddrinfo = self._gevent.socket.getaddrinfo
-        if timeout is None or is_numeric(host):
-            return look_up(getaddrinfo, host, port)
-        return resolve_on_hub(self.native, getaddrinfo, host, port, timeout, wanted)
+    def _resolver(self) -> Callable[..., list[Any]]:
+        getaddrinfo: Callable[..., list[Any]] = self._gevent.socket.getaddrinfo
+        return getaddrinfo
 
-    def connect(
-        self,
-        address: Address,
-        timeout: float,
-        source_address: tuple[str, int] | None = None,
-        wanted: Callable[[], bool] | None = None,
-    ) -> Stream:
-        """Connect to an address over TCP. As `Handler.connect`."""
-        return connect_stream(self, address, timeout, source_address, HubWaiter, wanted)
-
-    def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
-        """Speak TLS over a connected stream. As `Handler.wrap_tls`."""
-        return open_tls(self, stream, context, server_hostname, timeout)
+    def _resolve_aside(self, host: str, port: int, patience: Patience) -> list[Address]:
+        return resolve_on_hub(self.native, self._resolver(), host, port, patience)
 
     @property
     def native(self) -> Handler:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 import errno
 import socket
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.handlers.base import Address
-from pykafka.handlers.streams import LOOK_UP_S
+from pykafka.handlers.patience import Patience
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
@@ -97,6 +96,13 @@ class Lookups:
             raise
         return found
 
+    def resolve(self, getaddrinfo: Callable[..., list[Any]], host: str, port: int, patience: Patience) -> list[Address]:
+        """Look a name up in a worker of its own and wait for it, on OS threads. As `Handler.resolve`."""
+        done = self._handler.Event()
+        lookup = self.join(getaddrinfo, host, port, done.set)
+        await_lookup(done.wait, host, patience)
+        return lookup.result()
+
     def _run(self, getaddrinfo: Callable[..., list[Any]], key: tuple[str, int], lookup: Lookup) -> None:
         try:
             lookup.ask(getaddrinfo, *key)
@@ -121,41 +127,17 @@ def look_up(getaddrinfo: Callable[..., list[Any]], host: str, port: int) -> list
     return list(dict.fromkeys(Address(family, sockaddr) for family, _, _, _, sockaddr in found))
 
 
-def await_lookup(wait: Callable[[float], object], host: str, timeout: float, wanted: Callable[[], bool] | None) -> None:
+def await_lookup(wait: Callable[[float], object], host: str, patience: Patience) -> None:
     """Wait for a lookup.
 
-    :param wait: waits for so long (s), and returns whether it has ended
-    :param host: whose
-    :param timeout: for how long at most (s)
-    :param wanted: asked every tenth of a second; False ends the waiting
-    :raises TimeoutError: it has not ended in time
-    :raises ConnectionAbortedError: it is not `wanted` any more
+    :param wait: waits for the given time at most (s), and returns whether the lookup has ended
+    :param host: the name that is looked up
+    :param patience: how long to wait
+    :raises TimeoutError: the lookup has not ended in time
+    :raises ConnectionAbortedError: the address is not wanted any more
     """
-    deadline = time.monotonic() + timeout
-    while True:
-        left = max(deadline - time.monotonic(), 0.0)
-        if wait(left if wanted is None else min(left, LOOK_UP_S)):
-            return
-        if wanted is not None and not wanted():
-            raise ConnectionAbortedError(errno.ECONNABORTED, "nobody waits for the connection any more")
-        if time.monotonic() >= deadline:
-            raise TimeoutError(f"no name server answered for {host!r} within {timeout:.3g} s")
-
-
-def resolve_aside(
-    handler: Handler,
-    lookups: Lookups,
-    getaddrinfo: Callable[..., list[Any]],
-    host: str,
-    port: int,
-    timeout: float,
-    wanted: Callable[[], bool] | None = None,
-) -> list[Address]:
-    """Look a name up in a worker of its own, on OS threads. As `Handler.resolve`."""
-    done = handler.Event()
-    lookup = lookups.join(getaddrinfo, host, port, done.set)
-    await_lookup(done.wait, host, timeout, wanted)
-    return lookup.result()
+    if not patience.wait(wait):
+        raise TimeoutError(f"no name server answered for {host!r} within {patience.timeout:.3g} s")
 
 
 def is_numeric(host: str) -> bool:

@@ -25,24 +25,19 @@ from pykafka.handlers.base import (
     QueueType,
     RLockType,
     SemaphoreType,
-    Stream,
     Worker,
-    log,
 )
-from pykafka.handlers.lookups import Lookup, Lookups, is_numeric, look_up, resolve_aside
+from pykafka.handlers.events import GateEvent, allocate_lock
+from pykafka.handlers.lookups import Lookup, Lookups
 from pykafka.handlers.patching import original
-from pykafka.handlers.streams import PollWaiter, connect_stream
-from pykafka.handlers.tls import open_tls
+from pykafka.handlers.patience import Patience
+from pykafka.handlers.sockets import SocketHandler
+from pykafka.handlers.streams import PollWaiter
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _numbers = itertools.count(1)
-
-
-def _allocate_lock() -> LockType:
-    lock: LockType = original("_thread", "allocate_lock")()
-    return lock
 
 
 class _Condition:
@@ -57,7 +52,7 @@ class _Condition:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Return whether somebody called `notify` for this worker in time (s)."""
-        gate = _allocate_lock()
+        gate = allocate_lock()
         gate.acquire()
         self._waiting.append(gate)
         self._lock.release()
@@ -91,43 +86,13 @@ class _Condition:
             self._waiting.popleft().release()
 
 
-class NativeEvent:
-    """A flag on native locks. As `EventType`."""
-
-    def __init__(self) -> None:
-        self._lock = _allocate_lock()
-        self._changed = _Condition(self._lock)
-        self._flag = False
-
-    def is_set(self) -> bool:
-        """Return whether the flag is set."""
-        return self._flag
-
-    def set(self) -> None:
-        """Set the flag and wake everybody who waits for it."""
-        with self._lock:
-            self._flag = True
-            self._changed.notify_all()
-
-    def clear(self) -> None:
-        """Take the flag back."""
-        with self._lock:
-            self._flag = False
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the flag and return whether it was set in time (s)."""
-        with self._lock:
-            # Woken is woken, even if somebody has cleared the flag since.
-            return self._flag or self._changed.wait(timeout)
-
-
 class NativeSemaphore:
     """A counter on native locks. As `SemaphoreType`."""
 
     def __init__(self, value: int) -> None:
         if value < 0:
             raise ValueError("a semaphore begins at zero or above")
-        self._lock = _allocate_lock()
+        self._lock = allocate_lock()
         self._freed = _Condition(self._lock)
         self._value = value
 
@@ -161,7 +126,7 @@ class NativeQueue:
         self._maxsize = maxsize
         self._items: deque[Any] = deque()
         self._unfinished = 0
-        self._lock = _allocate_lock()
+        self._lock = allocate_lock()
         self._filled = _Condition(self._lock)
         self._emptied = _Condition(self._lock)
         self._finished = _Condition(self._lock)
@@ -237,7 +202,7 @@ class NativeWorker(Worker):
         super().__init__(name)
         self._handler = handler
         self._run = run
-        self._ended = NativeEvent()
+        self._ended = GateEvent()
         self._ident = 0
         handler.at_fork(self._after_fork)
         try:
@@ -247,8 +212,7 @@ class NativeWorker(Worker):
             raise WorkerNotStartedError(f"{name} was not started: {error}") from error
 
     def _after_fork(self) -> None:
-        self._ended = NativeEvent()  # threads stay with the parent, and the old one's lock may be held for ever
-        self._ended.set()
+        self._ended.set()  # threads stay with the parent
 
     def _main(self) -> None:
         self._ident = original("_thread", "get_ident")()
@@ -276,7 +240,7 @@ class NativeWorker(Worker):
         return not self._ended.is_set()
 
 
-class NativeHandler(Handler):
+class NativeHandler(SocketHandler):
     """Runs workers in OS threads, with nothing patched between; what `Handler.native` gives.
 
     :param say: called with a function that logs something, to have it called where logging does no harm
@@ -286,7 +250,7 @@ class NativeHandler(Handler):
     cooperative = False
 
     def __init__(self, say: Callable[[Callable[[], None]], object]) -> None:
-        super().__init__()
+        super().__init__(PollWaiter)
         self._say = say
         self._getaddrinfo: Callable[..., list[Any]] = original("socket", "getaddrinfo")
         self._lookups = Lookups(self)
@@ -300,11 +264,11 @@ class NativeHandler(Handler):
 
     def Event(self) -> EventType:
         """Make a flag that is not set."""
-        return NativeEvent()
+        return GateEvent()
 
     def Lock(self) -> LockType:
         """Make a lock that is not re-entrant."""
-        return _allocate_lock()
+        return allocate_lock()
 
     def RLock(self) -> RLockType:
         """Make a re-entrant lock."""
@@ -338,31 +302,15 @@ class NativeHandler(Handler):
         """Call `fn` in place."""
         return fn(*args, **kwargs)
 
-    def resolve(
-        self, host: str, port: int, timeout: float | None = None, wanted: Callable[[], bool] | None = None
-    ) -> list[Address]:
-        """Look a name up. As `Handler.resolve`."""
-        if timeout is None or is_numeric(host):
-            return look_up(self._getaddrinfo, host, port)
-        return resolve_aside(self, self._lookups, self._getaddrinfo, host, port, timeout, wanted)
+    def _resolver(self) -> Callable[..., list[Any]]:
+        return self._getaddrinfo
+
+    def _resolve_aside(self, host: str, port: int, patience: Patience) -> list[Address]:
+        return self._lookups.resolve(self._getaddrinfo, host, port, patience)
 
     def _look_up_aside(self, host: str, port: int, done: Callable[[], object]) -> Lookup:
-        """Begin to look a name up, or join who does; `done` is called by the thread that does, when it has ended."""
+        """Begin to look a name up, or join a lookup under way; its thread calls `done` when it has ended."""
         return self._lookups.join(self._getaddrinfo, host, port, done)
-
-    def connect(
-        self,
-        address: Address,
-        timeout: float,
-        source_address: tuple[str, int] | None = None,
-        wanted: Callable[[], bool] | None = None,
-    ) -> Stream:
-        """Connect to an address over TCP. As `Handler.connect`."""
-        return connect_stream(self, address, timeout, source_address, PollWaiter, wanted)
-
-    def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
-        """Speak TLS over a connected stream. As `Handler.wrap_tls`."""
-        return open_tls(self, stream, context, server_hostname, timeout)
 
     @property
     def native(self) -> Handler:
@@ -377,5 +325,6 @@ class NativeHandler(Handler):
         raise NotImplementedError("ZooKeeper is spoken to on the application's own handler, not on its native one")
 
     def report(self, what: str, error: BaseException) -> None:
-        """Have an exception logged by somebody who may wait for a log's locks. As `Handler.report`."""
-        self._say(lambda: log.error("%s failed: %s", what, error, exc_info=error))
+        """Log an exception where a worker may wait for a log's locks. As `Handler.report`."""
+        report = super().report
+        self._say(lambda: report(what, error))

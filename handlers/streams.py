@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.handlers.base import Address, Buffer
 from pykafka.handlers.patching import original
+from pykafka.handlers.patience import Patience
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
@@ -24,8 +25,6 @@ GATHER_MAX = 1024
 HUB_SEND_MAX = 128 * 1024
 #: How long poll(2) can wait at most (ms): what a C int holds, 24.8 days.
 POLL_MAX_MS = 2**31 - 1
-#: How often a connect under way looks whether it is still wanted (s).
-LOOK_UP_S = 0.1
 #: After how long a silence the system asks whether the peer is still there (s), and how often it asks.
 KEEPALIVE_IDLE_S = 60
 KEEPALIVE_INTERVAL_S = 15
@@ -280,22 +279,22 @@ def _drop(views: list[memoryview], sent: int) -> None:
 def connect_stream(
     handler: Handler,
     address: Address,
-    timeout: float,
+    patience: Patience,
     source_address: tuple[str, int] | None,
     make_waiter: WaiterFactory,
-    wanted: Callable[[], bool] | None = None,
 ) -> SocketStream:
     """Connect to an address. As `Handler.connect`.
 
-    :param handler: whose worker this is
-    :param make_waiter: how to wait
+    :param handler: the handler that the calling worker belongs to
+    :param patience: how long to wait for the peer
+    :param make_waiter: makes what waits for the socket
     """
     sock = original("socket", "socket")(address.family, socket.SOCK_STREAM)
     try:
         _prepare(sock)
         if source_address is not None and source_address != ("", 0):
             sock.bind(source_address)
-        _connect(sock, address, timeout, make_waiter, wanted)
+        _connect(sock, address, patience, make_waiter)
         return SocketStream(sock, make_waiter, handler.breathe, HUB_SEND_MAX if handler.cooperative else None)
     except BaseException:
         sock.close()
@@ -316,33 +315,16 @@ def _prepare(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-def _connect(
-    sock: socket.socket,
-    address: Address,
-    timeout: float,
-    make_waiter: WaiterFactory,
-    wanted: Callable[[], bool] | None,
-) -> None:
+def _connect(sock: socket.socket, address: Address, patience: Patience, make_waiter: WaiterFactory) -> None:
     code = sock.connect_ex(address.sockaddr)
     if code in {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR}:
         waiter = make_waiter(sock.fileno(), True)
         try:
-            _await_answer(waiter, timeout, wanted)
+            # A socket that is not connected yet cannot be woken: closing it would give its number to another one.
+            if not patience.wait(waiter.wait):
+                raise TimeoutError(errno.ETIMEDOUT, f"no answer within {patience.timeout:.3g} s")
         finally:
             waiter.close()
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if code:
         raise OSError(code, os.strerror(code))  # OSError itself picks ConnectionRefusedError and the like
-
-
-def _await_answer(waiter: Waiter, timeout: float, wanted: Callable[[], bool] | None) -> None:
-    deadline = time.monotonic() + timeout
-    while True:
-        left = deadline - time.monotonic()
-        # A socket that is not connected yet cannot be woken: closing it would give its number to another one.
-        if waiter.wait(left if wanted is None else min(left, LOOK_UP_S)):
-            return
-        if wanted is not None and not wanted():
-            raise ConnectionAbortedError(errno.ECONNABORTED, "nobody waits for the connection any more")
-        if time.monotonic() >= deadline:
-            raise TimeoutError(errno.ETIMEDOUT, f"no answer within {timeout:.3g} s")

@@ -9,9 +9,7 @@ import queue
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 from pykafka.exceptions import WorkerNotStartedError
@@ -23,13 +21,14 @@ from pykafka.handlers.base import (
     QueueType,
     RLockType,
     SemaphoreType,
-    Stream,
     Worker,
 )
-from pykafka.handlers.lookups import Lookups, is_numeric, look_up, resolve_aside
+from pykafka.handlers.events import GateEvent
+from pykafka.handlers.lookups import Lookups
 from pykafka.handlers.patching import is_patched
-from pykafka.handlers.streams import PollWaiter, connect_stream
-from pykafka.handlers.tls import open_tls
+from pykafka.handlers.patience import Patience
+from pykafka.handlers.sockets import SocketHandler
+from pykafka.handlers.streams import PollWaiter, WaiterFactory
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -90,57 +89,7 @@ class ThreadWorker(Worker):
         return self._pid == os.getpid() or self._handler.cooperative
 
 
-class ThreadEvent:
-    """A flag that Ctrl-C finds in order whenever it comes; as `EventType`.
-
-    The standard library's holds a lock while it is set, and keeps it for ever where Ctrl-C comes just then.
-
-    State: each waiter enters a gate of its own before it looks at the flag again, and takes it out; setting opens them all.
-    """
-
-    __slots__ = ("__weakref__", "_flag", "_gates")
-
-    def __init__(self) -> None:
-        self._flag = False
-        self._gates: deque[LockType] = deque()
-
-    def is_set(self) -> bool:
-        """Return whether the flag is set."""
-        return self._flag
-
-    def set(self) -> None:
-        """Set the flag and wake everybody who waits for it."""
-        self._flag = True
-        while self._gates:
-            try:
-                gates = tuple(self._gates)
-            except RuntimeError:  # somebody has come or gone meanwhile
-                continue
-            for gate in gates:
-                with suppress(RuntimeError):  # another set() was there first
-                    gate.release()
-            return
-
-    def clear(self) -> None:
-        """Take the flag back."""
-        self._flag = False
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the flag and return whether it was set in time (s)."""
-        if self.is_set():
-            return True
-        gate = threading.Lock()
-        gate.acquire()
-        self._gates.append(gate)
-        try:
-            # It may have been set before the gate was there. Woken is woken, even if somebody has cleared it since.
-            limit = -1 if timeout is None else min(max(timeout, 0.0), threading.TIMEOUT_MAX)
-            return self.is_set() or gate.acquire(timeout=limit) or self.is_set()
-        finally:
-            self._gates.remove(gate)
-
-
-class ThreadingHandler(Handler):
+class ThreadingHandler(SocketHandler):
     """Runs workers in threads.
 
     In a process where gevent.monkey has patched `threading`, those threads are greenlets: the handler then knows that
@@ -151,18 +100,18 @@ class ThreadingHandler(Handler):
     name = "threads"
 
     def __init__(self) -> None:
-        super().__init__()
         self.cooperative = is_patched("threading")
         self._native: Handler | None = None
+        make_waiter: WaiterFactory = PollWaiter
         if self.cooperative:
             from pykafka.handlers import greenlets
 
-            self._make_waiter: Any = greenlets.HubWaiter
+            make_waiter = greenlets.HubWaiter
             self._make_lock: Callable[[], LockType] = greenlets.make_lock
             self._hub = greenlets.HubWatch()
         else:
-            self._make_waiter = PollWaiter
             self._make_lock = threading.Lock
+        super().__init__(make_waiter)
         self._lookups = Lookups(self)
 
     @property
@@ -172,7 +121,7 @@ class ThreadingHandler(Handler):
 
     def Event(self) -> EventType:
         """Make a flag that is not set."""
-        return threading.Event() if self.cooperative else ThreadEvent()
+        return threading.Event() if self.cooperative else GateEvent()
 
     def Lock(self) -> LockType:
         """Make a lock that is not re-entrant."""
@@ -214,31 +163,15 @@ class ThreadingHandler(Handler):
             return self._hub.offload(fn, *args, **kwargs)
         return fn(*args, **kwargs)
 
-    def resolve(
-        self, host: str, port: int, timeout: float | None = None, wanted: Callable[[], bool] | None = None
-    ) -> list[Address]:
-        """Look a name up. As `Handler.resolve`."""
-        if timeout is None or is_numeric(host):
-            return look_up(socket.getaddrinfo, host, port)
+    def _resolver(self) -> Callable[..., list[Any]]:
+        return socket.getaddrinfo
+
+    def _resolve_aside(self, host: str, port: int, patience: Patience) -> list[Address]:
         if self.cooperative:
             from pykafka.handlers.greenlets import resolve_on_hub
 
-            return resolve_on_hub(self.native, socket.getaddrinfo, host, port, timeout, wanted)
-        return resolve_aside(self, self._lookups, socket.getaddrinfo, host, port, timeout, wanted)
-
-    def connect(
-        self,
-        address: Address,
-        timeout: float,
-        source_address: tuple[str, int] | None = None,
-        wanted: Callable[[], bool] | None = None,
-    ) -> Stream:
-        """Connect to an address over TCP. As `Handler.connect`."""
-        return connect_stream(self, address, timeout, source_address, self._make_waiter, wanted)
-
-    def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
-        """Speak TLS over a connected stream. As `Handler.wrap_tls`."""
-        return open_tls(self, stream, context, server_hostname, timeout)
+            return resolve_on_hub(self.native, socket.getaddrinfo, host, port, patience)
+        return self._lookups.resolve(socket.getaddrinfo, host, port, patience)
 
     @property
     def native(self) -> Handler:

@@ -6,6 +6,19 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from pykafka.utils.murmur2 import murmur2, partition_for
+
+__all__ = [
+    "BasePartitioner",
+    "GroupHashingPartitioner",
+    "HashingPartitioner",
+    "Murmur2Partitioner",
+    "RandomPartitioner",
+    "hashing_partitioner",
+    "murmur2",
+    "random_partitioner",
+]
+
 P = TypeVar("P")
 
 
@@ -105,37 +118,15 @@ class GroupHashingPartitioner(BasePartitioner):
         return ordered[(abs(self.hash_func(key)) + self._turn) % len(ordered)]
 
 
-_M = 0x5BD1E995
-_MASK = 0xFFFFFFFF
-
-
-def murmur2(data: bytes) -> int:
-    """Return the 32-bit MurmurHash2 (seed 0x9747b28c), as an unsigned int, by which Kafka's Java client partitions."""
-    length = len(data)
-    h = (0x9747B28C ^ length) & _MASK
-    whole = length & ~3
-    for start in range(0, whole, 4):
-        k = int.from_bytes(data[start : start + 4], "little")
-        k = (k * _M) & _MASK
-        k ^= k >> 24
-        k = (k * _M) & _MASK
-        h = ((h * _M) & _MASK) ^ k
-    tail = data[whole:]
-    if tail:
-        h = ((h ^ int.from_bytes(tail, "little")) * _M) & _MASK
-    h ^= h >> 13
-    h = (h * _M) & _MASK
-    return h ^ (h >> 15)
-
-
 class Murmur2Partitioner(BasePartitioner):
     """A partitioner that agrees with Kafka's Java producer for messages with a key; round robin without a key."""
 
     def __init__(self) -> None:
         self._turn = RandomPartitioner()
 
-    def __call__(self, partitions: Sequence[P], key: bytes | None) -> P:
+    def __call__(self, partitions: Sequence[P], key: bytes | bytearray | memoryview | None) -> P:
         if key is None:
             return self._turn(partitions)
         ordered = _in_order(partitions)
-        return ordered[(murmur2(key) & 0x7FFFFFFF) % len(ordered)]
+        octets = key if isinstance(key, bytes) else bytes(memoryview(key))
+        return ordered[partition_for(octets, len(ordered))]

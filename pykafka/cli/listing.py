@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.cli.moments import Moment, limits
@@ -11,6 +10,7 @@ from pykafka.common import TopicPartition
 from pykafka.consumer.offsets import GroupOffsets
 from pykafka.exceptions import IncompleteResponseError, UnknownTopicOrPartition, UnsupportedVersion, error_for
 from pykafka.protocol import wire
+from pykafka.utils import as_datetime
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
@@ -217,8 +217,8 @@ def time_text(timestamp: int | None) -> str | None:
     if timestamp is None or timestamp < 0:
         return None
     try:
-        moment = datetime.fromtimestamp(timestamp / 1000, UTC)
-    except (ValueError, OverflowError, OSError):  # beyond the year 9999; a producer may write any number
+        moment = as_datetime(timestamp)
+    except OverflowError:  # beyond the year 9999; a producer may write any number
         return str(timestamp)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.common import OffsetType
 from pykafka.exceptions import OffsetOutOfRangeError
 from pykafka.protocol import wire
+from pykafka.utils import milliseconds
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
@@ -52,9 +53,8 @@ def parse_moment(text: str, numbers: bool = True) -> Moment:
         raise ValueError(
             f"{text!r} is neither EARLIEST nor LATEST nor a time (YYYY-MM-DDTHH:MM:SS, in UTC where it names no zone){also}"
         ) from None
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     # Not below zero: negative times stand for the start and the end.
-    return Moment(max(0, round(moment.timestamp() * 1000)))
+    return Moment(max(0, milliseconds(moment)))
 
 
 def limits(client: KafkaClient, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.protocol import oldformats
-from pykafka.utils import milliseconds
+from pykafka.utils import as_datetime, milliseconds
 
 try:
     import cython
@@ -16,7 +16,6 @@ except ImportError:
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN = 40
 
 Headers = list[tuple[str, bytes | None]]
@@ -146,7 +145,7 @@ class Message:
     def timestamp_dt(self) -> datetime | None:
         """The timestamp as an aware datetime (UTC), or None. Raises OverflowError if datetime cannot express it."""
         found = self.timestamp
-        return None if found is None else _EPOCH + timedelta(milliseconds=found)
+        return None if found is None else as_datetime(found)
 
     @timestamp_dt.setter
     def timestamp_dt(self, value: datetime | None) -> None:

@@ -2,14 +2,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
 from pykafka.protocol.records_write cimport RecordBatchBuilder
-
-
-@cython.locals(whole=Py_ssize_t, at=Py_ssize_t, h="unsigned int", k="unsigned int", mask="unsigned int",
-               seed="unsigned int", m="unsigned int")
-cdef unsigned int murmur2(const unsigned char* data, Py_ssize_t size) noexcept
-
-
-cpdef int partition_for(bytes key, int partitions) except -1
+from pykafka.utils.murmur2 cimport partition_for
 
 
 @cython.final

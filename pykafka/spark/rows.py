@@ -11,6 +11,7 @@ from typing import Any
 
 from pykafka.protocol.records_write import LEAST_BATCH, MAX_BATCH, RecordBatchBuilder, likely_size
 from pykafka.spark.errors import SinkError
+from pykafka.utils.murmur2 import partition_for
 
 try:
     import cython
@@ -26,42 +27,6 @@ Headers = list[tuple[str, bytes | None]]
 STICKY_BYTES = 64 * 1024
 #: The largest overhead of a record beyond key and value: six variable-length numbers and its attributes.
 RECORD_OVERHEAD = 36
-
-
-def murmur2(data: Any, size: int) -> int:
-    # Kafka's Java client partitions by this hash (MurmurHash2, seed 0x9747b28c). The mask keeps Python's numbers to the 32
-    # bits of C's; it and the others are variables, as Cython would make large constants Python objects.
-    mask = 0xFFFFFFFF
-    seed = 0x9747B28C
-    m = 0x5BD1E995
-    whole = size & ~3
-    h = (seed ^ size) & mask
-    at = 0
-    while at < whole:
-        k = data[at] | (data[at + 1] << 8) | (data[at + 2] << 16) | (data[at + 3] << 24)
-        k = (k * m) & mask
-        k ^= k >> 24
-        k = (k * m) & mask
-        h = ((h * m) & mask) ^ k
-        at += 4
-    if size > whole:
-        k = 0
-        while size > whole:
-            size -= 1
-            k = (k << 8) | data[size]
-        h = ((h ^ k) * m) & mask
-    h ^= h >> 13
-    h = (h * m) & mask
-    return h ^ (h >> 15)
-
-
-def partition_for(key: bytes, partitions: int) -> int:
-    """Return the partition that Kafka's Java producer chooses for a key.
-
-    :param key: the key's bytes
-    :param partitions: number of partitions of the topic
-    """
-    return (murmur2(key, len(key)) & 0x7FFFFFFF) % partitions
 
 
 class BytesColumn:
@@ -168,7 +133,7 @@ class TopicBatches:
             if wanted is not None:
                 partition = self._checked(wanted)
             elif key is not None:
-                partition = (murmur2(key, len(key)) & 0x7FFFFFFF) % self.partitions
+                partition = partition_for(key, self.partitions)
             else:
                 partition = self._without_key(size)
             builder = self._builders[partition]

@@ -11,6 +11,7 @@ from pykafka.exceptions import UnicodeException
 __all__ = [
     "INT64_MAX",
     "Serializable",
+    "as_datetime",
     "deserialize_utf8",
     "get_bytes",
     "get_string",
@@ -68,6 +69,15 @@ def milliseconds(moment: int | datetime, name: str = "a time") -> int:
         return index(moment)
     except TypeError:
         raise TypeError(f"{name} must be a datetime, or an int, not {type(moment).__name__}: {moment!r}") from None
+
+
+def as_datetime(timestamp: int) -> datetime:
+    """Return a time as an aware datetime (UTC); the opposite of `milliseconds`.
+
+    :param timestamp: ms since 1970
+    :raises OverflowError: a datetime cannot express it
+    """
+    return _EPOCH + timestamp * _MILLISECOND
 
 
 def get_string(value: str | bytes, name: str = "") -> str:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from pykafka.spark.rows import partition_for
+from pykafka.utils.murmur2 import partition_for
 from tests.support.spark.topics import Record, Topics
 
 Read = Callable[..., DataFrame]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pykafka.protocol.records import RecordBatchBuilder
 from pykafka.spark.errors import SinkError
-from pykafka.spark.rows import STICKY_BYTES, BytesColumn, TopicBatches, partition_for
+from pykafka.spark.rows import STICKY_BYTES, BytesColumn, TopicBatches
+from pykafka.utils.murmur2 import partition_for
 
 # Printed by org.apache.kafka.common.utils.Utils of kafka-clients 4.3.1: key (hex), murmur2(key) as an unsigned number.
 JAVA_MURMUR2 = [

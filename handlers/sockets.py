@@ -1,0 +1,54 @@
+"""`SocketHandler`: the network of all handlers that use the system's sockets."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from pykafka.handlers.base import Address, Handler, Stream
+from pykafka.handlers.lookups import is_numeric, look_up
+from pykafka.handlers.patience import Patience
+from pykafka.handlers.streams import WaiterFactory, connect_stream
+from pykafka.handlers.tls import open_tls
+
+
+class SocketHandler(Handler):
+    """A handler over the system's sockets and resolver; its kind of concurrency decides how workers wait for them.
+
+    :param make_waiter: makes what waits for a descriptor
+    """
+
+    def __init__(self, make_waiter: WaiterFactory) -> None:
+        super().__init__()
+        self._make_waiter = make_waiter
+
+    @abstractmethod
+    def _resolver(self) -> Callable[..., list[Any]]:
+        """Return the `getaddrinfo` that this kind of concurrency calls in place."""
+
+    @abstractmethod
+    def _resolve_aside(self, host: str, port: int, patience: Patience) -> list[Address]:
+        """Look a name up where the lookup can be left behind: the system's resolver has no deadline. As `resolve`."""
+
+    def resolve(
+        self, host: str, port: int, timeout: float | None = None, wanted: Callable[[], bool] | None = None
+    ) -> list[Address]:
+        """Look a name up. As `Handler.resolve`."""
+        if timeout is None or is_numeric(host):
+            return look_up(self._resolver(), host, port)
+        return self._resolve_aside(host, port, Patience(timeout, wanted))
+
+    def connect(
+        self,
+        address: Address,
+        timeout: float,
+        source_address: tuple[str, int] | None = None,
+        wanted: Callable[[], bool] | None = None,
+    ) -> Stream:
+        """Connect to an address over TCP. As `Handler.connect`."""
+        return connect_stream(self, address, Patience(timeout, wanted), source_address, self._make_waiter)
+
+    def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
+        """Speak TLS over a connected stream. As `Handler.wrap_tls`."""
+        return open_tls(self, stream, context, server_hostname, timeout)
