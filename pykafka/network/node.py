@@ -12,12 +12,11 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     SocketDisconnectedError,
     ThrottledError,
-    UnsupportedVersion,
 )
 from pykafka.network.channel import Channel, Outgoing, PendingResponse
 from pykafka.network.connection import BrokerConnection
-from pykafka.network.negotiation import ASK_AGAIN_MAX_S, ASK_AGAIN_S, KnownVersions, negotiate
-from pykafka.protocol import versions
+from pykafka.network.dialect import Dialect
+from pykafka.network.negotiation import KnownVersions
 from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ S = TypeVar("S", bound="Stoppable")
 CLIENT_ID = "pykafka"
 #: How long a broker's throttling is not told again (s): it goes on for as long as somebody is too fast.
 THROTTLE_AGAIN_S = 600.0
-#: How long a connect may take that is only to find out whether a broker is newer than was thought (ms).
-ASK_AGAIN_CONNECT_MS = 3000
 
 
 class Stoppable(Protocol):
@@ -99,20 +96,9 @@ class Node:
         self._buffer_size = buffer_size
         self._source = (source_host, int(source_port))
         self._ssl_config = ssl_config
-        self._broker_version = broker_version
         self._client_id = client_id
-        self._known_versions = KnownVersions(broker_version) if known_versions is None else known_versions
-        self._api_versions: ApiRanges | None = None
-        self._told_versions = api_versions is not None
-        # Whether they are to be asked for at the next connection.
-        self._doubted = False
-        # What it has said twice.
-        self._confirmed: ApiRanges | None = None
-        self._ask_again_at = 0.0
-        self._ask_again_s = ASK_AGAIN_S
-        if api_versions is not None:
-            # as ApiVersionsSpec, too: its last two are these
-            self._api_versions = {key: (known[-2], known[-1]) for key, known in api_versions.items()}
+        known = KnownVersions(broker_version) if known_versions is None else known_versions
+        self._dialect = Dialect(self, handler, client_id, known, api_versions)
         self._lock = handler.Lock()
         self._channels: dict[str, Channel] = {}
         self._shared: dict[Any, Any] = {}
@@ -208,9 +194,9 @@ class Node:
                     channel = Channel(
                         self._handler,
                         self._new_connection,
-                        self._prepare,
+                        self._dialect.prepare,
                         self._channel_timeout_ms(name),
-                        self.forget_versions,
+                        self._dialect.doubt,
                     )
                     if self._closed is not None:
                         channel.close(self._closed)
@@ -240,38 +226,9 @@ class Node:
             advertised=self._id >= 0,
         )
 
-    def _prepare(self, connection: BrokerConnection) -> None:
-        """Find out what the broker speaks, where that is not known for sure."""
-        if self._told_versions:
-            return
-        # an address that was not got from metadata may lead to another broker each time
-        if self._api_versions is None or self._doubted or self._id < 0 or self._is_to_be_asked_again():
-            self._doubted = False
-            try:
-                self._negotiate(connection)
-            except BaseException:
-                self._doubted = True
-                raise
-
-    def _negotiate(self, connection: BrokerConnection) -> None:
-        hang_ups = self._known_versions.hang_ups(self._id, self.address)
-        ranges = negotiate(connection, self._handler, self._socket_timeout_ms, self._client_id, hang_ups)
-        self._known_versions.learn(self._id, self.address, ranges)
-        if ranges is versions.RANGES_0_8_2:
-            self._ask_again_at = self._handler.now() + self._ask_again_s
-            self._ask_again_s = min(2 * self._ask_again_s, ASK_AGAIN_MAX_S)
-        self._api_versions = ranges
-
-    def _is_to_be_asked_again(self) -> bool:
-        """Whether it was taken for 0.8.2, and that a while ago."""
-        return self._api_versions is versions.RANGES_0_8_2 and self._handler.now() >= self._ask_again_at
-
     def forget_versions(self) -> None:
-        """Ask for the API versions anew at the next connect: the broker may have been replaced by another version.
-
-        Until it has answered, it is taken to speak what it spoke.
-        """
-        self._doubted = True
+        """Ask for the API versions anew at the next connect: another version of Kafka may run there by then."""
+        self._dialect.doubt()
 
     def after_fork(self) -> None:
         """Start afresh in a forked child: connections and workers are the parent's, and locks may be held by nobody."""
@@ -323,82 +280,26 @@ class Node:
 
     # -- requests --------------------------------------------------------------------------------------------------
 
+    @property
+    def knows_versions(self) -> bool:
+        """Whether the broker's API versions are known without asking it."""
+        return self._dialect.found is not None
+
     def api_ranges(self) -> ApiRanges:
         """Return {api key: (lowest version, highest version)} of this broker, connecting where that is needed."""
-        if self._api_versions is None:
-            self.channel("main").open()
-        elif self._is_to_be_asked_again() and not self._told_versions:
-            self._ask_again()
-        ranges = self._api_versions
-        if ranges is None:  # the connection was made before this process was forked
-            raise SocketDisconnectedError(
-                "the connection was lost while its versions were asked for", broker=self.address
-            )
-        return ranges
-
-    def _ask_again(self) -> None:
-        """Ask a broker that was taken for 0.8.2, over a connection that nobody else uses."""
-        self._ask_again_at = self._handler.now() + self._ask_again_s  # for others; it is set anew with the answer
-        try:
-            self._ask_over(self.channel("probe"), ASK_AGAIN_CONNECT_MS)
-        except KafkaException as error:
-            log.info("broker %s cannot be asked for its versions again now: %s", self.address, error)
-
-    def _ask_over(self, channel: Channel, timeout_ms: int | None) -> None:
-        """Ask for the versions over a connection that nobody else uses."""
-        channel.drop()
-        self._doubted = True
-        channel.open(timeout_ms)
-        channel.drop()
+        return self._dialect.ranges()
 
     def api_version(self, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
         """Return the highest version of an API that the broker and this client speak.
 
-        That there is none is believed only of a broker that has said so twice.
-
         :param ceiling: no version above this one
-        :raises UnsupportedVersion: there is none
+        :raises UnsupportedVersion: there is none, and the broker has said so twice
         """
-        try:
-            return versions.choose(request_cls, self.api_ranges(), ceiling=ceiling, broker=self.address)
-        except UnsupportedVersion:
-            if not self._says_otherwise():
-                raise
-        return versions.choose(request_cls, self.api_ranges(), ceiling=ceiling, broker=self.address)
+        return self._dialect.choose(request_cls, ceiling)
 
     def has(self, request_cls: type[Request[Any]]) -> bool:
-        """Return whether the broker has an API, in whatever version; as in `api_version`, no is believed when said twice."""
-        return request_cls.api_key in self.api_ranges() or (
-            self._says_otherwise() and request_cls.api_key in self.api_ranges()
-        )
-
-    def _says_otherwise(self) -> bool:
-        """Ask the broker once more what it speaks, where that was not done; return whether it says something else now.
-
-        What was damaged on its way, or said by a proxy in the broker's place, would otherwise be believed until a
-        connection is lost.
-
-        :raises KafkaException: it cannot be asked
-        """
-        before = self._api_versions
-        if self._told_versions or before is None or before == self._confirmed or before is versions.RANGES_0_8_2:
-            return False  # 0.8.2 took many connections to be found out, and is asked again by itself
-        self._ask_over(self.channel("probe"), None)
-        if self._api_versions == before:
-            self._confirmed = self._api_versions
-            return False
-        self.warn("broker %s says now that it speaks other versions than it has said before", self.address)
-        return True
-
-    def _check_version(self, request_cls: type[Request[Any]], version: int) -> None:
-        """Raise where a version that was chosen before the connection was lost is not spoken at the new one."""
-        low, high = versions.common_range(request_cls, self.api_ranges()) or (0, -1)
-        if not low <= version <= high:
-            raise SocketDisconnectedError(
-                f"the broker has been replaced by one that does not speak version {version}; the request has to be made anew",
-                broker=self.address,
-                api=request_cls.__name__,
-            )
+        """Return whether the broker has an API, in whatever version."""
+        return self._dialect.has(request_cls)
 
     def send(
         self,
@@ -429,13 +330,13 @@ class Node:
         :raises UnsupportedVersion: the broker lacks the API
         :raises SocketDisconnectedError: the broker cannot be reached
         """
-        before = self._api_versions
+        before = self._dialect.found
         usual_ms = self._channel_timeout_ms(channel)
         requests = self.channel(channel).open(timeout_ms if timeout_ms is not None and timeout_ms < usual_ms else None)
         if version is None:
-            version = self.api_version(type(request), ceiling)
-        elif before is not None and before != self._api_versions:
-            self._check_version(type(request), version)
+            version = self._dialect.choose(type(request), ceiling)
+        elif before is not None and before != self._dialect.found:
+            self._dialect.check(type(request), version)
         if timeout_ms is None:
             timeout_ms = usual_ms
         outgoing = Outgoing(request, version, self._client_id, self._tell_throttled)

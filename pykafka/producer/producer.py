@@ -294,7 +294,7 @@ class Producer:
 
     def _check_format(self, queue: PartitionQueue, has_headers: bool, has_timestamp: bool) -> None:
         leader = self._engine.routing.leader_of(queue)
-        if leader is None or leader._api_versions is None:
+        if leader is None or not leader.knows_versions:
             return  # found out when the batch is sent
         version = leader.api_version(wire.ProduceRequest)
         if has_headers and version < PRODUCE_RECORD_BATCHES:

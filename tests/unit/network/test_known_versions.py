@@ -11,8 +11,7 @@ import pytest
 from pykafka import KafkaClient, broker
 from pykafka.exceptions import IdempotenceLostError, MessagesNotDelivered, SocketDisconnectedError, UnsupportedVersion
 from pykafka.handlers import Handler
-from pykafka.network import negotiation
-from pykafka.network import node as network_node
+from pykafka.network import dialect, negotiation
 from pykafka.network.negotiation import HANG_UPS_BESIDE_NEWER, KnownVersions
 from pykafka.protocol import wire
 from pykafka.protocol.records import scan
@@ -189,7 +188,7 @@ def test_a_version_chosen_before_the_broker_was_replaced_is_not_sent(
 def test_0_8_is_told_once_and_asked_again(
     old: Changeling, handler: Handler, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network_node, "ASK_AGAIN_S", 0.2)
+    monkeypatch.setattr(dialect, "ASK_AGAIN_S", 0.2)
     with client_of(old, handler) as client:
         node = client.brokers[1]
         assert node.api_ranges() is RANGES_0_8_2
@@ -234,7 +233,7 @@ def test_newer_brokers_are_known_by_number_and_by_address() -> None:
 def test_a_producer_numbers_once_its_broker_turns_out_to_be_newer(
     old: Changeling, handler: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network_node, "ASK_AGAIN_S", 0.2)
+    monkeypatch.setattr(dialect, "ASK_AGAIN_S", 0.2)
     with (
         client_of(old, handler) as client,
         client.topics[TOPIC].get_producer(linger_ms=0, required_acks=-1) as producer,
