@@ -1,11 +1,13 @@
-"""Build of the compiled modules; everything else about the package stands in setup.cfg.
+"""Build of the compiled modules, and the long description; everything else about the package stands in setup.cfg.
 
 A module is compiled when a .pxd lies beside its .py. Building is optional: without a C compiler or without Cython the
 same sources are installed as they are, and a line says so. PYKAFKA_PURE_PYTHON=1 leaves compiling out.
 PYKAFKA_COMPILED=1 makes a failure to compile an error; PYKAFKA_COMPILED=partly keeps the modules that do compile.
 """
 
+import configparser
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -123,4 +125,27 @@ class OptionalBuildExt(build_ext):
         say("Python sources are used, which are slower. Cython, a C compiler and Python's headers make them fast.")
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuildExt})
+def source_address() -> str | None:
+    """Return where the sources are on the web, as setup.cfg's `project_urls` has it."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    lines = config.get("metadata", "project_urls", fallback="").splitlines()
+    found = {name.strip().lower(): url.strip() for name, _, url in (line.partition("=") for line in lines)}
+    return found.get("source")
+
+
+def long_description() -> str:
+    """Return README.md with links that work where there is no checkout: absolute ones, or none, but no broken ones."""
+    address = source_address()
+
+    def absolute(match: re.Match[str]) -> str:
+        text, target = match.groups()
+        if "://" in target:
+            return match.group()
+        # Package indexes give headings no anchors.
+        return text if address is None or target.startswith("#") else f"[{text}]({address}/blob/main/{target})"
+
+    return re.sub(r"\[([^\]]+)\]\(([^)]+)\)", absolute, (ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+setup(long_description=long_description(), ext_modules=extensions(), cmdclass={"build_ext": OptionalBuildExt})

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Any
 
+from pykafka import __version__
 from pykafka.exceptions import (
     CorrelationIdError,
     CorruptResponseError,
@@ -140,7 +141,7 @@ class Probe:
     def __init__(
         self,
         client_id: str = "pykafka",
-        software_version: str = "3.0.0",
+        software_version: str = __version__,
         broker: str | None = None,
         api_versions_only: bool = False,
         tls: bool = False,

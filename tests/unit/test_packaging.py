@@ -18,6 +18,8 @@ import pytest
 import pykafka
 from pykafka import HashingPartitioner, RandomPartitioner, compiled
 from pykafka.membershipprotocol import GroupMembershipProtocol
+from pykafka.protocol import documented
+from pykafka.protocol.versions import Probe
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted({*(ROOT / "pykafka").rglob("*.py"), *(ROOT / "pyspark_pykafka").glob("*.py")})
@@ -86,9 +88,31 @@ def test_handlers_are_reached_through_a_relative_symlink() -> None:
     assert settings()["options"]["package_dir"].split() == ["pykafka.handlers", "=", "handlers"]
 
 
+def distribution(*what: str) -> str:
+    """Tell what setup.py says of the distribution."""
+    command = [sys.executable, "-W", "ignore", "setup.py", "--quiet", *what]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
 def test_the_version_is_one() -> None:
-    assert settings()["metadata"]["version"] == pykafka.__version__
+    assert settings()["metadata"]["version"] == "attr: pykafka.__version__"
+    assert distribution("--version").split() == [pykafka.__version__]
     assert f"\n{pykafka.__version__} " in (ROOT / "CHANGES.rst").read_text()
+    sources = {path: path.read_text() for path in (*SOURCES, *HANDLERS, ROOT / "setup.py")}
+    number = pykafka.__version__.partition(".dev")[0]
+    assert [name_of(path) for path, text in sources.items() if f'"{number}' in text] == ["pykafka/__init__.py"]
+
+
+def test_brokers_are_told_the_version() -> None:
+    assert pykafka.__version__.encode() in b"".join(Probe().next_requests())
+    assert documented.ApiVersionsRequest().wire(3).client_software_version == pykafka.__version__
+
+
+def test_the_long_description_has_no_link_that_needs_a_checkout() -> None:
+    text = distribution("--long-description")
+    assert text.startswith("# PyKafka\n")
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert [link for link in links if "://" not in link] == []
 
 
 def test_declarations_lie_beside_their_sources() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from pykafka import __version__
 from pykafka.exceptions import CorruptResponseError
 from pykafka.protocol import wire
 from pykafka.protocol.documented.base import Request, Response
@@ -125,7 +126,7 @@ class ApiVersionsRequest(Request):
 
     def wire(self, version: int) -> wire.ApiVersionsRequest:
         """Return this as a wire message."""
-        return wire.ApiVersionsRequest(client_software_name="pykafka", client_software_version="3.0.0")
+        return wire.ApiVersionsRequest(client_software_name="pykafka", client_software_version=__version__)
 
 
 class ApiVersionsSpec(NamedTuple):
