@@ -1,10 +1,9 @@
-# Everything is set up in .venv of this checkout, once: `make test` and `make demo` need Python 3.11+ and a JDK 17, no more.
+# Everything is set up in .venv of this checkout (further ones of the matrix in .venvs), once: `make test` and `make demo` need Python 3.11+ and a JDK 17, no more.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .SUFFIXES:
 
 VENV ?= .venv
-VENV42 ?= .venv-spark42
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest
 BROKER ?= embedded
@@ -38,13 +37,10 @@ build: $(VENV)/.ready ## compile the modules that have a .pxd, in place
 test: java build ## all tests: pure and compiled, real Kafka, examples, Spark 4.3 and 4.2; tools/parts.py says in which parts
 	@$(PY) -m tools.matrix --jobs 2 $(TIMES) test
 
-# The compiled modules lie in the checkout, where the first environment has put them.
-$(VENV42)/.ready: setup.cfg $(VENV)/.ready
-	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==4.2.*" PYTHON="$(PYTHON)" tools/setup.sh $(VENV42) gevent,spark,rdkafka,cli,test
-
-# Those for parts of the matrix; tools/running.py asks for them.
-.venv-spark4%/.ready: setup.cfg $(VENV)/.ready
-	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==4.$*.*" PYTHON="$(PYTHON)" tools/setup.sh .venv-spark4$* gevent,spark,rdkafka,cli,test
+# Those with another PySpark; tools/running.py asks for them. The compiled modules lie in the checkout, where the first
+# environment has put them.
+.venvs/spark4%/.ready: setup.cfg $(VENV)/.ready
+	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==4.$*.*" PYTHON="$(PYTHON)" tools/setup.sh .venvs/spark4$* gevent,spark,rdkafka,cli,test
 
 test-matrix: java build ## every Kafka from 0.8.2.2 on, and more; PARTS="core-1.1.1 ..." for some (python -m tools.matrix --list)
 	@$(PY) -m tools.matrix $(PARTS)
@@ -85,7 +81,7 @@ bench-check: build ## instructions a message, counted by callgrind; ARGS=--updat
 clean: ## remove what was built
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .tox
 	find pykafka handlers -name '*.so' -delete -o -name '*.c' -delete
-	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
+	find . -path ./$(VENV) -prune -o -path ./.venvs -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
-distclean: clean ## remove the virtual environment as well
-	rm -rf $(VENV) $(VENV42) .venv-spark40 .venv-spark41
+distclean: clean ## remove the virtual environments as well
+	rm -rf $(VENV) .venvs

@@ -15,7 +15,7 @@ from benchmarks.workloads import SETS, select
 
 ROOT = Path(__file__).resolve().parents[1]
 BROKER_HEAP_MB = 1024
-SPARK_PYTHON = ROOT / ".venv-spark42" / "bin" / "python"
+SPARK_PYTHON = ROOT / ".venvs" / "spark42" / "bin" / "python"
 
 
 def main() -> int:
