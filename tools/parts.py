@@ -81,8 +81,10 @@ SAME = [
     "tests/unit/tools",
     *(f"tests/unit/test_{name}.py" for name in ("documented_names", "packaging")),
     "tests/regressions/test_old_code.py",
-    # the embedded cluster itself, seen by another client
-    "tests/embedded/test_embedded.py",
+    # the embedded cluster itself, seen by another client; command lines; what is logged
+    "tests/embedded/cli",
+    "tests/embedded/metadata",
+    *(f"tests/embedded/test_{name}.py" for name in ("embedded", "loglimit")),
     # Spark's planning
     *(f"tests/unit/spark/test_{name}.py" for name in ("import", "offsets", "options", "pipeline_declaration")),
     *(f"tests/unit/spark/test_{name}.py" for name in ("stream", "tls_options")),

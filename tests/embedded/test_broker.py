@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import ClientClosedError, UnknownTopicOrPartition
-from pykafka.metadata.freshness import METADATA_MAX_AGE_S
 from pykafka.protocol import wire
-from tests.brokers import KafkaCluster
-from tests.support.topics import create_topic
 
 
 @pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
@@ -74,31 +69,3 @@ def test_a_partition_that_is_not_there_is_named(embedded: EmbeddedCluster, green
     with KafkaClient(embedded.hosts, use_greenlets=greenlets) as client:
         with pytest.raises(UnknownTopicOrPartition, match="small"):
             client.cluster.leader("small", 7)
-
-
-@pytest.mark.needs("partitions")
-def test_a_producer_notices_new_partitions_when_its_metadata_is_old(kafka: KafkaCluster, greenlets: bool) -> None:
-    with KafkaClient(kafka.hosts, use_greenlets=greenlets) as client:
-        topic = create_topic(client, 1)
-        with topic.get_producer(linger_ms=0, delivery_reports=True) as producer:
-            producer.produce(b"x")
-            assert producer.get_delivery_report(timeout=60)[1] is None
-            wanted = wire.CreatePartitionsRequest.Topic(name=topic.name, count=3, assignments=None)
-            controller = client.cluster.controller_broker
-            assert controller is not None
-            answer = controller.call(wire.CreatePartitionsRequest(topics=[wanted], timeout_ms=10_000))
-            assert [result.error_code for result in answer.results] == [0]
-            client.cluster._freshness.updated_at -= METADATA_MAX_AGE_S
-            deadline = time.monotonic() + 20
-            while len(topic.partitions) < 3 and time.monotonic() < deadline:
-                producer.produce(b"x")
-                assert producer.get_delivery_report(timeout=60)[1] is None
-                client.cluster._freshness.updated_at -= METADATA_MAX_AGE_S
-            places = set()
-            for _ in range(30):
-                producer.produce(b"y")
-            for _ in range(30):
-                message, error = producer.get_delivery_report(timeout=60)
-                assert error is None
-                places.add(message.partition_id)
-        assert places == {0, 1, 2}

@@ -2,53 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
-from pykafka.exceptions import KafkaException, WorkerNotStartedError
-from pykafka.handlers import Handler, ThreadingHandler
+from pykafka.exceptions import WorkerNotStartedError
+from tests.support.threads import no_threads
 from tests.support.waiting import until
-
-
-@contextmanager
-def _no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    refused: list[str] = []
-
-    def refuse(thread: threading.Thread) -> None:
-        refused.append(thread.name)
-        raise RuntimeError("can't start new thread")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", refuse)
-        yield refused
-
-
-def test_a_worker_that_is_not_started_has_an_error_with_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    handler = ThreadingHandler()
-    with _no_threads(monkeypatch), pytest.raises(WorkerNotStartedError, match="sender was not started") as info:
-        handler.spawn(print, name="sender")
-    assert isinstance(info.value, KafkaException)
-    assert isinstance(info.value, RuntimeError)
-    assert info.value.retriable
-
-
-def test_a_native_worker_that_is_not_started(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
-    import _thread
-
-    def refuse(*_: object) -> None:
-        raise RuntimeError("can't start new thread")
-
-    if handler.native is handler:
-        monkeypatch.setattr(threading.Thread, "start", refuse)
-    else:
-        monkeypatch.setattr(_thread, "start_new_thread", refuse)
-    with pytest.raises(WorkerNotStartedError):
-        handler.native.spawn(print)
 
 
 def test_a_sender_connects_when_threads_can_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +18,7 @@ def test_a_sender_connects_when_threads_can_be_started_again(monkeypatch: pytest
         producer.produce(b"one")
         producer.flush(20_000)
         client.brokers[1].channel("produce").drop()
-        with _no_threads(monkeypatch) as refused:
+        with no_threads(monkeypatch) as refused:
             producer.produce(b"two")
             until(client.cluster.handler, lambda: len(refused) > 1)
             producer.produce(b"three")
@@ -73,7 +33,7 @@ def test_a_sender_connects_when_threads_can_be_started_again(monkeypatch: pytest
 def test_a_producer_that_could_not_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts) as client:
         producer = client.topics["t"].get_producer(auto_start=False)
-        with _no_threads(monkeypatch), pytest.raises(WorkerNotStartedError):
+        with no_threads(monkeypatch), pytest.raises(WorkerNotStartedError):
             producer.start()
         producer.start()
         producer.produce(b"x")
@@ -87,7 +47,7 @@ def test_a_consumer_fetches_when_threads_can_be_started_again(monkeypatch: pytes
         consumer = client.topics["t"].get_simple_consumer(consumer_timeout_ms=20_000)
         first = consumer.consume()
         assert first is not None
-        with _no_threads(monkeypatch) as refused:
+        with no_threads(monkeypatch) as refused:
             client.brokers[1].channel("fetch:100:1:0:0").drop()
             until(client.cluster.handler, lambda: refused)
         with client.topics["t"].get_producer() as producer:

@@ -27,8 +27,8 @@ START = 1_700_000_000_000
 Fact = tuple[int | None, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None]
 
 
-class Judge:
-    """The Java program, a line a question.
+class JavaJudge:
+    """A Java program that asks Kafka's own classes, a line a question.
 
     :param jars: directory with Kafka's client and the codecs
     """
@@ -53,8 +53,8 @@ class Judge:
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    asked = Judge(classpath(release(LATEST).coordinates))
+def java_judge() -> Iterator[JavaJudge]:
+    asked = JavaJudge(classpath(release(LATEST).coordinates))
     yield asked
     asked.close()
 
@@ -105,9 +105,9 @@ def messages(raws: list[RawBatch]) -> list[Message]:
         for stamped in (("CreateTime", "LogAppendTime") if magic else ("NoTimestampType",))
     ],
 )
-def test_reads_what_java_writes(judge: Judge, magic: int, codec: int, stamped: str) -> None:
+def test_reads_what_java_writes(java_judge: JavaJudge, magic: int, codec: int, stamped: str) -> None:
     made = facts(magic)
-    data = bytes.fromhex(judge.ask("write", magic, codec, stamped, START + 9, 1000, -1, *as_words(made)))
+    data = bytes.fromhex(java_judge.ask("write", magic, codec, stamped, START + 9, 1000, -1, *as_words(made)))
     raws, needed = scan(data)
     found = messages(raws)
     assert needed == 0
@@ -123,14 +123,14 @@ def test_reads_what_java_writes(judge: Judge, magic: int, codec: int, stamped: s
 
 @pytest.mark.parametrize(("magic", "codec"), FORMATS)
 @pytest.mark.parametrize(("count", "size"), [(1, 10), (60, 300), (300, 3000)])
-def test_java_reads_what_we_write(judge: Judge, magic: int, codec: int, count: int, size: int) -> None:
+def test_java_reads_what_we_write(java_judge: JavaJudge, magic: int, codec: int, count: int, size: int) -> None:
     made = facts(magic, count, size)
     builder = RecordBatchBuilder()
     for timestamp, key, value, headers in made:
         assert timestamp is not None
         builder.append(timestamp, key, value, headers)
     data = b"".join(builder.seal(codec)) if magic == 2 else encode_message_set(builder, magic, codec)
-    words = judge.ask("read", data.hex()).split(" ")
+    words = java_judge.ask("read", data.hex()).split(" ")
     records = [word for word in words if not word.startswith("batch/")]
     for index, (word, (timestamp, key, value, headers)) in enumerate(zip(records, made, strict=True)):
         stamp = -1 if magic == 0 else timestamp
@@ -139,32 +139,32 @@ def test_java_reads_what_we_write(judge: Judge, magic: int, codec: int, count: i
         assert word == "/".join(parts)
 
 
-def test_java_and_we_read_snappy_streams_one_after_another(judge: Judge) -> None:
+def test_java_and_we_read_snappy_streams_one_after_another(java_judge: JavaJudge) -> None:
     builder = RecordBatchBuilder()
     for number in range(100):
         builder.append(START, None, b"%d" % number * 100, None)
     view = bytes(builder.view())
     streams = b"".join(bytes(compress(2, view[at : at + 5000])) for at in range(0, len(view), 5000))
     data = b"".join(bytes(piece) for piece in builder.seal(2, streams))
-    words = judge.ask("read", data.hex()).split(" ")
+    words = java_judge.ask("read", data.hex()).split(" ")
     assert [word.split("/")[3] for word in words[1:]] == [written(b"%d" % number * 100) for number in range(100)]
     assert [message.value for message in messages(scan(data)[0])] == [b"%d" % number * 100 for number in range(100)]
 
 
 @pytest.mark.parametrize("transactional", [False, True])
-def test_java_reads_what_an_idempotent_producer_says(judge: Judge, transactional: bool) -> None:
+def test_java_reads_what_an_idempotent_producer_says(java_judge: JavaJudge, transactional: bool) -> None:
     builder = RecordBatchBuilder()
     builder.append(START + 5, None, b"a", None)
     builder.append(START, None, b"b", None)
     data = b"".join(builder.seal(0, None, 4711, 3, 99, transactional))
-    said = judge.ask("read", data.hex()).split(" ")[0]
+    said = java_judge.ask("read", data.hex()).split(" ")[0]
     assert said == f"batch/2/0/4711/3/99/{str(transactional).lower()}/{START + 5}/1"
 
 
-def test_reads_the_facts_of_a_transaction(judge: Judge) -> None:
-    data = bytes.fromhex(judge.ask("write", 2, 0, "CreateTime", -1, 5, 42, *as_words(facts(2, 3))))
-    data += bytes.fromhex(judge.ask("marker", "abort", 8))
-    data += bytes.fromhex(judge.ask("marker", "commit", 9))
+def test_reads_the_facts_of_a_transaction(java_judge: JavaJudge) -> None:
+    data = bytes.fromhex(java_judge.ask("write", 2, 0, "CreateTime", -1, 5, 42, *as_words(facts(2, 3))))
+    data += bytes.fromhex(java_judge.ask("marker", "abort", 8))
+    data += bytes.fromhex(java_judge.ask("marker", "commit", 9))
     raws, _ = scan(data)
     assert [(raw.producer_id, raw.is_transactional, raw.is_control) for raw in raws] == [
         (42, True, False),
@@ -179,9 +179,9 @@ def test_reads_the_facts_of_a_transaction(judge: Judge) -> None:
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", [0, 1, 2, 3])
-def test_java_reads_the_documented_message_set(judge: Judge, magic: int, codec: int) -> None:
+def test_java_reads_the_documented_message_set(java_judge: JavaJudge, magic: int, codec: int) -> None:
     made = [Message(b"v%d" % index, b"k", protocol_version=magic, timestamp=START + index) for index in range(5)]
-    words = judge.ask("read", MessageSet(codec, made).get_bytes().hex()).split(" ")
+    words = java_judge.ask("read", MessageSet(codec, made).get_bytes().hex()).split(" ")
     records = [word for word in words if not word.startswith("batch/")]
     stamps = [START + index if magic else -1 for index in range(5)]
     assert records == [f"{index}/{stamps[index]}/{b'k'.hex()}/{(b'v%d' % index).hex()}" for index in range(5)]

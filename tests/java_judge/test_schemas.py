@@ -35,7 +35,7 @@ def kafkas_default(field: Mapping[str, Any]) -> Any:
     return text if kind == "string" else int(str(text), 0)
 
 
-class Judge:
+class SchemaJudge:
     """Compare one message with its description in one release."""
 
     def __init__(self, message: type[Message], release: str) -> None:
@@ -89,7 +89,7 @@ class Judge:
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("message", MESSAGES + HEADERS, ids=lambda message: message.__name__)
 def test_a_message_is_declared_as_kafka_describes_it(message: type[Message], release: str) -> None:
-    judge = Judge(message, release)
+    judge = SchemaJudge(message, release)
     description = judge.description
     judge.compare(message.__name__, message.fields, description["fields"])
     judge.same_versions("flexible", message.flexible_versions, description["flexibleVersions"])
@@ -101,7 +101,7 @@ def test_a_message_is_declared_as_kafka_describes_it(message: type[Message], rel
 @pytest.mark.kafka
 @pytest.mark.parametrize("message", MESSAGES + HEADERS, ids=lambda message: message.__name__)
 def test_the_declared_versions_are_those_of_both_releases_and_no_others(message: type[Message]) -> None:
-    described = set().union(*(Judge(message, release).versions for release in RELEASES))
+    described = set().union(*(SchemaJudge(message, release).versions for release in RELEASES))
     assert set(message.versions) == described
     for field in all_fields(message):
         assert any(version in field.versions for version in described), f"{field.name} is in no version"

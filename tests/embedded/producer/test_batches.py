@@ -9,36 +9,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
-from pykafka.handlers import ThreadingHandler
-from pykafka.producer import accumulator
-from pykafka.producer.accumulator import Ledger, MessageBatch
 from pykafka.producer.sender import Sender
-from pykafka.protocol.records_write import RecordBatchBuilder
-
-
-def test_messages_are_looked_up_while_their_batch_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In pure Python the offset of a message whose half was still to come was an IndexError."""
-    batch = MessageBatch("t", 0, Ledger(ThreadingHandler().Event(), 10, 10_000, 1), 0.0, lambda: 0)
-    for number in range(10):
-        batch.builder.append(1, None, b"%d" % number, None)
-        batch.count += 1
-    seen: list[Any] = []
-
-    class Meanwhile:
-        def __init__(self, *args: Any) -> None:
-            self.builder = RecordBatchBuilder(*args)
-
-        def append(self, *args: Any) -> int:
-            seen.extend((batch.offset_of(index), batch.error_of(index)) for index in range(10))
-            return self.builder.append(*args)
-
-    # where it is compiled, nobody comes in between
-    monkeypatch.setattr(accumulator, "RecordBatchBuilder", Meanwhile, raising=False)
-    parts = batch.split()
-    assert set(seen) <= {(-1, None)}
-    assert batch.parts == parts
-    parts[0].base_offset, parts[1].base_offset = 100, 105
-    assert [batch.offset_of(index) for index in range(10)] == list(range(100, 110))
 
 
 @pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])

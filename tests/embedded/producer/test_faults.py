@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -21,11 +20,8 @@ from pykafka.exceptions import (
     ProducerStoppedException,
     ResponseTimeoutError,
 )
-from pykafka.handlers import ThreadingHandler
-from pykafka.producer.deliveries import Reports
 from pykafka.producer.idempotence import Lane
 from pykafka.producer.sender import Sender
-from pykafka.protocol.message import Message
 from pykafka.topic import Topic
 from tests.support.waiting import until
 
@@ -153,34 +149,6 @@ def test_ctrl_c_behind_a_launch_ends_no_sender(start: Start, monkeypatch: pytest
                 break
         assert not interrupts
         assert producer.produce(b"after").offset >= 0
-
-
-def test_ctrl_c_at_any_step_of_a_look_for_reports_holds_up_nobody() -> None:
-    """A queue of the standard library kept its lock: the next look, and whoever had a report for it, waited for ever."""
-    handler = ThreadingHandler()
-    reports = Reports(handler, "t", 100_000, 1_000_000)
-    message = Message(b"x", delivery_report_q=reports.queue())
-    step = interrupt_at = 0
-
-    def trace(*_: Any) -> Any:
-        nonlocal step
-        step += 1
-        if step == interrupt_at:
-            raise Interrupted
-        return trace
-
-    while step >= interrupt_at:  # until it got to its end
-        step, interrupt_at = 0, interrupt_at + 1
-        with suppress(Interrupted, handler.QueueEmptyError):
-            sys.settrace(trace)
-            try:
-                reports.get(True, 0.001)
-            finally:
-                sys.settrace(None)
-        worker = handler.spawn(reports.put, [(message, None)], 1.0)
-        assert worker.join(10), f"interrupted at step {interrupt_at}"
-        assert reports.get(True, 10) == (message, None)
-    assert interrupt_at > 10
 
 
 def test_an_interrupted_taking_is_made_up_for(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from configparser import ConfigParser
 from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 import pykafka
-from pykafka import KafkaClient
 from pykafka.cli.app import tools
 from pykafka.cli.groups import _classic
 from pykafka.cli.listing import time_text
@@ -23,7 +21,6 @@ from pykafka.cli.moments import Moment, parse_moment
 from pykafka.cli.releases import speaks_as
 from pykafka.cli.statuses import Status, explain, status_of
 from pykafka.cli.zookeeper_groups import _wants
-from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     KafkaException,
     NoBrokersAvailableError,
@@ -187,43 +184,6 @@ def test_wrong_usage() -> None:
         assert CliRunner().invoke(tools, arguments).exit_code == Status.USAGE
     for arguments in (["--keyfile", "key", "print_topics"], ["print_consumer_lag", "t", "g", "--times", "2"]):
         assert CliRunner().invoke(tools, arguments).exit_code == Status.USAGE
-
-
-# -- messages of an embedded cluster
-
-
-@pytest.fixture
-def cluster() -> Iterator[EmbeddedCluster]:
-    """Give two brokers, each with a partition of topic t, in which two messages are."""
-    with EmbeddedCluster(brokers=2, topics={"t": 2, "empty": 1}) as cluster:
-        for id_ in (0, 1):
-            cluster.set_leader("t", id_, id_ + 1)
-        with KafkaClient(hosts=cluster.hosts) as client, client.topics["t"].get_producer(linger_ms=1) as producer:
-            for _ in range(4):
-                producer.produce(b"message")
-        yield cluster
-
-
-def consume(cluster: EmbeddedCluster, *arguments: str) -> Result:
-    return CliRunner().invoke(tools, ["-b", cluster.hosts, "consume_topic", *arguments])
-
-
-def test_a_file_has_what_was_read_and_nothing_else(cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    for topic, content in (("t", b"message\n" * 4), ("empty", b"")):
-        file.write_bytes(b"of yesterday\n" * 10)
-        assert consume(cluster, topic, "-t", "300", "-o", str(file)).exit_code == Status.OK
-        assert file.read_bytes() == content
-
-
-def test_what_is_missing_is_told(cluster: EmbeddedCluster) -> None:
-    """A broker hands out nothing any more before the end that it had told."""
-    cluster.inject_errors("Fetch", *["REQUEST_TIMED_OUT"] * 100, broker=2)
-    result = consume(cluster, "t", "-l", "0", "-t", "1000")
-    assert result.exit_code == Status.FAILED
-    assert result.stdout == "message\n" * 2
-    assert "messages are missing" in result.stderr
-    assert "(topic=t, partition=1)" in result.stderr
 
 
 # -- pieces

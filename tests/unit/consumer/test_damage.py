@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     CodecNotAvailableError,
     CorruptResponseError,
@@ -79,19 +78,6 @@ def test_records_that_are_none_are_named(greenlets: bool) -> None:
         pytest.raises(InvalidMessageError, match="begins no batch"),
     ):
         next(values(broker, greenlets))
-
-
-def test_a_leader_that_fails_without_a_name_is_asked_again(embedded: EmbeddedCluster, greenlets: bool) -> None:
-    """As one of 0.9 does that has just taken over, until it knows what of its log has been committed."""
-    with KafkaClient(embedded.hosts, use_greenlets=greenlets) as client:
-        topic = client.topics["errors"]
-        with topic.get_sync_producer() as producer:
-            producer.produce(b"x")
-        embedded.inject_errors("Fetch", -1, -1, -1)
-        with topic.get_simple_consumer(consumer_timeout_ms=20_000, fetch_error_backoff_ms=10) as consumer:
-            message = consumer.consume()
-    assert message is not None
-    assert embedded.pending_errors("Fetch", embedded.broker_ids[0]) == 0
 
 
 def test_an_oversized_frame_is_named(greenlets: bool) -> None:

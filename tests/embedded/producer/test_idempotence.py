@@ -1,0 +1,45 @@
+"""Producers with sequence numbers on a cluster that fails on demand: what may have been written is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.embedded import EmbeddedCluster
+from pykafka.exceptions import (
+    DeliveryUnknownError,
+    InvalidRecord,
+)
+
+
+@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
+def greenlets(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+def test_what_may_have_been_written_is_told_by_name(greenlets: bool) -> None:
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
+        with KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets) as client:
+            options: dict[str, Any] = {"delivery_timeout_ms": 500, "retry_backoff_ms": 10}
+            with client.topics["t"].get_sync_producer(required_acks=-1, **options) as producer:
+                producer.produce(b"fine")
+                cluster.inject_errors("Produce", *["REQUEST_TIMED_OUT"] * 200)
+                with pytest.raises(DeliveryUnknownError, match="the broker may have it.*REQUEST_TIMED_OUT"):
+                    producer.produce(b"who knows")
+                cluster.clear_errors("Produce")
+                cluster.inject_errors("Produce", "INVALID_RECORD")
+                with pytest.raises(InvalidRecord):
+                    producer.produce(b"refused")
+                assert producer.produce(b"fine again").offset >= 0
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_a_cluster_that_gives_ids_only_later(greenlets: bool, sync: bool) -> None:
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
+        cluster.inject_errors("InitProducerId", *["COORDINATOR_LOAD_IN_PROGRESS"] * 3)
+        with KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets) as client:
+            with client.topics["t"].get_producer(required_acks=-1, sync=sync, retry_backoff_ms=1) as producer:
+                messages = [producer.produce(b"v") for _ in range(3)]
+            assert [message.offset for message in messages] == [0, 1, 2]

@@ -1,0 +1,46 @@
+"""Partitions that a topic gets while a producer writes to it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.metadata.freshness import METADATA_MAX_AGE_S
+from pykafka.protocol import wire
+from tests.brokers import KafkaCluster
+from tests.support.topics import create_topic
+
+
+@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
+def greenlets(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.mark.needs("partitions")
+def test_a_producer_notices_new_partitions_when_its_metadata_is_old(kafka: KafkaCluster, greenlets: bool) -> None:
+    with KafkaClient(kafka.hosts, use_greenlets=greenlets) as client:
+        topic = create_topic(client, 1)
+        with topic.get_producer(linger_ms=0, delivery_reports=True) as producer:
+            producer.produce(b"x")
+            assert producer.get_delivery_report(timeout=60)[1] is None
+            wanted = wire.CreatePartitionsRequest.Topic(name=topic.name, count=3, assignments=None)
+            controller = client.cluster.controller_broker
+            assert controller is not None
+            answer = controller.call(wire.CreatePartitionsRequest(topics=[wanted], timeout_ms=10_000))
+            assert [result.error_code for result in answer.results] == [0]
+            client.cluster._freshness.updated_at -= METADATA_MAX_AGE_S
+            deadline = time.monotonic() + 20
+            while len(topic.partitions) < 3 and time.monotonic() < deadline:
+                producer.produce(b"x")
+                assert producer.get_delivery_report(timeout=60)[1] is None
+                client.cluster._freshness.updated_at -= METADATA_MAX_AGE_S
+            places = set()
+            for _ in range(30):
+                producer.produce(b"y")
+            for _ in range(30):
+                message, error = producer.get_delivery_report(timeout=60)
+                assert error is None
+                places.add(message.partition_id)
+        assert places == {0, 1, 2}

@@ -1,0 +1,47 @@
+"""kafka-tools called in this process, and what its tests need of a cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from pykafka import KafkaClient
+from pykafka.cli.app import tools
+
+Run = Callable[..., Result]
+
+
+def runner(*options: str) -> Run:
+    """Give a function that runs a command and returns its result; any exit status but the one named fails the test.
+
+    :param options: that each command gets
+    """
+
+    def run(*arguments: str, status: int = 0) -> Result:
+        result = CliRunner().invoke(tools, [*options, *arguments])
+        assert result.exit_code == status, result.output
+        return result
+
+    return run
+
+
+def fill(hosts: str, topic: str, count: int) -> None:
+    """Produce the numbers from 0 on."""
+    with KafkaClient(hosts=hosts) as client:
+        with client.topics[topic].get_producer(linger_ms=1) as producer:
+            for number in range(count):
+                producer.produce(b"%d" % number)
+
+
+def commit(hosts: str, topic: str, group: str) -> None:
+    """Make a group that has consumed nothing yet."""
+    with KafkaClient(hosts) as client, client.topics[topic].get_simple_consumer(group, auto_start=False) as consumer:
+        consumer.commit_offsets([(partition, 0) for partition in consumer.partitions.values()])
+
+
+def data(result: Result) -> Any:
+    """Read what a command printed with --json."""
+    return json.loads(result.stdout)

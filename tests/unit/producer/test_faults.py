@@ -1,0 +1,43 @@
+"""Producers that are interrupted: nobody else waits for them."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import Any
+
+from pykafka.handlers import ThreadingHandler
+from pykafka.producer.deliveries import Reports
+from pykafka.protocol.message import Message
+
+
+class Interrupted(BaseException):
+    """What Ctrl-C does to a worker."""
+
+
+def test_ctrl_c_at_any_step_of_a_look_for_reports_holds_up_nobody() -> None:
+    """A queue of the standard library kept its lock: the next look, and whoever had a report for it, waited for ever."""
+    handler = ThreadingHandler()
+    reports = Reports(handler, "t", 100_000, 1_000_000)
+    message = Message(b"x", delivery_report_q=reports.queue())
+    step = interrupt_at = 0
+
+    def trace(*_: Any) -> Any:
+        nonlocal step
+        step += 1
+        if step == interrupt_at:
+            raise Interrupted
+        return trace
+
+    while step >= interrupt_at:  # until it got to its end
+        step, interrupt_at = 0, interrupt_at + 1
+        with suppress(Interrupted, handler.QueueEmptyError):
+            sys.settrace(trace)
+            try:
+                reports.get(True, 0.001)
+            finally:
+                sys.settrace(None)
+        worker = handler.spawn(reports.put, [(message, None)], 1.0)
+        assert worker.join(10), f"interrupted at step {interrupt_at}"
+        assert reports.get(True, 10) == (message, None)
+    assert interrupt_at > 10

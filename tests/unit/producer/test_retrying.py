@@ -1,0 +1,70 @@
+"""What each error says of a batch, what counts against max_retries, and the pauses between tries."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from pykafka.exceptions import (
+    ConnectionRefused,
+    CorruptResponseError,
+    FrameTooLargeError,
+    KafkaException,
+    LeaderNotFoundError,
+    NoBrokersAvailableError,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    error_for,
+)
+from pykafka.producer.retrying import Kind, counts, kind_of
+from pykafka.utils.backoff import Backoff
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (error_for(19), Kind.NOT_READY),
+        (error_for(89), Kind.NOT_READY),
+        (error_for(14), Kind.NOT_READY),
+        (NoBrokersAvailableError(), Kind.NOT_READY),
+        (error_for(3), Kind.MOVED),
+        (error_for(5), Kind.MOVED),
+        (error_for(6), Kind.MOVED),
+        (error_for(56), Kind.MOVED),
+        (error_for(74), Kind.MOVED),
+        (LeaderNotFoundError(), Kind.MOVED),
+        (error_for(7), Kind.OPEN),
+        (error_for(13), Kind.OPEN),
+        (error_for(20), Kind.OPEN),
+        (SocketDisconnectedError(), Kind.OPEN),
+        (ConnectionRefused(), Kind.OPEN),
+        (ResponseTimeoutError(), Kind.OPEN),
+        (error_for(2), Kind.BATCH),
+        (CorruptResponseError(), Kind.BATCH),
+        (FrameTooLargeError(), Kind.BATCH),
+        (error_for(10), Kind.TOO_LARGE),
+        (error_for(18), Kind.TOO_LARGE),
+        (error_for(-1), Kind.FINAL_OPEN),
+        (error_for(9999), Kind.FINAL_OPEN),
+        (error_for(17), Kind.FINAL),
+        (error_for(29), Kind.FINAL),
+        (error_for(87), Kind.FINAL),
+    ],
+)
+def test_what_an_error_says_of_a_batch(error: KafkaException, kind: Kind) -> None:
+    assert kind_of(error) is kind
+
+
+def test_what_counts_against_max_retries() -> None:
+    assert {kind for kind in Kind if not counts(kind, numbered=True)} == {Kind.NOT_READY, Kind.MOVED, Kind.OPEN}
+    assert {kind for kind in Kind if not counts(kind, numbered=False)} == {Kind.NOT_READY, Kind.MOVED}
+
+
+def test_pauses_double_up_to_a_bound_and_differ() -> None:
+    backoff = Backoff(100, 1000, random.Random(1))
+    for failures, wanted in ((0, 0.1), (1, 0.1), (2, 0.2), (3, 0.4), (4, 0.8), (5, 1.0), (100_000, 1.0)):
+        pauses = [backoff.seconds(failures) for _ in range(200)]
+        assert wanted * 0.8 <= min(pauses) < wanted * 0.9 < wanted * 1.1 < max(pauses) <= wanted * 1.2
+    assert Backoff(5000, 1000, random.Random(1)).seconds(1) >= 4  # the bound does not shorten what was asked for
+    assert Backoff(0, 1000, random.Random(1)).seconds(7) == 0
