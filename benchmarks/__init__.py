@@ -1,1 +1,1 @@
-"""This client measured beside its peers on real Kafka: `python -m benchmarks run`, then `report`."""
+"""Benchmarks of this client beside others on a real Kafka: `python -m benchmarks run`, then `report`."""

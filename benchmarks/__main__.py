@@ -19,14 +19,14 @@ SPARK_PYTHON = ROOT / ".venvs" / "spark42" / "bin" / "python"
 
 
 def main() -> int:
-    """Do what the command line asks for; return the exit status."""
+    """Run the command line's command; return the exit status."""
     options = parser().parse_args()
     command: Callable[[argparse.Namespace], int] = options.command
     return command(options)
 
 
 def parser() -> argparse.ArgumentParser:
-    """Make the parser."""
+    """Return the parser."""
     program = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = program.add_subparsers(required=True)
 
@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure."""
+    """Run the workloads."""
     from benchmarks.running import Line, Runner
 
     try:
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def summary(line: dict[str, Any]) -> str:
-    """Say in one line how a run went."""
+    """Return the result of a run in one line."""
     head = f"{line['workload']} / {line['client']} / {line['repetition'] + 1}: "
     if "error" in line:
         return f"{head}FAILED: {line['error']}"
@@ -97,7 +97,7 @@ def summary(line: dict[str, Any]) -> str:
 
 @contextmanager
 def brokers(hosts: str | None) -> Iterator[str]:
-    """Give the brokers that are named, or start one for as long as the block lasts."""
+    """Yield the given brokers, or start one for the length of the block."""
     if hosts is not None:
         yield hosts
         return
@@ -108,7 +108,7 @@ def brokers(hosts: str | None) -> Iterator[str]:
 
 
 def show(_options: argparse.Namespace) -> int:
-    """List sets, workloads and their clients."""
+    """Print sets, workloads and their clients."""
     for name, workloads in SETS.items():
         print(f"{name}:")
         for workload in workloads:
@@ -117,7 +117,7 @@ def show(_options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Judge what was measured."""
+    """Compare the measured results with the targets."""
     from benchmarks.reporting import draw, insert, markdown, read
 
     lines = read(options.files)
@@ -139,7 +139,7 @@ def instructions(options: argparse.Namespace) -> int:
 
 
 def one(options: argparse.Namespace) -> int:
-    """Do one run, for a process that waits for its line."""
+    """Run one job, for a process that waits for its line."""
     from benchmarks.running import one as run_one
 
     print(json.dumps(run_one(options.request)))

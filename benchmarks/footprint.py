@@ -1,4 +1,4 @@
-"""What many consumers in one process cost, and what a slow reader holds in memory."""
+"""The cost of many consumers in one process, and the memory of a slow reader."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import time
 
 from benchmarks.job import cpu_seconds, rss_kib
 
-#: How many consumers.
+#: Number of consumers.
 CONSUMERS = 200
-#: Time for first fetches to go out (s), then for which idle CPU is counted.
+#: Time for the first fetches (s), then the time of idle CPU that is counted.
 SETTLE_S, IDLE_S = 2.0, 10.0
 
 
 def descriptors() -> int:
-    """Return how many descriptors this process has open."""
+    """Return the number of this process's open descriptors."""
     return len(os.listdir("/proc/self/fd"))
 
 
 def os_threads() -> int:
-    """Return how many threads the kernel knows of this process, those of C libraries included."""
+    """Return the number of this process's threads in the kernel, with those of C libraries."""
     return len(os.listdir("/proc/self/task"))
 
 
 class Footprint:
-    """Counts, from before the consumers are made until they have idled for a while."""
+    """A counter of resources, from before the consumers exist until they have idled for a while."""
 
     def __init__(self) -> None:
         gc.collect()
@@ -34,17 +34,17 @@ class Footprint:
         self._idle = (0.0, 0.0)
 
     def opened(self) -> None:
-        """All consumers are made and can be asked for messages."""
+        """Take the counts when all consumers exist and can be asked for messages."""
         self._setup = time.perf_counter() - self._start
 
     def settled(self) -> None:
-        """They have sent their first fetches."""
+        """Start to count idle CPU: the consumers have sent their first fetches."""
         gc.collect()
         self._kib, self._more_threads = rss_kib() - self._rss, os_threads() - self._threads
         self._idle = time.perf_counter(), cpu_seconds()
 
     def measures(self) -> dict[str, float]:
-        """Return what each costs (KiB), all together (threads, s), and the CPU used while idle (%)."""
+        """Return the cost per consumer (KiB), in all (threads, s), and the CPU used while idle (%)."""
         start, cpu = self._idle
         idle = 100 * (cpu_seconds() - cpu) / (time.perf_counter() - start)
         return {
@@ -56,7 +56,7 @@ class Footprint:
 
 
 class Watermark:
-    """The most memory in use at regular looks, from when it was made on."""
+    """The highest memory use at regular samples since its creation."""
 
     def __init__(self) -> None:
         gc.collect()
@@ -64,15 +64,15 @@ class Watermark:
         self.marks: list[tuple[float, int, int]] = []
 
     def look(self) -> None:
-        """Look now."""
+        """Take a sample."""
         self.peak = max(self.peak, rss_kib())
 
     def mark(self) -> None:
-        """Note what is in use at the end of one of several equal parts of the work."""
+        """Store the memory use at the end of one of several equal parts of the work."""
         self.marks.append((rss_kib(), os_threads(), descriptors()))
 
     def budgeted(self, budget_bytes: int) -> dict[str, float]:
-        """Return MiB: the growth to the peak, beyond the budget, and from the first part's end to the last's."""
+        """Return MiB: the growth to the peak, the excess over the budget, and the drift from the first part to the last."""
         grown = (self.peak - self._start) / 1024
         return {
             "rss_grown_mib": grown,
@@ -81,7 +81,7 @@ class Watermark:
         }
 
     def lasting(self) -> dict[str, float]:
-        """Return what there is more at the last part's end than at the first's: MiB, threads and descriptors."""
+        """Return the growth from the first part's end to the last's: MiB, threads and descriptors."""
         return {
             "rss_drift_mib": self._drift() / 1024,
             "more_threads": self._drift(1),

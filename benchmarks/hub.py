@@ -1,4 +1,4 @@
-"""How long a hub is held: a ticker that sleeps 1 ms, and how much later it wakes, with and without load in turn."""
+"""Stalls of a hub: a ticker sleeps 1 ms and measures how late it wakes, with and without load in turn."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ TICK_S = 0.001
 
 
 class Gate:
-    """Tells a load when to pause."""
+    """A gate that tells a load when to pause."""
 
     def __init__(self) -> None:
         self.closed = False
 
 
 class Stalls:
-    """The overshoots of both kinds of stretches, and what got done meanwhile."""
+    """The overshoots of both kinds of stretches, and the work done meanwhile."""
 
     def __init__(self) -> None:
         self.bare: list[float] = []

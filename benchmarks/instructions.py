@@ -1,6 +1,6 @@
-"""Instructions a message of the codec, produce and consume loops, counted by callgrind and held against a baseline.
+"""Instructions per message of the codec, produce and consume loops, counted by callgrind and compared with a baseline.
 
-They are the same on a busy machine and on a quiet one, so that a few per cent more can be told from noise.
+The counts are the same on a busy machine and on a quiet one, so a few per cent more are not noise.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from collections.abc import Mapping
 from pathlib import Path
 
 BASELINE = Path(__file__).with_name("instructions.json")
-#: How many per cent more or fewer are no change: compilers and small releases of Python differ by less.
+#: Up to so many per cent are no change: compilers and small releases of Python differ by less.
 TOLERANCE_PERCENT = 5.0
 TIMEOUT_S = 600
 Counts = dict[str, float]
 
 
 class CannotCount(Exception):
-    """Instructions cannot be counted here."""
+    """Raised when this machine cannot count instructions."""
 
 
 def machine() -> str:
-    """Name what a count depends on besides the code: the interpreter and the instruction set."""
+    """Return the name of the interpreter and the instruction set, on which a count depends besides the code."""
     return f"{platform.python_implementation()}-{sys.version_info[0]}.{sys.version_info[1]}-{platform.machine()}"
 
 
 def count() -> Counts:
-    """Run all loops under callgrind; return instructions a message of each.
+    """Run all loops under callgrind; return the instructions per message of each.
 
     :raises CannotCount: valgrind or the compiled modules are missing, or the loops fail
     """
@@ -64,7 +64,7 @@ def count() -> Counts:
 
 
 def total(dump: str) -> int:
-    """Return how many instructions a dump of callgrind's has counted."""
+    """Return the number of instructions in a dump of callgrind."""
     found = re.search(r"^totals: (\d+)$", dump, re.MULTILINE)
     if found is None:
         raise CannotCount("callgrind wrote no totals")
@@ -72,9 +72,9 @@ def total(dump: str) -> int:
 
 
 def compare(counts: Mapping[str, float], baseline: Mapping[str, float]) -> tuple[list[str], list[str]]:
-    """Hold counts against a baseline: what to show of each loop, and what is wrong, by name.
+    """Compare counts with a baseline; return the lines to print, and the problems by name.
 
-    Fewer instructions are never wrong; the baseline is to be made anew to keep the gain.
+    Fewer instructions are never wrong; update the baseline to keep the gain.
     """
     shown, wrong = [], []
     for name, now in counts.items():
@@ -91,7 +91,7 @@ def compare(counts: Mapping[str, float], baseline: Mapping[str, float]) -> tuple
 
 
 def check(update: bool = False) -> int:
-    """Count, show, and compare with the baseline; return the exit status.
+    """Count, print, and compare with the baseline; return the exit status.
 
     :param update: make what is counted the baseline
     """
@@ -112,5 +112,5 @@ def check(update: bool = False) -> int:
     for sentence in wrong:
         print(f"bench-check: {sentence}", file=sys.stderr)
     if wrong:
-        print("bench-check: if that is meant, make bench-check ARGS=--update", file=sys.stderr)
+        print("bench-check: if that is intended, run make bench-check ARGS=--update", file=sys.stderr)
     return 1 if wrong else 0

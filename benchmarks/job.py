@@ -1,4 +1,4 @@
-"""What an adapter is asked to do, and the clock it does it under."""
+"""The job of an adapter, and its clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import resource
 import time
 from dataclasses import dataclass, field
 
-#: The first bytes of a message that the runner wrote say which one it is, so that the last one read can be checked.
+#: A message of the runner begins with its number, so that the run can check the last one read.
 NUMBER_BYTES = 10
 _POOL = 1024
 
@@ -18,7 +18,7 @@ class Job:
 
     :param hosts: of the brokers
     :param topics: to write to or to read
-    :param messages: in all
+    :param messages: number of messages
     :param size: bytes of a value
     :param partitions: of each topic
     :param codec: none, snappy, lz4 or zstd
@@ -46,7 +46,7 @@ class Job:
 
 @dataclass
 class Stopwatch:
-    """Wall and CPU seconds of this process between `start()` and `stop()`: imports and farewells stand outside."""
+    """Wall and CPU seconds of this process between `start()` and `stop()`, without imports and cleanup."""
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -70,7 +70,7 @@ def cpu_seconds() -> float:
 
 
 def payloads(size: int, count: int = _POOL) -> list[bytes]:
-    """Return values that compress to about half, as JSON of small records does; the same ones in every process.
+    """Return values that compress to about half, as JSON of small records does; the same in every process.
 
     :param size: bytes of each
     """
@@ -93,7 +93,7 @@ def numbered(size: int, number: int, pool: list[bytes]) -> bytes:
 
 
 def number_of(value: bytes) -> int:
-    """Return which message of its topic a value is."""
+    """Return the number of the message with this value in its topic."""
     return int(value[:NUMBER_BYTES])
 
 
@@ -104,13 +104,13 @@ def quantile(values: list[float], share: float) -> float:
 
 
 def rss_kib() -> float:
-    """Return how much memory this process has in use now (KiB)."""
+    """Return the present memory use of this process (KiB)."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize() / 1024
 
 
 def peak_rss_mib() -> float:
-    """Return how much memory this process has had in use at most (MiB)."""
+    """Return the highest memory use of this process (MiB)."""
     # Not getrusage's, in which a process begins with its parent's.
     with open("/proc/self/status") as file:
         line = next(line for line in file if line.startswith("VmHWM"))

@@ -1,7 +1,7 @@
-"""The loops whose instructions are counted: run under callgrind by `benchmarks.instructions`, of no use by themselves.
+"""The loops whose instructions are counted; `benchmarks.instructions` runs them under callgrind.
 
-Each loop runs twice, for so many messages and for three times as many, with a call of getsid() before, between and after,
-at which callgrind writes down what it has counted. The difference of the two is free of what a loop costs once.
+Each loop runs twice, for N messages and for three times as many, with a call of getsid() before, between and after,
+at which callgrind writes its counts. The difference of the two leaves out a loop's fixed cost.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BATCH_BYTES = sealed()
 
 
 def encode(messages: int) -> None:
-    """Append to batches, without anything around."""
+    """Append to batches, and nothing else."""
     for _ in range(messages // BATCH):
         builder = RecordBatchBuilder()
         for value in VALUES:
@@ -58,7 +58,7 @@ def seal(messages: int) -> None:
 
 
 def decode(messages: int) -> None:
-    """Find and open batches, and make messages of their records."""
+    """Find and open batches, and create messages of their records."""
     for _ in range(messages // BATCH):
         reader = scan(BATCH_BYTES)[0][0].open()
         while reader.next() is not None:
@@ -66,12 +66,12 @@ def decode(messages: int) -> None:
 
 
 def arrow(messages: int) -> None:
-    """Open batches, and make Arrow columns of their records."""
+    """Open batches, and create Arrow columns of their records."""
     _arrow(ArrowDecoder("topic", 0), messages)
 
 
 def arrow_value_offset(messages: int) -> None:
-    """Open batches, and make Arrow columns of their values and offsets."""
+    """Open batches, and create Arrow columns of their values and offsets."""
     _arrow(ArrowDecoder("topic", 0, ("value", "offset")), messages)
 
 
@@ -82,7 +82,7 @@ def _arrow(decoder: ArrowDecoder, messages: int) -> None:
 
 
 def produce(messages: int) -> None:
-    """Append to the open batches of three partitions as a producer does, and seal them when they are full."""
+    """Append to the open batches of three partitions like a producer, and seal full ones."""
     handler = ThreadingHandler()
     ledger = Ledger(handler.Event(), 10**9, 10**12, 10**9)
     accumulator = Accumulator(handler, 10**6)
@@ -119,14 +119,14 @@ def _rounds(messages: int) -> Iterator[Buffers]:
 
 
 def consume(messages: int) -> None:
-    """Hand out what was fetched of three partitions, one message at a time."""
+    """Return fetched messages of three partitions, one at a time."""
     for buffers in _rounds(messages):
         for _ in range(PARTITIONS * BATCH):
             assert buffers.next() is not None
 
 
 def consume_batch(messages: int) -> None:
-    """Hand out what was fetched of three partitions, a batch at a time."""
+    """Return fetched messages of three partitions, a batch at a time."""
     for buffers in _rounds(messages):
         for _ in range(PARTITIONS):
             assert len(buffers.take(BATCH)) == BATCH

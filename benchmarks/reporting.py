@@ -1,4 +1,4 @@
-"""From lines of JSON to Markdown: medians, ratios to the best peer, targets met and not, and a plot."""
+"""The report: from lines of JSON to Markdown, with medians, ratios to the best peer, targets, and a plot."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RATES = ("rate", "millions_per_cpu_s")
 
 
 class Results:
-    """The medians of what was run.
+    """The medians of all runs.
 
     :param lines: of all runs; those that failed are kept apart
     """
@@ -58,7 +58,7 @@ class Results:
                 self._runs.setdefault((line["workload"], line["client"]), []).append(line)
 
     def runs(self, workload: str, client: str) -> int:
-        """Return how many runs there are."""
+        """Return the number of runs."""
         return len(self._runs.get((workload, client), ()))
 
     def clients(self, workload: str) -> list[str]:
@@ -66,12 +66,12 @@ class Results:
         return [name for name in CLIENTS if (workload, name) in self._runs]
 
     def measures(self, workload: str) -> list[str]:
-        """Return what was measured, of what is shown."""
+        """Return the measured figures among those that the report shows."""
         found = {name for (ran, _), lines in self._runs.items() if ran == workload for name in lines[0]["measures"]}
         return [name for name in COLUMNS if name in found]
 
     def value(self, reading: Reading) -> float | None:
-        """Return the median of a figure; None where it was not measured."""
+        """Return the median of a figure; None if it was not measured."""
         medians = [
             statistics.median(values)
             for (workload, client), runs in self._runs.items()
@@ -81,11 +81,11 @@ class Results:
         return best(reading.measure, medians) if medians else None
 
     def peak_mib(self, workload: str, client: str) -> float:
-        """Return the median of the most memory in use (MiB)."""
+        """Return the median of the highest memory use (MiB)."""
         return float(statistics.median(line["peak_rss_mib"] for line in self._runs[workload, client]))
 
     def best_peer(self, workload: str, measure: str) -> tuple[str, float] | None:
-        """Return which peer is best at something, and its figure."""
+        """Return the best peer at a figure, and its value."""
         peers = [name for name in self.clients(workload) if not CLIENTS[name].ours]
         values = [(name, self.value(Reading(workload, name, measure))) for name in peers]
         known = [(name, value) for name, value in values if value is not None]
@@ -96,17 +96,17 @@ class Results:
 
 
 def best(measure: str, values: Sequence[float]) -> float:
-    """Return the best of some figures."""
+    """Return the best of some values."""
     return max(values) if measure in RATES else min(values)
 
 
 def read(files: Iterable[Path]) -> list[Line]:
-    """Read what `run --out` wrote."""
+    """Return the lines that `run --out` wrote."""
     return [json.loads(line) for file in files for line in file.read_text().splitlines() if line.strip()]
 
 
 def markdown(lines: Sequence[Line], plot: str | None = None) -> str:
-    """Write the report.
+    """Return the report.
 
     :param plot: the path of a picture to show, as the document sees it
     """
@@ -128,7 +128,7 @@ def markdown(lines: Sequence[Line], plot: str | None = None) -> str:
 
 
 def insert(document: str, text: str) -> str:
-    """Put a report between the marks of a document.
+    """Return a document with a report between its marks.
 
     :raises ValueError: it has no marks
     """
@@ -139,7 +139,7 @@ def insert(document: str, text: str) -> str:
 
 
 def judge(target: Target, results: Results) -> tuple[float, bool] | None:
-    """Return a target's figure and whether it is met; None where it was not measured."""
+    """Return a target's figure and whether it is met; None if it was not measured."""
     value = results.value(target.reading)
     if value is None:
         return None
@@ -241,7 +241,7 @@ def _failures(results: Results) -> str:
 
 
 def draw(lines: Sequence[Line], path: Path) -> None:
-    """Draw the throughputs: a panel a workload, a bar a client.
+    """Draw the throughputs: a panel per workload, a bar per client.
 
     :param path: of the picture; its suffix says which kind
     """

@@ -1,4 +1,4 @@
-"""Running workloads: topics made and filled, each run a fresh process, clients in turn, results checked."""
+"""Execution of workloads: topics created and filled, a new process per run, clients in turn, results checked."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from benchmarks.job import Job, Stopwatch, number_of, numbered, payloads, peak_r
 from benchmarks.workloads import Workload
 
 ROOT = Path(__file__).resolve().parents[1]
-#: A run that takes so much longer than its workload says has failed (s).
+#: A run fails if it takes so much longer than its workload's estimate (s).
 RUN_TIMEOUT_S = 400
 ADMIN_TIMEOUT_S = 60
 Line = dict[str, Any]
 
 
 class RunFailed(Exception):
-    """A run ended with an error, or did not do all its work."""
+    """Raised when a run ends with an error, or without all its work."""
 
 
 class Topics:
-    """The topics of a benchmark, made, filled and counted by confluent-kafka: no client measured here is its own judge.
+    """The topics of a benchmark, created, filled and counted by confluent-kafka: no measured client verifies itself.
 
     :param hosts: of the brokers
     """
@@ -48,7 +48,7 @@ class Topics:
         self._filled: dict[tuple[object, ...], tuple[str, ...]] = {}
 
     def fresh(self, workload: Workload) -> tuple[str, ...]:
-        """Make empty topics."""
+        """Create empty topics."""
         prefix = f"bench-{uuid.uuid4().hex[:8]}"
         names = tuple(f"{prefix}-{number}" for number in range(workload.topics))
         wanted = [NewTopic(name, workload.partitions, 1, config={"retention.ms": "-1"}) for name in names]
@@ -69,7 +69,7 @@ class Topics:
         )
 
     def filled(self, workload: Workload, messages: int) -> tuple[str, ...]:
-        """Give topics with so many messages, made when they are first asked for."""
+        """Return topics with so many messages, created on first use."""
         key = (workload.size, workload.partitions, workload.topics, workload.codec, workload.keyed, messages)
         if key not in self._filled:
             names = self.fresh(workload)
@@ -79,18 +79,18 @@ class Topics:
         return self._filled[key]
 
     def drop(self, names: tuple[str, ...]) -> None:
-        """Delete topics, to give the disk back."""
+        """Delete topics, to free the disk."""
         for future in self._admin.delete_topics(list(names), operation_timeout=ADMIN_TIMEOUT_S).values():
             future.result(ADMIN_TIMEOUT_S)
 
     def count(self, names: tuple[str, ...], partitions: int) -> int:
-        """Return how many messages topics have, as their end offsets say."""
+        """Return the number of messages in topics, by their end offsets."""
         latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = {TopicPartition(name, number): latest for name in names for number in range(partitions)}
         return sum(future.result(ADMIN_TIMEOUT_S).offset for future in self._admin.list_offsets(asked).values())
 
     def check(self, names: tuple[str, ...], workload: Workload, messages: int) -> None:
-        """Hold how many messages were written against the end offsets.
+        """Compare the number of produced messages with the end offsets.
 
         :raises RunFailed: they differ
         """
@@ -128,7 +128,7 @@ def fill(hosts: str, names: tuple[str, ...], workload: Workload, messages: int) 
 
 
 def run_one(name: str, task: str, job: Job) -> Line:
-    """Do a run in this process.
+    """Run a job in this process.
 
     :param name: of the client
     :param task: which method of its adapter
@@ -154,7 +154,7 @@ def run_one(name: str, task: str, job: Job) -> Line:
 
 
 def check_seen(seen: Seen, job: Job) -> None:
-    """Hold what a consumer got against what the runner wrote: how many, and one of the last.
+    """Compare a consumer's messages with the runner's: their number, and one of the last.
 
     :raises RunFailed: it is something else
     """
@@ -166,7 +166,7 @@ def check_seen(seen: Seen, job: Job) -> None:
 
 
 class Runner:
-    """Runs workloads, and hands over a line a run.
+    """A runner of workloads, which passes on one line per run.
 
     :param hosts: of the brokers
     :param emit: gets each line
@@ -180,7 +180,7 @@ class Runner:
         self._commit = commit()
 
     def run(self, workloads: list[Workload], repeat: int, minutes: float | None = None) -> list[str]:
-        """Run everything `repeat` times, the clients in turn; give the repetitions left out for want of time.
+        """Run everything `repeat` times, the clients in turn; return the repetitions left out for lack of time.
 
         :param minutes: after which no repetition of a workload is started
         """
@@ -191,7 +191,7 @@ class Runner:
                 if minutes is not None and time.monotonic() - start + workload.seconds > 60 * minutes:
                     left_out.append(f"{workload.name}, repetition {repetition + 1}")
                     continue
-                # Whoever comes first or last in a turn does so in another one next time.
+                # Rotate the order, so that another client comes first next time.
                 shift = repetition % len(workload.clients)
                 for name in workload.clients[shift:] + workload.clients[:shift]:
                     self._emit(self.line(workload, name, repetition))
@@ -256,7 +256,7 @@ class Runner:
 
 
 def one(request: str) -> Line:
-    """Do what another process asks for in JSON; give what it took."""
+    """Run the job that another process sends in JSON; return its line."""
     asked = json.loads(request)
     job = asked["job"]
     job["topics"] = tuple(job["topics"])
@@ -268,7 +268,7 @@ def one(request: str) -> Line:
 
 
 def commit() -> str:
-    """Name the commit that is measured; with a + where the checkout differs from it."""
+    """Return the measured commit; with a + if the checkout differs from it."""
     asked = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
     done = subprocess.run(asked, check=False, capture_output=True, text=True, cwd=ROOT)
     return done.stdout.strip() or "unknown"

@@ -1,4 +1,4 @@
-"""What was set out to be reached, as data: `report` holds the medians against it."""
+"""The targets, as data: `report` compares the medians with them."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _memory() -> Iterator[Target]:
         yield Target(f"200 consumers, {client}: KiB each", Reading(workload, client, "kib_each"), most=60)
         yield Target(f"200 consumers, {client}: set up in, s", Reading(workload, client, "setup_s"), most=2)
         yield Target(f"200 consumers, {client}: idle CPU, %", Reading(workload, client, "idle_cpu_percent"), most=5)
-    # One worker for the broker's fetches, and those that a client has anyway.
+    # One worker for the broker's fetches, and those that every client has.
     yield Target("200 consumers, threads: threads in all", Reading(workload, "pykafka", "threads"), most=8)
     yield Target("200 consumers, greenlets: threads in all", Reading(workload, "pykafka-greenlets", "threads"), most=4)
     for client in ("pykafka", "pykafka-greenlets"):
@@ -146,7 +146,7 @@ def _connector(reading: Reading, client: str = "spark-jvm") -> Reading:
 
 
 def _confluent(reading: Reading) -> Reading:
-    # Whichever of its settings turn out the best here.
+    # The best of its settings on this machine.
     return Reading(reading.workload, "confluent-kafka*", reading.measure)
 
 

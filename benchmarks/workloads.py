@@ -1,4 +1,4 @@
-"""The workloads, as data: what is done, with how many messages of which size, by which clients."""
+"""The workloads, as data: tasks, numbers and sizes of messages, clients."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ SIZES = {"10B": (10, 2_000_000), "100B": (100, 2_000_000), "1KiB": (1024, 500_00
 
 @dataclass(frozen=True)
 class Workload:
-    """One thing to measure.
+    """One task to measure.
 
-    :param name: by which it is chosen and reported
-    :param task: which method of a client does it
-    :param clients: that can
-    :param messages: in all, for clients that are not slow
+    :param name: its name on the command line and in reports
+    :param task: the method of a client that runs it
+    :param clients: the clients that support it
+    :param messages: number of messages, for clients that are not slow
     :param size: bytes of a value
     :param partitions: of each topic
-    :param topics: how many
+    :param topics: number of topics
     :param codec: none, snappy, lz4 or zstd
     :param acks: 1, or -1 for all replicas in sync
-    :param idempotent: whether producers are
-    :param reads: whether it wants topics with messages in them
-    :param writes: whether the topics must have just `messages` more afterwards
+    :param idempotent: whether producers are idempotent
+    :param reads: whether it needs topics with messages
+    :param writes: whether the topics must have exactly `messages` more afterwards
     :param keyed: whether the messages to read have keys of 8 bytes
     :param columns: for Arrow, None for all
-    :param seconds: about how long a run takes, for estimates
+    :param seconds: approximate duration of a run, for estimates
     """
 
     name: str
@@ -138,7 +138,7 @@ WORKLOADS: dict[str, Workload] = {workload.name: workload for some in SETS.value
 
 
 def select(patterns: Iterable[str], clients: Iterable[str] | None = None) -> list[Workload]:
-    """Choose workloads, in the order in which they are listed.
+    """Return workloads, in the order of their list.
 
     :param patterns: names of workloads or of sets; `*` and `?` stand for characters
     :param clients: only these; None for all that can

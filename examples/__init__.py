@@ -1,1 +1,1 @@
-"""Programs that show how PyKafka is used; tests run each of them."""
+"""Example programs for PyKafka; tests run each of them."""

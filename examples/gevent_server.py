@@ -4,8 +4,8 @@
     curl --data hello http://127.0.0.1:8000/
     curl --no-buffer http://127.0.0.1:8000/events
 
-Nothing is monkey-patched: `use_greenlets=True` makes the client's workers greenlets of the same hub, so that a request
-that waits for Kafka holds up nobody else.
+Nothing is monkey-patched: with `use_greenlets=True` the client's workers are greenlets of the same hub, so waiting for Kafka
+never blocks other requests.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from gevent.pywsgi import WSGIServer
 
 from pykafka import KafkaClient, KafkaException, OffsetType, Topic
 
-#: A stream without events says that it is alive this often (ms), by which proxies and we notice who has gone.
+#: A stream without events sends a sign of life this often (ms), by which proxies and this server notice a closed peer.
 KEEP_ALIVE_MS = 5_000
 MAX_BODY_BYTES = 512 * 1024
 MAX_CONNECTIONS = 1000
-#: How long streams may take to end when the server does (s).
+#: How long streams may take to end when the server stops (s).
 STOP_TIMEOUT_S = 1.0
 
 
 class Application:
     """The WSGI application over one topic.
 
-    :param topic: to which requests go, and from which events come
+    :param topic: the topic of all requests and events
     """
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
-        # One producer for all requests. It waits for the acknowledgement, so that 201 means that Kafka has the message.
+        # One producer for all requests. It waits for the acknowledgement, so 201 means that Kafka has the message.
         self.producer = topic.get_sync_producer(required_acks=-1)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -54,7 +54,7 @@ class Application:
         return [b"POST / or GET /events\n"]
 
     def produce(self, environ: dict[str, Any]) -> tuple[str, str]:
-        """Produce the body of a request; gives status and body of the answer."""
+        """Produce the body of a request; return status and body of the response."""
         body = environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
         if len(body) > MAX_BODY_BYTES:
             return "413 Content Too Large", f"at most {MAX_BODY_BYTES} bytes\n"
@@ -65,7 +65,7 @@ class Application:
         return "201 Created", f"partition {message.partition_id}, offset {message.offset}\n"
 
     def events(self) -> Iterator[bytes]:
-        """Yield what arrives from now on, until the listener goes: the server closes this generator then."""
+        """Yield new messages until the listener disconnects: the server then closes this generator."""
         with self.topic.get_simple_consumer(
             auto_offset_reset=OffsetType.LATEST, consumer_timeout_ms=KEEP_ALIVE_MS
         ) as consumer:
@@ -76,7 +76,7 @@ class Application:
 
 
 def as_event(value: bytes) -> bytes:
-    """Return a value as one server-sent event, a line of data for each of its lines."""
+    """Return a value as one server-sent event, with a data line for each of its lines."""
     return b"".join(b"data: " + line + b"\n" for line in value.splitlines() or [b""]) + b"\n"
 
 
@@ -89,10 +89,10 @@ def main() -> None:
     options = parser.parse_args()
     with KafkaClient(options.hosts, use_greenlets=True) as client:
         application = Application(client.topics[options.topic])
-        # Of a pool, so that stop() ends the streams as well; without one, gevent leaves running requests alone.
+        # A pool, so that stop() ends the streams as well; without one, gevent leaves running requests alone.
         pool = Pool(MAX_CONNECTIONS)
         server = WSGIServer(("127.0.0.1", options.port), application, spawn=pool, log=None)
-        # The two lines that turn a signal into an orderly end: the server stops, then the client delivers and closes.
+        # These two lines turn a signal into an orderly end: the server stops, then the client delivers and closes.
         for number in (signal.SIGTERM, signal.SIGINT):
             gevent.signal_handler(number, server.stop, STOP_TIMEOUT_S)
         server.start()

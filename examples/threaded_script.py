@@ -1,8 +1,8 @@
-"""A script on threads: produce with delivery reports, then consume as a group and commit how far it got.
+"""A script on threads: produce with delivery reports, then consume as a group and commit.
 
     python -m examples.threaded_script --hosts 127.0.0.1:9092 --topic numbers --count 1000
 
-Run again, it goes on where the group's last commit was.
+A second run continues at the group's last commit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COMMIT_EVERY = 500
 
 
 def produce(topic: Topic, count: int) -> int:
-    """Produce numbers, the even and the odd ones in order each; gives how many could not be delivered."""
+    """Produce numbers, the even and the odd ones in order each; return the number of failures."""
     failed = 0
     with topic.get_producer(
         partitioner=hashing_partitioner, compression=CompressionType.ZSTD, delivery_reports=True, linger_ms=20
@@ -27,7 +27,7 @@ def produce(topic: Topic, count: int) -> int:
         for number in range(count):
             producer.produce(str(number).encode(), partition_key=b"odd" if number % 2 else b"even")
         for _ in range(count):
-            # Reports go to the thread that produced: each asks for its own.
+            # The producing thread gets its own reports: each thread asks for them.
             message, error = producer.get_delivery_report(timeout=REPORT_TIMEOUT_S)
             if error is not None:
                 failed += 1
@@ -36,7 +36,7 @@ def produce(topic: Topic, count: int) -> int:
 
 
 def consume(topic: Topic, group: str) -> int:
-    """Consume what the group has not yet seen, until no more comes; gives the number of messages."""
+    """Consume the messages that are new to the group, until no more arrive; return their number."""
     count = 0
     with topic.get_simple_consumer(
         consumer_group=group, auto_offset_reset=OffsetType.EARLIEST, consumer_timeout_ms=MESSAGE_TIMEOUT_MS
@@ -46,20 +46,20 @@ def consume(topic: Topic, group: str) -> int:
             if count % COMMIT_EVERY == 0:
                 print(f"partition {message.partition_id}, offset {message.offset}: {message.value!r}")
                 consumer.commit_offsets()
-        # What was consumed is committed only after the work on it is done: after a crash, it comes again.
+        # The commit follows the work: after a crash, the group gets the message again.
         consumer.commit_offsets()
     return count
 
 
 def main() -> int:
-    """Produce, consume, and say how many of each."""
+    """Produce, consume, and print both numbers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", default="127.0.0.1:9092", help="host:port,host:port of Kafka brokers")
     parser.add_argument("--topic", default="numbers")
     parser.add_argument("--group", default="threaded-script")
     parser.add_argument("--count", type=int, default=1_000)
     options = parser.parse_args()
-    # What turns SIGTERM into an exit: all `with` blocks are left in order, and deliver what is queued.
+    # SIGTERM becomes an exit: all `with` blocks end in order, and deliver what is queued.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         with KafkaClient(options.hosts) as client:

@@ -2,11 +2,11 @@
 
     python -m examples.worker_pool --hosts 127.0.0.1:9092 --jobs jobs --results results
 
-After `patch_all()` threads are greenlets, so the client needs to be told nothing: its workers ask `ThreadingHandler`
-for threads and get greenlets.
+After `patch_all()` threads are greenlets, so the client needs no option: its workers ask `ThreadingHandler` for threads and
+get greenlets.
 """
 
-# First of all, before anything else imports what is patched.
+# First of all, before any import of a patched module.
 from gevent import monkey
 
 monkey.patch_all()
@@ -23,20 +23,20 @@ from gevent.pool import Pool  # noqa: E402
 
 from pykafka import KafkaClient, KafkaException, Message, OffsetType, Producer, Topic  # noqa: E402
 
-#: Jobs that are taken at a time; their offsets are committed together.
+#: Jobs per batch; their offsets are committed together.
 CHUNK = 200
 IDLE_MS = 500
 
 
 def work(producer: Producer, job: Message) -> None:
-    """Do one job, and have its result acknowledged: a patched sleep stands for whatever a job waits for."""
+    """Do one job, and wait for the acknowledgement of its result. A patched sleep stands for the job's I/O."""
     time.sleep(0.01)
     value = job.value or b""
     producer.produce(value + b" " + hashlib.sha256(value).hexdigest()[:8].encode(), partition_key=job.partition_key)
 
 
 def run(jobs: Topic, results: Topic, group: str, size: int, until_idle: bool) -> int:
-    """Work until the process is told to end, or until there are no more jobs; gives how many were done."""
+    """Work until a signal, or until no more jobs arrive; return the number of finished jobs."""
     pool, done = Pool(size), 0
     with (
         results.get_sync_producer(required_acks=-1) as producer,
@@ -50,7 +50,7 @@ def run(jobs: Topic, results: Topic, group: str, size: int, until_idle: bool) ->
                 gevent.joinall([pool.spawn(work, producer, job) for job in chunk], raise_error=True)
                 done += len(chunk)
                 if chunk:
-                    # Only now, when all results are in Kafka: a job that failed, or that we die over, comes again.
+                    # Only now, when all results are in Kafka: a failed or interrupted job comes again.
                     consumer.commit_offsets()
                     print(f"{done} jobs done", flush=True)
                 elif until_idle:
@@ -69,8 +69,8 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=50, help="jobs that are worked on at once")
     parser.add_argument("--until-idle", action="store_true", help="end when there are no more jobs")
     options = parser.parse_args()
-    # Not signal.signal(), nor Python's own KeyboardInterrupt: they strike whichever greenlet has its turn, a worker of the
-    # client's, or the pool in its accounts, which then waits for ever for a job that has ended.
+    # Not signal.signal(), nor Python's own KeyboardInterrupt: they hit the greenlet that is running. That may be a worker of
+    # the client, or the pool in its bookkeeping, which would then wait for ever for a job that has ended.
     for number in (signal.SIGINT, signal.SIGTERM):
         gevent.signal_handler(number, sys.exit, 128 + number)
     try:

@@ -1,4 +1,4 @@
-"""Build the compiled modules in place: safe to run from several shells at once, and quick when nothing has changed."""
+"""Build the compiled modules in place. Several shells may call it at once; without changes it is quick."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def outdated() -> bool:
-    """Tell whether a module's compiled form is missing, or older than any .py or .pxd that might be part of it."""
+    """Return whether a compiled module is missing, or older than any .py or .pxd that it may depend on."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     declarations = [path for top in ("pykafka", "handlers") for path in (ROOT / top).rglob("*.pxd")]
     modules = [path.with_suffix(".py") for path in declarations if path.with_suffix(".py").exists()]
@@ -25,7 +25,7 @@ def outdated() -> bool:
 
 
 def main() -> int:
-    """Build what is outdated; give setup.py's exit status."""
+    """Build outdated modules; return setup.py's exit status."""
     # In the environment's directory: it is private to this checkout, and never part of it.
     with (Path(sys.prefix) / "pykafka-build.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def refresh() -> None:
-    """Mark all that is built as new: what setup.py found unchanged keeps its old date, and would be looked at again."""
+    """Set the time of all compiled modules to now: setup.py keeps the old time of unchanged ones."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     for top in ("pykafka", "handlers"):
         for path in (ROOT / top).rglob(f"*{suffix}"):

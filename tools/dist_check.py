@@ -1,4 +1,4 @@
-"""Build wheel and sdist, install both into clean environments, and make a round trip with each, compiled and pure.
+"""Build wheel and sdist, install both into clean environments, and run a round trip with each, compiled and pure.
 
 On Linux, auditwheel gives the wheel the tag of the oldest C library that it runs with (manylinux): an index takes no other,
 and the wheel then installs on other distributions.
@@ -23,7 +23,7 @@ ROUND_TRIP = ROOT / "tools" / "round_trip.py"
 
 
 def run(*command: str | Path, where: Path, **environment: str) -> str:
-    """Run a command; show what it wrote and end everything when it fails."""
+    """Run a command; on failure print its output and exit."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYKAFKA"))}
     done = subprocess.run(
         [str(part) for part in command],
@@ -43,7 +43,7 @@ def run(*command: str | Path, where: Path, **environment: str) -> str:
 
 
 def check_contents(wheel: Path, sdist: Path) -> None:
-    """Look for what gets lost easily: handlers, declarations, the type marker, the licence."""
+    """Check for files that are easily lost: handlers, declarations, the type marker, the licence."""
     with zipfile.ZipFile(wheel) as archive:
         inside = set(archive.namelist())
     with tarfile.open(sdist) as archive:
@@ -68,7 +68,7 @@ def check_contents(wheel: Path, sdist: Path) -> None:
 
 
 def repair(wheel: Path, scratch: Path) -> Path:
-    """Return the wheel under its manylinux tag; as it is where it holds nothing compiled or this is not Linux."""
+    """Return the wheel with its manylinux tag; unchanged without compiled modules, or not on Linux."""
     if sys.platform != "linux" or wheel.name.endswith("-none-any.whl"):
         return wheel
     repaired = scratch / "repaired"
@@ -81,7 +81,7 @@ def repair(wheel: Path, scratch: Path) -> Path:
 
 
 def try_out(what: Path, name: str, scratch: Path, modes: tuple[str, ...], **build_environment: str) -> None:
-    """Install a distribution into a new environment and make the round trip in each mode."""
+    """Install a distribution into a new environment and run the round trip in each mode."""
     home = scratch / name
     venv.create(home, with_pip=True)
     python = home / "bin" / "python"
@@ -94,7 +94,7 @@ def try_out(what: Path, name: str, scratch: Path, modes: tuple[str, ...], **buil
 
 
 def main() -> None:
-    """Build, look inside, install, try."""
+    """Build, inspect, install, run."""
     with tempfile.TemporaryDirectory(prefix="pykafka-dist-") as folder:
         scratch = Path(folder)
         built = scratch / "dist"

@@ -1,10 +1,10 @@
-"""Write docs/development/documented-names.md: every name of the documented surface, and the tests that have to do with it.
+"""Write docs/development/documented-names.md: every documented name, and the tests that use it.
 
     python tools/documented_names.py
 
-That each name is there, with its parameters and defaults, is tests/unit/test_documented_api.py's to show; this tells where
-it is used. A test has to do with a name when it, or what it calls of its own module, mentions it, and with a member when its
-module mentions the class too, or what gives one. Found by reading the sources, so it is a guide and no proof.
+tests/unit/test_documented_api.py proves that each name exists, with its parameters and defaults; this page shows where tests
+use it. A test uses a name if it, or a helper that it calls in its module, mentions the name; it uses a member if its
+module mentions the class too, or a function that returns one. The script reads sources only: the page is a guide, no proof.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SIGNS = {
     "__contains__": " in ",
 }
 
-#: What gives tests an instance of a class that they need not name.
+#: Functions that give tests an instance of a class without its name.
 GIVERS = {
     "KafkaClient": "client",
     "Cluster": r"client\.cluster|_cluster",
@@ -72,7 +72,7 @@ def names() -> Iterator[tuple[str, str]]:
 
 
 def tests() -> Iterator[tuple[str, str, str]]:
-    """Yield (test, source, module's source) of every test; the first has what it calls of its own module with it."""
+    """Yield (test, source, module's source) of every test; the source includes the helpers that it calls in its module."""
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         whole = path.read_text()
         tree = ast.parse(whole)
@@ -89,7 +89,7 @@ def tests() -> Iterator[tuple[str, str, str]]:
 
 
 def pattern(name: str) -> re.Pattern[str]:
-    """Return what the source of a test has that has to do with a name."""
+    """Return a pattern of tests' sources that use a name."""
     cls, _, member = name.partition(".")
     if not member:
         return re.compile(rf"\b{cls}\b")

@@ -1,8 +1,8 @@
 """Run the tests, cut into named parts (tools/parts.py): `python -m tools.matrix [--jobs N] [PART ...]`.
 
-`test` stands for the parts of `make test`. Without names all the other parts are run; with --at-most, those in rotation
-(the number of commits says where to begin) that likely end by then, and what was left out is printed. Logs are in
-build/tests, a file a part. What fails or hangs is run again alone (tools/running.py); the last line sums up.
+`test` stands for the parts of `make test`. Without names, all other parts run; with --at-most, those that will likely end in
+time, from another one on after each commit, and the script prints the parts that it left out. Logs are in
+build/tests, one file per part. Tests that fail or hang run again alone (tools/running.py); the last line sums up.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tools.parts import MATRIX, PARTS, TEST, Part
 from tools.running import Outcome, Progress, Runner, closing
 
 LOGS = Path("build") / "tests"
-#: Seconds between two lines about a part; on a terminal there is one line, which changes every second.
+#: Seconds between two lines about a part; on a terminal one line changes every second.
 TELL_S = 20.0
 
 
 class Board:
-    """Tell how far all parts are.
+    """A display of the progress of all parts.
 
-    :param parts: how many there are
+    :param parts: number of parts
     :param tell_s: see `TELL_S`
     """
 
@@ -53,19 +53,19 @@ class Board:
         return progress
 
     def end(self, progress: Progress, words: str) -> None:
-        """Take a part away, with what is to be said of it."""
+        """Remove a part, and print its result."""
         with self._lock:
             self.running.remove(progress)
             self.ended += 1
         self.say(words)
 
     def say(self, words: str) -> None:
-        """Print lines, in one go."""
+        """Print lines at once."""
         with self._lock:
             print(f"\r\033[K{words}" if self._terminal else words, flush=True)
 
     def tell(self) -> None:
-        """Say what has failed, and how far everything is, where it is time to."""
+        """Print failures, and the progress if it is due."""
         for progress in list(self.running):
             while progress.news:
                 self.say(f"matrix: {progress.news.popleft()}; it is run again, alone, after its part")
@@ -86,7 +86,7 @@ class Board:
 
 
 def run_part(runner: Runner, board: Board, name: str, part: Part) -> Outcome:
-    """Run one part, and tell of it."""
+    """Run one part, and print its result."""
     progress = board.begin(name)
     outcome = None
     try:
@@ -98,7 +98,7 @@ def run_part(runner: Runner, board: Board, name: str, part: Part) -> Outcome:
 
 
 def last_words(outcome: Outcome) -> list[str]:
-    """Give the log of a part that has failed, else how pytest summed it up."""
+    """Return the log of a failed part, else pytest's summary."""
     said = Path(outcome.log).read_text(errors="replace").splitlines()
     if outcome.failures:
         said = [f"matrix: {outcome.name} said:", *said]
@@ -110,7 +110,7 @@ def last_words(outcome: Outcome) -> list[str]:
 def run_parts(
     runner: Runner, parts: dict[str, Part], jobs: int, fits: Callable[[Part], bool], tell_s: float = TELL_S
 ) -> Iterator[Outcome]:
-    """Run parts, some at a time, in their order; none that does not fit in the time that is left.
+    """Run parts in order, several at a time; skip a part that does not fit into the remaining time.
 
     :param fits: tells whether it does
     :param tell_s: see `TELL_S`
@@ -140,7 +140,7 @@ def run_parts(
 
 
 def rotated() -> list[str]:
-    """List the parts of the matrix, beginning at another one after each commit."""
+    """Return the parts of the matrix, from another one on after each commit."""
     count = subprocess.run(["git", "rev-list", "--count", "HEAD"], capture_output=True, text=True, check=False).stdout
     begin = int(count or 0) % len(MATRIX)
     names = list(MATRIX)
@@ -148,7 +148,7 @@ def rotated() -> list[str]:
 
 
 def parsed() -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help="names of parts, or `test`; by default the matrix")
     parser.add_argument("--jobs", type=int, default=1, help="how many parts run at a time")
@@ -163,7 +163,7 @@ def parsed() -> argparse.Namespace:
         "--rotation",
         type=Path,
         metavar="FILE",
-        help="with --sum-up: outcomes whose failures are told, and fail nothing",
+        help="with --sum-up: outcomes whose failures are printed, and do not fail the run",
     )
     parser.add_argument(
         "--failed",
@@ -181,26 +181,26 @@ def parsed() -> argparse.Namespace:
 
 
 def sum_up(outcomes: list[Outcome], others: list[str], rotation: Iterable[Outcome] = ()) -> int:
-    """Print the closing lines; give the exit code.
+    """Print the closing lines; return the exit code.
 
     :param others: what else has failed
-    :param rotation: parts whose failures are told only
+    :param rotation: parts whose failures are printed only
     """
     print("\n".join(closing(outcomes, others, rotation)), flush=True)
     return 1 if others or any(outcome.failures for outcome in outcomes) else 0
 
 
 def written(file: Path) -> list[Outcome]:
-    """Read the outcomes that were added to a file."""
+    """Return the outcomes in a file."""
     return [Outcome(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run what was asked for; give 1 where a part failed."""
+    """Run the requested parts; return 1 if one failed."""
     names = [name for part in args.parts for name in (TEST if part == "test" else [part])]
     if not names:
         names = list(MATRIX) if args.at_most is None else rotated()
-    # Minutes of the wall clock, seen from the clock that nobody sets.
+    # Minutes of the wall clock, converted to the monotonic clock.
     start = time.monotonic() - (0 if args.since is None else time.time() - args.since)
 
     def fits(part: Part) -> bool:
@@ -225,19 +225,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def interrupted(number: int, frame: object) -> NoReturn:
-    """End as after Ctrl-C, with all that was started, when the terminal goes or somebody ends us."""
+    """Exit as after Ctrl-C, with all child processes, on SIGHUP or SIGTERM."""
     raise KeyboardInterrupt
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the command line."""
     args = parsed()
     if args.list:
         print("\n".join(PARTS))
         return 0
     if args.sum_up is not None:
         outcomes = written(args.sum_up)
-        # A step of make has failed where a part of it has.
+        # A step of make fails if one of its parts failed.
         others = [] if any(outcome.failures for outcome in outcomes) else args.failed
         return sum_up(outcomes, others, written(args.rotation) if args.rotation is not None else [])
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -1,4 +1,4 @@
-"""The tests, cut into named parts: what each one runs, on which Kafka, and how long that takes."""
+"""The tests, cut into named parts: paths, release of Kafka, and duration of each."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import NamedTuple
 
 RELEASES = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.2", "4.3.1")
 INTEGRATION = "tests/integration"
-#: What every release must do: produce, consume, offsets, codecs, groups through ZooKeeper and through the brokers, the
+#: The core for every release: produce, consume, offsets, codecs, groups through ZooKeeper and through the brokers, the
 #: documented requests; on threads and on greenlets.
 CORE = [
     f"{INTEGRATION}/{name}.py"
     for name in ("test_produce_consume", "groups/test_balanced", "groups/test_managed", "protocol/test_documented")
 ]
 CORE += ["-m", "not slow"]
-#: The releases that the whole suite is run on, in two parts, besides the latest, on which `make test` runs it.
+#: The releases with the whole suite, in two parts, besides the latest release, which `make test` uses.
 WHOLE = ("0.9.0.1", "2.8.2")
 FIVE_MILLION = f"{INTEGRATION}/producer/test_idempotence.py::test_five_million_messages"
-#: All that the age of the shared brokers makes a difference to.
+#: All tests that depend on the release of the shared brokers.
 SUITE = [INTEGRATION, "-m", "kafka and not matrix"]
 OWN_BROKERS = f"{INTEGRATION}/test_brokers.py"
 SUITE += [f"--ignore={OWN_BROKERS}"]
 #: Brokers that are stopped, killed and hung, and programs: each brings a cluster of its own.
 OUTAGES = [f"{INTEGRATION}/test_{name}.py" for name in ("benchmarks", "brokers", "closing", "failures")]
 OUTAGES += [f"{INTEGRATION}/producer/test_idempotence.py"]
-#: Members of groups, and what they commit.
+#: Members of groups, and their commits.
 GROUPS = [f"{INTEGRATION}/groups/test_{name}.py" for name in ("balanced", "balanced_fork", "commits", "managed")]
 GROUPS += [
     f"{INTEGRATION}/groups/test_managed_{name}.py"
@@ -31,7 +31,7 @@ GROUPS += [
 ]
 #: Groups together with other clients, through minutes of computing.
 MANAGED = [f"{INTEGRATION}/groups/test_managed_{name}.py" for name in ("mixed", "static", "heartbeats")]
-#: Tests that mostly wait, some of whose cases `make test` leaves to the matrix.
+#: Tests that mostly wait; `make test` leaves some of their cases to the matrix.
 CASES = [f"{INTEGRATION}/groups/test_{name}.py" for name in ("commits", "managed", "managed_outages", "managed_topics")]
 CASES += [
     f"{INTEGRATION}/{name}.py" for name in ("consumer/test_isolation", "network/test_throttling", "network/test_tls")
@@ -42,17 +42,17 @@ BALANCED = [f"{INTEGRATION}/groups/test_balanced_{name}.py" for name in ("outage
 SPARK_PIPELINES = [f"tests/spark/test_{name}.py" for name in ("pipeline", "pipeline_programs", "pipeline_terminal")]
 #: Programs that start Spark themselves, and Spark that is killed.
 SPARK_PROGRAMS = [f"tests/spark/test_{name}.py" for name in ("connect", "executor_faults", "kill")]
-#: What PySpark before 4.2 can do as well; the Makefile knows how to install it.
+#: Tests that PySpark before 4.2 passes as well; the Makefile installs it.
 EARLIER_SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "stream_read", "sink", "lag", "kill")]
 EARLIER_SPARK += ["-m", "not matrix"]
 #: Reading from PySpark.
 SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "positions", "transactions")]
-#: Source and sink, and what Spark's own connector says of the same topics.
+#: Source and sink, compared with Spark's own connector on the same topics.
 SOURCE_AND_SINK = [
     f"tests/spark/test_{name}.py"
     for name in ("batch_read", "jvm_connector", "lag", "positions", "sink", "stream_read", "transactions")
 ]
-#: What every handler promises, programs of PyKafka 2, and Kafka's own classes as judges.
+#: The contract of handlers, programs of PyKafka 2, and checks by Kafka's own classes.
 PROMISES = [f"tests/{name}" for name in ("contract", "java_judge", "regressions")]
 #: What needs no broker but an embedded one, in seconds each.
 QUICK = [f"tests/{name}" for name in ("unit", "embedded", "property", "contract", "regressions")]
@@ -113,12 +113,12 @@ class Part(NamedTuple):
 
 
 def without(paths: list[str]) -> list[str]:
-    """Give what keeps pytest from running files: a part that names a directory has every new file of it."""
+    """Return pytest's options that ignore files: a part that names a directory includes its new files."""
     return [f"--ignore={path}" for path in paths]
 
 
 def whole(release: str) -> dict[str, Part]:
-    """Cut the whole suite in two, on a release."""
+    """Return the whole suite in two parts, on a release."""
     return {
         f"whole-{release}": Part(release, [*SUITE, *without(OUTAGES)], 5),
         f"outages-{release}": Part(release, ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 5),

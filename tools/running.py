@@ -1,9 +1,9 @@
-"""Running a part of the tests so that one bad test costs one test: what fails, hangs or crashes is run once more, alone.
+"""Execution of a part of the tests. One bad test costs one test: a test that fails, hangs or crashes runs once more, alone.
 
-A part is run by pytest in a process of its own, which `tests/support/record.py` has write down what begins and ends. Where that
-process is gone before its time, the test that was under way has ended it, and the rest is run by another one. Each test
-that failed is then run again alone, in a new process, hence with new brokers: if it passes, it is flaky, and the part
-has passed. Nothing here waits without an end: not for a test, nor for a part, nor for a process to go.
+Each part is a process of pytest; its plugin `tests/support/record.py` records the start and the end of each test. If that
+process dies early, the running test counts as its cause, and another process runs the rest. Each failed test then runs again
+alone, in a new process and so with new brokers: if it passes, it is flaky, and the part has passed. No wait here is endless:
+neither for a test, nor for a part, nor for the end of a process.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from typing import Any, NamedTuple
 from tools.parts import Part
 
 TICK_S = 0.2
-#: The environment variable by which all that a process has started is known.
+#: The environment variable that marks all descendants of a process.
 MARK = "PYKAFKA_TEST_PROCESS"
-#: What clears up after brokers (tests/brokers/process.py) has on its command line.
+#: The mark on the command line of the process that cleans up after brokers (tests/brokers/process.py).
 WATCHDOG = b"pykafka-watchdog"
-#: How much of a process's last words is kept with a test that has ended it (characters).
+#: The length of a process's last output that is stored with the test that ended it (characters).
 LAST_WORDS = 20_000
-#: Lines of a stack that say nothing of the test, each maybe with its source.
+#: Lines of a stack that do not concern the test, each perhaps with its source.
 PYTEST_FRAMES = re.compile(
     r'^  File "(?:<frozen runpy>|[^"]*/(?:_pytest|pluggy|pytest)/[^"]*)", line \d+,? in .*\n(?:    .*\n)?', re.MULTILINE
 )
@@ -40,12 +40,12 @@ _making: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
 class Limits(NamedTuple):
-    """What a part may take.
+    """The limits of a part.
 
-    :param times: its minutes may be exceeded so many times; then it is ended
-    :param again: of more failures than this none is run again: it is not they that are flaky
-    :param grace_s: a test is ended so much later than pytest-timeout should have done it
-    :param exit_s: for pytest to begin with the first test, and to go on or end after each
+    :param times: the runner ends a part after so many times its minutes
+    :param again: with more failures than this, none runs again: they are not flaky tests
+    :param grace_s: the runner ends a test so long after pytest-timeout should have ended it
+    :param exit_s: the time for pytest to start the first test, and to continue or end after each
     """
 
     times: float = 2.5
@@ -58,7 +58,7 @@ LIMITS = Limits()
 
 
 class Progress:
-    """How far a part is; written by the thread that runs it, read by the one that tells.
+    """The progress of a part; written by the thread that runs it, read by the one that prints.
 
     :param name: of the part
     """
@@ -69,13 +69,13 @@ class Progress:
         self.total: int | None = None
         self.done = 0
         self.failed = 0
-        #: What is to be said at once.
+        #: News to print at once.
         self.news: deque[str] = deque()
         self.doing = "begins"
         self.doing_since = self.began
 
     def now(self, doing: str) -> None:
-        """Say what it does from now on."""
+        """Set the present activity."""
         self.doing = doing
         self.doing_since = time.monotonic()
 
@@ -85,7 +85,7 @@ class Progress:
         self.news.append(f"{self.name}: {test} failed")
 
     def told(self) -> str:
-        """Say it in a line."""
+        """Return the progress as a line."""
         now = time.monotonic()
         minutes, seconds = divmod(int(now - self.began), 60)
         of = "" if self.total is None else f" of {self.total}"
@@ -94,15 +94,15 @@ class Progress:
 
 
 class Outcome(NamedTuple):
-    """How a part went.
+    """The result of a part.
 
     :param name: of the part
-    :param seconds: that it took
-    :param passed: how many tests did, at last
-    :param failed: those that did not, and what was said
-    :param flaky: those that passed when they were run alone, and what was said the first time
-    :param broken: what else was wrong with it; empty: nothing
-    :param log: the file with all that was said
+    :param seconds: its duration
+    :param passed: number of tests that passed in the end
+    :param failed: the tests that did not, and their output
+    :param flaky: the tests that passed when run alone, and their first output
+    :param broken: other problems; empty for none
+    :param log: the file with the whole output
     """
 
     name: str
@@ -115,11 +115,11 @@ class Outcome(NamedTuple):
 
     @property
     def failures(self) -> int:
-        """Count what makes the run fail."""
+        """Return the number of failures that fail the run."""
         return len(self.failed) + bool(self.broken)
 
     def told(self) -> str:
-        """Say it in a line."""
+        """Return the result as a line."""
         verdict = "FAILED" if self.failures else "passed"
         flaky = f", {len(self.flaky)} flaky" if self.flaky else ""
         broken = f"; {self.broken}" if self.broken else ""
@@ -128,7 +128,7 @@ class Outcome(NamedTuple):
 
 
 class Run:
-    """What one process of pytest has done.
+    """The results of one process of pytest.
 
     :param record: the file that tells it
     """
@@ -138,12 +138,12 @@ class Run:
         self.uncollected: dict[str, str] = {}
         self.results: dict[str, str] = {}
         self.whys: dict[str, str] = {}
-        #: What kept several tests from beginning.
+        #: Errors of fixtures that several tests share.
         self.causes: dict[str, str] = {}
         self.under_way: str | None = None
         self.finished: int | None = None
         self.status: int | None = None
-        #: Why we have ended it.
+        #: Why the runner has ended it.
         self.ended = ""
         self.said = ""
         self.limit = 0.0
@@ -152,7 +152,7 @@ class Run:
         self._read = 0
 
     def follow(self) -> list[dict[str, Any]]:
-        """Read what is new in the record."""
+        """Read new lines of the record."""
         try:
             with self._record.open("rb") as file:
                 file.seek(self._read)
@@ -188,12 +188,12 @@ class Run:
 
     @property
     def done(self) -> list[str]:
-        """List the tests that came to an end."""
+        """Return the finished tests."""
         return [test for test in self.results if test != self.under_way]
 
     @property
     def wrong(self) -> str:
-        """Say what was wrong with the process as a whole; empty: nothing."""
+        """Return the problem of the process as a whole; empty for none."""
         if self.ended:
             return self.ended
         if self.finished is None or self.status is None or self.status < 0 or self.status != self.finished:
@@ -205,7 +205,7 @@ class Run:
 
 
 class Runner:
-    """Run parts, each in a thread of the caller's.
+    """A runner of parts, each in a thread of the caller.
 
     :param directory: for logs and records, one of each a part
     :param limits: of each part
@@ -219,7 +219,7 @@ class Runner:
         self.stopped = threading.Event()
 
     def stop(self) -> None:
-        """End all that is running."""
+        """End all running parts."""
         self.stopped.set()
 
     def run(self, name: str, part: Part, progress: Progress) -> Outcome:
@@ -232,7 +232,7 @@ class Runner:
 
 
 class _PartRun:
-    """One part on its way."""
+    """A part in execution."""
 
     def __init__(self, runner: Runner, name: str, part: Part, progress: Progress) -> None:
         self.runner = runner
@@ -245,7 +245,7 @@ class _PartRun:
         for old in runner.directory.glob(f"{name}.*record"):
             old.unlink()
         self.results: dict[str, str] = {}
-        #: What was said of each test that did not pass at first.
+        #: The output about each test that did not pass at first.
         self.suspects: dict[str, str] = {}
         self.causes: dict[str, str] = {}
         self.broken = ""
@@ -253,7 +253,7 @@ class _PartRun:
         self.ends = 0.0
 
     def outcome(self) -> Outcome:
-        """Run everything, and what failed once more."""
+        """Run everything, and the failed tests once more."""
         began = time.monotonic()
         failed: dict[str, str] = {}
         flaky: dict[str, str] = {}
@@ -266,7 +266,7 @@ class _PartRun:
                 for tests in self._failures():
                     again = self._alone(tests)
                     for test in tests:
-                        # Of a fixture that failed for all of them, it is enough to read once.
+                        # One report is enough for a fixture that failed for all of them.
                         why = self.suspects[test] if test == tests[0] else f"as {tests[0]}"
                         if test in again:
                             failed[test] = f"{why}\n\nand run again alone:\n{again[test]}"
@@ -278,18 +278,18 @@ class _PartRun:
         return Outcome(self.name, seconds, len(passed), failed, flaky, self.broken, str(self.log))
 
     def _failures(self) -> list[list[str]]:
-        """List what failed, each with its tests: one, or all those of a fixture that they share."""
+        """Return the failures, each with its tests: one, or all those that share a fixture."""
         failures: dict[str, list[str]] = {}
         for test in self.suspects:
             failures.setdefault(self.causes.get(test, test), []).append(test)
         return list(failures.values())
 
     def _prepared(self) -> bool:
-        """Have the Makefile make the virtual environment."""
+        """Return whether the Makefile could create the virtual environment."""
         if self.part.directory is None:
             return True
         self.progress.now(f"makes {self.part.directory}")
-        # Two parts may want the same one.
+        # Two parts may need the same environment.
         with _making[self.part.directory]:
             run = self._process(["make", f"{self.part.directory}/.ready"], Run(Path(os.devnull)), self._too_late)
         if run.status != 0 or run.ended:
@@ -297,7 +297,7 @@ class _PartRun:
         return not self.broken
 
     def _run_all(self) -> None:
-        """Run all tests, in as many processes as it takes."""
+        """Run all tests, in as many processes as necessary."""
         left: list[str] | None = None
         while True:
             run = self._pytest(left, self.part.arguments, self._overdue)
@@ -311,14 +311,14 @@ class _PartRun:
                 self.broken = run.ended or f"its tests were not collected: {told}"
                 return
             if run.wrong and (blamed := run.under_way or next(reversed(run.results), None)) is not None:
-                # Where nothing was under way, it is after its last test that the process broke.
+                # Without a running test, the process broke after its last test.
                 if run.under_way:
                     self.progress.done += 1
                     self.progress.fail(blamed)
                 self.suspects[blamed] = "\n".join(
                     [run.whys.get(blamed, ""), run.wrong, without_pytest(run.said)]
                 ).strip()
-                # It had no time to print why others have failed.
+                # The process had no time to print the other failures.
                 self._note("\n\n".join([run.wrong, *(f"{test}:\n{why}" for test, why in run.whys.items())]))
             before = len(left)
             left = [test for test in left if test not in self.results and test not in self.suspects]
@@ -333,7 +333,7 @@ class _PartRun:
             self._note(f"another process runs the {len(left)} tests that are left")
 
     def _alone(self, tests: list[str]) -> dict[str, str]:
-        """Run a test by itself, or those of one fixture; gives what was said of those that fail again."""
+        """Run a test by itself, or the tests of one fixture; return the output of those that fail again."""
         self._note(f"{', '.join(tests)}: run again, alone")
         run = self._pytest(tests, list(dict.fromkeys(test.partition("::")[0] for test in tests)), self._too_late)
         said = [run.wrong, "" if run.whys else without_pytest(run.said)]
@@ -356,7 +356,7 @@ class _PartRun:
         return self._process(command, Run(record), lambda run: late(run) or self._hanging(run))
 
     def _process(self, command: list[str], run: Run, late: Callable[[Run], str]) -> Run:
-        """Run a process, and end it when it is late; what it leaves in its group ends with it.
+        """Run a process, and end it when it is late, with its process group.
 
         :param late: tells why it is
         """
@@ -372,7 +372,7 @@ class _PartRun:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                # A group that can be ended as a whole; brokers have groups of their own, and go when their starter does.
+                # A process group, to end it as a whole; brokers have groups of their own, and end with their parent.
                 start_new_session=True,
             )
         try:
@@ -405,20 +405,20 @@ class _PartRun:
                         self.progress.fail(test)
 
     def _too_late(self, run: Run) -> str:
-        """Tell whether all has to end."""
+        """Return why everything has to end; empty if not."""
         if self.runner.stopped.is_set():
             return "ended with the whole run"
         return "ended since the time of the whole run is up" if time.monotonic() > self.runner.end_by else ""
 
     def _overdue(self, run: Run) -> str:
-        """Tell whether this part has to end."""
+        """Return why this part has to end; empty if not."""
         late = time.monotonic() > self.ends
         return self._too_late(run) or (
             f"ended since it took {self.limits.times:g} times its {self.part.minutes} minutes" if late else ""
         )
 
     def _hanging(self, run: Run) -> str:
-        """Tell whether pytest hangs where pytest-timeout does not see it."""
+        """Return why pytest counts as hanging although pytest-timeout does not see it; empty if not."""
         idle = time.monotonic() - run.since
         if run.under_way is not None:
             limit = run.limit + self.limits.grace_s
@@ -436,7 +436,7 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes], mark: str) -> None:
-    """End a process, which may say what it was doing (pytest has it do so on SIGABRT), and all that it has started."""
+    """End a process, which may print its stacks (pytest does on SIGABRT), and all its descendants."""
     if not _ended(process):
         os.kill(process.pid, signal.SIGABRT)
         deadline = time.monotonic() + 5
@@ -444,7 +444,7 @@ def _end(process: subprocess.Popen[bytes], mark: str) -> None:
             time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    # Some are in groups of their own, and most of those end by themselves: give them a moment.
+    # Descendants in groups of their own mostly end by themselves: give them a moment.
     deadline = time.monotonic() + 2
     while (left := list(_marked(mark))) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -454,7 +454,7 @@ def _end(process: subprocess.Popen[bytes], mark: str) -> None:
 
 
 def _marked(mark: str) -> Iterator[int]:
-    """Find the processes with a mark in their environment, except those that clear up after brokers and then end."""
+    """Yield the processes with a mark in their environment, except those that clean up after brokers and then end."""
     wanted = f"{MARK}={mark}".encode()
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -466,7 +466,7 @@ def _marked(mark: str) -> Iterator[int]:
 
 
 def without_pytest(text: str) -> str:
-    """Take the frames of pytest's own functions, which are all the same, out of the stacks in a text."""
+    """Return a text of stacks without the frames of pytest's own functions."""
     return PYTEST_FRAMES.sub("", text)
 
 
@@ -475,13 +475,13 @@ def _tail(text: str, size: int) -> str:
 
 
 def failed(outcomes: list[Outcome]) -> list[str]:
-    """Name the tests that have failed, and the parts that broke, with their logs."""
+    """Return the names of failed tests, and of broken parts, with their logs."""
     tests = [f"{test} ({outcome.name}; {outcome.log})" for outcome in outcomes for test in outcome.failed]
     return tests + [f"{outcome.name}: {outcome.broken} ({outcome.log})" for outcome in outcomes if outcome.broken]
 
 
 def closing(outcomes: Iterable[Outcome], others: Iterable[str] = (), rotation: Iterable[Outcome] = ()) -> list[str]:
-    """Give the last lines of a run: the parts, what was flaky, with its log, and the sum, which agrees with the exit code.
+    """Return the last lines of a run: the parts, flaky tests with logs, and the sum that agrees with the exit code.
 
     :param others: what else has failed
     :param rotation: parts that were run besides. What fails there is told, and is no failure of the run: a part that

@@ -1,4 +1,4 @@
-"""The clients, by the names that reports use; each adapter is imported only in the process that runs it."""
+"""The clients, by their names in reports; only the process that runs an adapter imports it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.clients.base import Client
 
 @dataclass(frozen=True)
 class Entry:
-    """Where an adapter is, and what the runner must know before it is imported.
+    """The module of an adapter, and facts that the runner needs before the import.
 
     :param module: in this package
     :param cls: in the module
@@ -45,7 +45,7 @@ CLIENTS = {
 
 
 def client(name: str) -> Client:
-    """Make the adapter of a client."""
+    """Return the adapter of a client."""
     entry = CLIENTS[name]
     made: Client = getattr(import_module(f"benchmarks.clients.{entry.module}"), entry.cls)()
     return made

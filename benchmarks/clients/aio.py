@@ -1,4 +1,4 @@
-"""aiokafka: one message at a time, and by batches that the caller makes."""
+"""aiokafka: one message at a time, and by batches that the application builds."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Messages(Client):
         return taken[WARM_UP:]
 
     def hub_stall_producing(self, job: Job, watch: Stopwatch) -> Measures:
-        """Produce flat out beside a ticker of asyncio's loop."""
+        """Produce at full speed beside a ticker of asyncio's loop."""
         return asyncio.run(self._hub_stall_producing(job, watch))
 
     async def _hub_stall_producing(self, job: Job, watch: Stopwatch) -> Measures:
@@ -167,7 +167,7 @@ class Messages(Client):
         return measures
 
     def hub_stall_consuming(self, job: Job, watch: Stopwatch) -> Measures:
-        """Consume flat out beside a ticker of asyncio's loop."""
+        """Consume at full speed beside a ticker of asyncio's loop."""
         return asyncio.run(self._hub_stall_consuming(job, watch))
 
     async def _hub_stall_consuming(self, job: Job, watch: Stopwatch) -> Measures:
@@ -192,7 +192,7 @@ class Messages(Client):
         return measures
 
     def many_consumers(self, job: Job, watch: Stopwatch) -> Measures:
-        """Make many consumers, and let them idle."""
+        """Create many consumers, and let them idle."""
         return asyncio.run(self._many_consumers(job, watch))
 
     async def _many_consumers(self, job: Job, watch: Stopwatch) -> Measures:
@@ -212,7 +212,7 @@ class Messages(Client):
 
 
 class Batches(Client):
-    """aiokafka, where the caller makes the batches and chooses their partitions: not the same work for its user."""
+    """aiokafka with batches and partitions that the application chooses: its user does more work."""
 
     distributions = ("aiokafka",)
     tunings: ClassVar = {"produce": "create_batch() and send_batch(), partitions in turn, max_batch_size=1000000"}

@@ -1,4 +1,4 @@
-"""What the adapters have in common."""
+"""The common base of the adapters."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import ClassVar, NamedTuple
 
 from benchmarks.job import Job, Stopwatch
 
-#: What a run found out besides wall and CPU seconds, by the names that targets use.
+#: The measures of a run besides wall and CPU seconds, by the names that targets use.
 Measures = dict[str, float]
 
 
 class Seen(NamedTuple):
-    """What a consumer got.
+    """The messages that a consumer got.
 
     :param messages: how many
     :param last: the value of the last one, or None where the client only counts
@@ -23,11 +23,11 @@ class Seen(NamedTuple):
 
 
 class Client:
-    """One client at its best known settings.
+    """A client at its best known settings.
 
-    A task is a method: `produce(job, watch)` returns when all is acknowledged; `consume`, `consume_batch` and
-    `consume_arrow` return what they have `Seen`; the others return `Measures`. A client that has no such method cannot
-    do the task. Settings that differ from a client's defaults are stated in `tunings`, by the task they are for.
+    A task is a method: `produce(job, watch)` returns when all messages are acknowledged; `consume`, `consume_batch` and
+    `consume_arrow` return a `Seen`; the others return `Measures`. A client without such a method cannot
+    do the task. `tunings` has the settings that differ from a client's defaults, by task.
     """
 
     #: The distributions whose versions a run records.

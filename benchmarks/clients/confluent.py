@@ -23,7 +23,7 @@ def _stated(settings: Settings) -> str:
 
 
 class Default(Client):
-    """confluent-kafka as it is when nothing is set."""
+    """confluent-kafka with its default settings."""
 
     distributions = ("confluent-kafka",)
     producing: ClassVar[Settings] = {}
@@ -31,7 +31,7 @@ class Default(Client):
     batch = 500
 
     def producer(self, job: Job, **settings: Any) -> tuple[Producer, list[object]]:
-        """Give a producer, and the list that its delivery errors go to."""
+        """Return a producer, and the list of its delivery errors."""
         failed: list[object] = []
 
         def delivered(error: object, _message: object) -> None:
@@ -50,7 +50,7 @@ class Default(Client):
         return Producer(wanted | settings), failed
 
     def consumer(self, job: Job, start: int = OFFSET_BEGINNING, **settings: Any) -> Consumer:
-        """Give a consumer that reads all partitions of all topics."""
+        """Return a consumer of all partitions of all topics."""
         consumer = Consumer(
             {"bootstrap.servers": job.hosts, "group.id": "benchmark", "enable.auto.commit": False}
             | self.consuming
@@ -107,7 +107,7 @@ class Default(Client):
 
 
 class Tuned(Default):
-    """confluent-kafka at the settings that were found to be the fastest here."""
+    """confluent-kafka at the settings that proved fastest here."""
 
     producing: ClassVar = {
         "linger.ms": 100,
@@ -178,7 +178,7 @@ class Tuned(Default):
         return taken[WARM_UP:]
 
     def hub_stall_producing(self, job: Job, watch: Stopwatch) -> Measures:
-        """Produce flat out beside a ticker of gevent's hub, letting it turn often."""
+        """Produce at full speed beside a ticker of gevent's hub, yielding often."""
         import gevent
 
         pool = payloads(job.size)
@@ -205,7 +205,7 @@ class Tuned(Default):
         return measures
 
     def hub_stall_consuming(self, job: Job, watch: Stopwatch) -> Measures:
-        """Consume flat out beside a ticker of gevent's hub, never waiting in librdkafka."""
+        """Consume at full speed beside a ticker of gevent's hub, without waits in librdkafka."""
         import gevent
 
         consumer = self.consumer(job)
@@ -230,7 +230,7 @@ class Tuned(Default):
         return measures
 
     def many_consumers(self, job: Job, watch: Stopwatch) -> Measures:
-        """Make many consumers, and let them idle."""
+        """Create many consumers, and let them idle."""
         watch.start()
         footprint = Footprint()
         consumers = [self.consumer(job, OFFSET_END) for _ in range(CONSUMERS)]

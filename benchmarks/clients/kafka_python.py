@@ -42,13 +42,13 @@ class KafkaPython(Client):
     }
 
     def producer(self, job: Job, **settings: Any) -> Any:
-        """Give a producer."""
+        """Return a producer."""
         wanted = {"acks": "all" if job.acks == -1 else job.acks, "enable_idempotence": job.idempotent}
         codec = None if job.codec == "none" else job.codec
         return KafkaProducer(bootstrap_servers=job.hosts, compression_type=codec, **wanted | PRODUCING | settings)
 
     def consumer(self, job: Job, reset: str = "earliest", **settings: Any) -> Any:
-        """Give a consumer of all topics."""
+        """Return a consumer of all topics."""
         return KafkaConsumer(
             *job.topics,
             bootstrap_servers=job.hosts,
@@ -140,7 +140,7 @@ class KafkaPython(Client):
         return taken[WARM_UP:]
 
     def hub_stall_producing(self, job: Job, watch: Stopwatch) -> Measures:
-        """Produce flat out beside a ticker, monkey-patched."""
+        """Produce at full speed beside a ticker, monkey-patched."""
         pool, producer = payloads(job.size), self.producer(job)
 
         def flood(gate: Gate) -> int:
@@ -160,7 +160,7 @@ class KafkaPython(Client):
         return measures
 
     def hub_stall_consuming(self, job: Job, watch: Stopwatch) -> Measures:
-        """Consume flat out beside a ticker, monkey-patched."""
+        """Consume at full speed beside a ticker, monkey-patched."""
         consumer = self.consumer(job)
         seen = 0
 
@@ -183,7 +183,7 @@ class KafkaPython(Client):
         return measures
 
     def many_consumers(self, job: Job, watch: Stopwatch) -> Measures:
-        """Make many consumers, and let them idle."""
+        """Create many consumers, and let them idle."""
         watch.start()
         footprint = Footprint()
         consumers = [self.consumer(job, "latest") for _ in range(CONSUMERS)]

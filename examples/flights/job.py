@@ -1,4 +1,4 @@
-"""What the stages of the job share: where the brokers are, what the topics are called, where files go."""
+"""Shared facts of the job's stages: addresses of brokers, names of topics, paths of files."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Job:
     """One run of the job.
 
     :param hosts: "host:port,host:port" of the brokers
-    :param directory: where results go
-    :param suffix: of the topics' names, so that a run on a cluster that others use has its own
-    :param limit: replay so many flights only
+    :param directory: the directory of the results
+    :param suffix: suffix of the topics' names, for a run on a cluster that others use
+    :param limit: the largest number of flights to replay
     """
 
     hosts: str
@@ -30,62 +30,62 @@ class Job:
 
     @property
     def flights(self) -> str:
-        """Name the topic of the flights."""
+        """The topic of the flights."""
         return f"flights{self.suffix}"
 
     @property
     def weather(self) -> str:
-        """Name the topic of the weather."""
+        """The topic of the weather."""
         return f"weather{self.suffix}"
 
     @property
     def delays(self) -> str:
-        """Name the topic of the aggregates."""
+        """The topic of the aggregates."""
         return f"delays{self.suffix}"
 
     @property
     def alerts(self) -> str:
-        """Name the topic of the flights that left very late."""
+        """The topic of the flights that left very late."""
         return f"alerts{self.suffix}"
 
     @property
     def topics(self) -> dict[str, int]:
-        """List the topics with their numbers of partitions."""
+        """The topics with their numbers of partitions."""
         return dict.fromkeys((self.flights, self.weather, self.delays, self.alerts), PARTITIONS)
 
     @property
     def landed(self) -> Path:
-        """Name the directory that the joined flights land in, as Parquet."""
+        """The directory of the joined flights, as Parquet."""
         return self.directory / "landed"
 
     @property
     def checkpoints(self) -> Path:
-        """Name the directory in which Spark keeps how far its queries are."""
+        """The directory of the checkpoints of Spark's queries."""
         return self.directory / "checkpoints"
 
     @property
     def plot(self) -> Path:
-        """Name the file of the plot."""
+        """The file of the plot."""
         return self.directory / "delays.png"
 
     @property
     def work(self) -> Path:
-        """Name the directory of temporary files."""
+        """The directory of temporary files."""
         return self.directory / "work"
 
     @property
     def spark_log(self) -> Path:
-        """Name the file that Spark logs to."""
+        """Spark's log file."""
         return self.directory / "spark.log"
 
     def arguments(self) -> list[str]:
-        """Return the command line from which a stage makes the same job."""
+        """Return the command line of this job for a stage."""
         arguments = ["--hosts", self.hosts, "--directory", str(self.directory), f"--suffix={self.suffix}"]
         return arguments if self.limit is None else [*arguments, "--limit", str(self.limit)]
 
     @classmethod
     def from_command_line(cls, description: str | None) -> Job:
-        """Make the job that a stage's command line describes."""
+        """Return the job that a stage's command line describes."""
         parser = argparse.ArgumentParser(description=description)
         parser.add_argument("--hosts", default="127.0.0.1:9092", help="host:port,host:port of the brokers")
         parser.add_argument("--suffix", default="", help="of the topics' names")
@@ -94,7 +94,7 @@ class Job:
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the whole job and each of its stages understand."""
+    """Add the arguments of the whole job and of each stage."""
     parser.add_argument("--directory", type=Path, default=ROOT / "var" / "flights", help="where results go")
     parser.add_argument("--limit", type=_positive, metavar="N", help="replay the first N flights only")
 

@@ -22,18 +22,18 @@ FLIGHT = """
     hour int, minute int, time_hour timestamp
 """
 WEATHER = "origin string, time_hour timestamp, temp double, wind_speed double, visib double"
-#: By what the delays are put together: one table each.
+#: The keys of the delays' aggregates: one table each.
 MONTH, BANDS = ("origin", "carrier", "month"), ("wind", "visibility")
-#: Flights a micro-batch; all of them are four.
+#: Flights per micro-batch; all flights make four.
 FLIGHTS_PER_TRIGGER = 100_000
-#: Wind speeds are put together by this many miles an hour, and those above the highest band with it.
+#: The width of a band of wind speeds (miles per hour); higher speeds belong to the highest band.
 WIND_BAND, HIGHEST_WIND_BAND = 5, 40
-#: How often to look whether the other query has failed (s).
+#: How often to check whether the other query has failed (s).
 POLL_S = 1
 
 
 def main() -> int:
-    """Run both streaming queries to the end of the topic, then aggregate what landed."""
+    """Run both streaming queries to the end of the topic, then aggregate the landed flights."""
     job = Job.from_command_line(__doc__)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     spark = start_spark()
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def reason(error: Exception) -> str:
-    """Return the line of an error that says most: PyKafka's own, from amid the stacks of Python and Java, or the first."""
+    """Return the most useful line of an error: PyKafka's own, inside stacks of Python and Java, or the first."""
     lines = str(error).splitlines() or [type(error).__name__]
     own = [line.partition(": ")[2] for line in lines if re.match(r"pykafka\.[\w.]+: ", line)]
     return own[-1] if own else lines[0]
@@ -84,7 +84,7 @@ def start_spark() -> SparkSession:
 
 
 def flights(spark: SparkSession, job: Job) -> DataFrame:
-    """Read the topic of the flights as a stream, from its beginning to what it holds now, in several micro-batches."""
+    """Return the topic of the flights as a stream, from its beginning to its present end, in several micro-batches."""
     reader = spark.readStream.format("pykafka")
     messages = reader.options(**source(job, job.flights), maxOffsetsPerTrigger=FLIGHTS_PER_TRIGGER).load()
     flight = sql.from_json(sql.col("value").cast("string"), FLIGHT)
@@ -92,20 +92,20 @@ def flights(spark: SparkSession, job: Job) -> DataFrame:
 
 
 def weather(spark: SparkSession, job: Job) -> DataFrame:
-    """Read the topic of the weather, one row an airport and hour even if a message came twice."""
+    """Return the topic of the weather, one row per airport and hour even if a message came twice."""
     messages = spark.read.format("pykafka").options(**source(job, job.weather)).load()
     hours = messages.select(sql.from_json(sql.col("value").cast("string"), WEATHER).alias("hour")).select("hour.*")
     return hours.dropDuplicates(["origin", "time_hour"])
 
 
 def source(job: Job, topic: str) -> dict[str, Any]:
-    """Return the options of a read, by whose names Spark's own Kafka connector goes, too."""
+    """Return the options of a read, which have the same names as in Spark's own Kafka connector."""
     return {"kafka.bootstrap.servers": job.hosts, "subscribe": topic, "startingOffsets": "earliest"}
 
 
 def land(spark: SparkSession, job: Job) -> StreamingQuery:
-    """Start to write each flight, with the weather at its origin in the hour it was due, to Parquet: exactly once."""
-    # Kept, as otherwise each micro-batch would read the weather again.
+    """Start a query that writes each flight, with the weather at its origin in its scheduled hour, to Parquet: exactly once."""
+    # Persisted: otherwise each micro-batch would read the weather again.
     hours = weather(spark, job).withColumn("has_weather", sql.lit(True)).cache()
     joined = flights(spark, job).join(sql.broadcast(hours), ["origin", "time_hour"], "left")
     landing = joined.withColumn("has_weather", sql.coalesce("has_weather", sql.lit(False))).drop("key")
@@ -114,7 +114,7 @@ def land(spark: SparkSession, job: Job) -> StreamingQuery:
 
 
 def alert(spark: SparkSession, job: Job) -> StreamingQuery:
-    """Start to write flights that left very late to a topic."""
+    """Start a query that writes flights that left very late to a topic."""
     late = flights(spark, job).where(sql.col("dep_delay") > ALERT_MINUTES)
     columns = ("carrier", "flight", "origin", "dest", "time_hour", "dep_delay")
     messages = late.select("key", sql.to_json(sql.struct(*columns)).alias("value"))
@@ -148,11 +148,11 @@ def describe(stream: StreamingQuery) -> str:
 
 
 def aggregate(spark: SparkSession, job: Job) -> int:
-    """Write the delays by origin, carrier and month, and by wind and visibility, to a topic; gives their number."""
+    """Write the delays by origin, carrier and month, and by wind and visibility, to a topic; return their number."""
     landed = spark.read.parquet(str(job.landed))
     by_month = landed.groupBy(*MONTH).agg(*measures())
     speed = sql.col("wind_speed")
-    # least() passes over nulls, so that an unknown wind would count as a storm.
+    # least() skips nulls, so an unknown wind would count as a storm.
     wind = sql.when(speed.isNotNull(), sql.least(sql.floor(speed / WIND_BAND) * WIND_BAND, sql.lit(HIGHEST_WIND_BAND)))
     banded = landed.select("*", wind.cast("int").alias("wind"), sql.floor("visib").cast("int").alias("visibility"))
     by_weather = banded.groupBy(*BANDS).agg(*measures())
@@ -162,7 +162,7 @@ def aggregate(spark: SparkSession, job: Job) -> int:
 
 
 def measures() -> list[Column]:
-    """Count flights, those that never left, and those of whose weather nothing is known; add up and average delays."""
+    """Return the columns: numbers of flights, of those that never left and without weather data; sum and mean of delays."""
     delay = sql.col("dep_delay")
     total = sql.coalesce(sql.sum(delay), sql.lit(0))
     return [
@@ -170,7 +170,7 @@ def measures() -> list[Column]:
         sql.count_if(delay.isNull()).alias("without_delay"),
         sql.count_if(~sql.col("has_weather")).alias("without_weather"),
         total.alias("delay_minutes"),
-        # Null where no flight left; the sum is exact, so that whoever divides the same way gets the same number.
+        # Null if no flight left; the sum is exact, so that the same division elsewhere gives the same number.
         (sql.sum(delay).cast("double") / sql.count(delay)).alias("mean_delay"),
     ]
 

@@ -1,4 +1,4 @@
-"""Replay the flights and the weather as JSON events: one greenlet a carrier, one a weather station, nothing patched."""
+"""Replay the flights and the weather as JSON events: one greenlet per carrier and per weather station, nothing patched."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from examples.flights.job import Job
 from examples.flights.progress import Progress
 from pykafka import CompressionType, KafkaClient, KafkaException, Topic, hashing_partitioner
 
-#: Events that wait for one greenlet, at most.
+#: The most events that wait for one greenlet.
 LANE_SIZE = 500
-#: A loop over a file waits for nothing, so it lets the other greenlets have their turn after so many events.
+#: A loop over a file never waits, so it yields to the other greenlets after so many events.
 TURN_EVERY = 100
 WEATHER_HOURS = 26_115
 
@@ -27,7 +27,7 @@ encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class MessagesDroppedError(RuntimeError):
-    """The broker no longer has all that was produced; says which partition, and what to do."""
+    """Raised when the broker has dropped messages; the text names the partition and the remedy."""
 
 
 def main() -> int:
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def produce_all(client: KafkaClient, job: Job) -> dict[str, int]:
-    """Produce flights and weather at the same time; gives the numbers of messages by topic."""
+    """Produce flights and weather at the same time; return the numbers of messages by topic."""
     totals = {job.flights: data.count_flights(job.limit), job.weather: WEATHER_HOURS}
     with Progress(totals) as progress:
         readers = [
@@ -62,23 +62,23 @@ def produce_all(client: KafkaClient, job: Job) -> dict[str, int]:
 
 
 def flight_key(event: Event) -> bytes:
-    """Name a flight number of a carrier: all its flights go to one partition, in order."""
+    """Return carrier and flight number: all flights of a number go to one partition, in order."""
     return f"{event['carrier']}{event['flight']}".encode()
 
 
 def weather_key(event: Event) -> bytes:
-    """Name an hour at an airport."""
+    """Return airport and hour."""
     return f"{event['origin']} {event['time_hour']}".encode()
 
 
 def replay(
     topic: Topic, events: Iterator[Event], lane: str, key_of: Callable[[Event], bytes], progress: Progress
 ) -> int:
-    """Produce events to a topic, those of each lane by a greenlet of their own; gives their number.
+    """Produce events to a topic, the events of each lane by a greenlet of their own; return their number.
 
-    :param lane: the field by whose value events are divided among greenlets
+    :param lane: the field whose value assigns an event to a greenlet
     """
-    # The time of a message is now: by those of 2013, a broker would soon delete them as too old.
+    # Messages have the present time: a broker would soon delete messages of 2013 as too old.
     with topic.get_producer(
         partitioner=hashing_partitioner, compression=CompressionType.ZSTD, required_acks=-1, linger_ms=1000
     ) as producer:
@@ -92,12 +92,12 @@ def replay(
 
 
 def divide(events: Iterator[Event], lane: str, produce: Callable[[Queue], None]) -> int:
-    """Hand each event to the greenlet of its lane, and wait for all of them to end."""
+    """Pass each event to the greenlet of its lane, and wait until all of them end."""
     lanes: dict[object, Queue] = {}
     group, reader, count = Group(), gevent.getcurrent(), 0
 
     def fail(greenlet: gevent.Greenlet) -> None:
-        # Nobody empties that lane any more: the reader must not wait for room in it.
+        # That lane's greenlet has ended: the reader must not wait for room in its queue.
         gevent.kill(reader, greenlet.exception, block=False)
 
     try:
@@ -119,9 +119,9 @@ def divide(events: Iterator[Event], lane: str, produce: Callable[[Queue], None])
 
 
 def check_kept(topic: Topic, produced: int) -> None:
-    """Make sure that a topic holds what was produced to it, from its first message on.
+    """Check that a topic has all produced messages, from its first one on.
 
-    :raises MessagesDroppedError: it does not
+    :raises MessagesDroppedError: the topic lacks messages
     """
     earliest, latest = topic.earliest_available_offsets(), topic.latest_available_offsets()
     dropped = {id_: found.offset[0] for id_, found in earliest.items() if found.offset[0] > 0}

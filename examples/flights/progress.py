@@ -1,4 +1,4 @@
-"""How far the producing greenlets are: bars on a terminal, lines elsewhere."""
+"""The progress of the producing greenlets: bars on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 REFRESH_S = 0.2
-#: On what is no terminal, a line this often (s).
+#: Without a terminal, a line this often (s).
 LINE_EVERY_S = 5.0
 
 
@@ -24,7 +24,7 @@ class _RateColumn(ProgressColumn):
 
 
 class Progress:
-    """Count messages by topic, and show the counts from a greenlet.
+    """A counter of messages by topic, which a greenlet shows.
 
     :param totals: how many messages there will be, by topic
     """

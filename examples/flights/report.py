@@ -20,7 +20,7 @@ from pykafka import KafkaClient, KafkaException
 Row = dict[str, Any]
 
 AIRPORTS = ("EWR", "JFK", "LGA")
-#: Too few flights for a mean that says something.
+#: A mean of fewer flights says nothing.
 FEW_FLIGHTS = 50
 
 
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def mean(rows: Iterable[Row]) -> float | None:
-    """Return the mean delay of the flights that left in several aggregates; None where none did."""
+    """Return the mean delay of the flights that left, over several aggregates; None if none left."""
     total = left = 0
     for row in rows:
         total += row["delay_minutes"]
@@ -53,7 +53,7 @@ def mean(rows: Iterable[Row]) -> float | None:
 
 
 def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
-    """Put rows together that have the same values under these names, in the order of the values."""
+    """Group rows with the same values under these names, in the order of the values."""
     groups = defaultdict(list)
     for row in rows:
         groups[tuple(row[name] for name in names)].append(row)
@@ -61,7 +61,7 @@ def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]
 
 
 def carrier_table(rows: list[Row]) -> Table:
-    """Make the table of the carriers: all flights of the year, and the mean delay at each airport."""
+    """Return the table of the carriers: all flights of the year, and the mean delay at each airport."""
     table = Table("carrier", title="Departure delay by carrier (minutes)")
     for name in ("flights", "did not leave", "mean", *AIRPORTS):
         table.add_column(name, justify="right")
@@ -74,7 +74,7 @@ def carrier_table(rows: list[Row]) -> Table:
 
 
 def weather_table(rows: list[Row]) -> Table:
-    """Make the table of the winds: flights and the mean delay, in clear and in dim air."""
+    """Return the table of the winds: flights and the mean delay, with good and bad visibility."""
     table = Table("wind (mph)", title="Departure delay by wind and visibility (minutes)")
     for name in ("flights", "did not leave", "10 miles", "3 to 9 miles", "below 3 miles"):
         table.add_column(name, justify="right")

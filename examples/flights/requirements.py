@@ -1,4 +1,4 @@
-"""What the job needs of the machine, looked for before anything is started."""
+"""The requirements of the job, checked before it starts anything."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _GET_A_JDK = (
 
 
 class RequirementMissingError(RuntimeError):
-    """The job cannot start here; says in one sentence what is missing and what to do."""
+    """Raised when this machine lacks something; the text says what is missing and what to do."""
 
 
 def check_requirements() -> None:
-    """Look for all that the job needs.
+    """Check all requirements of the job.
 
     :raises RequirementMissingError: something is missing
     """
@@ -44,7 +44,7 @@ def check_requirements() -> None:
 
 
 def check_java() -> None:
-    """Look for the `java` that Spark would start.
+    """Check the `java` that Spark would start.
 
     :raises RequirementMissingError: there is none, it does not run, or it is too old
     """

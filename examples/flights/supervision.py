@@ -1,4 +1,4 @@
-"""Child processes that all end with the job, whatever they started in turn."""
+"""Child processes that all end with the job, with everything that they started."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import IO
 
 from examples.flights.job import ROOT
 
-#: The variable by which the processes of a stage are known.
+#: The environment variable that marks the processes of a stage.
 MARK = "PYKAFKA_FLIGHTS_STAGE"
 #: How long the processes of a stage may take to end when asked, before they are killed (s).
 GRACE_S = 2.0
 
 
 class Interrupts:
-    """Turn Ctrl-C and SIGTERM into SystemExit, in the main thread, once; later ones do not disturb the clearing up."""
+    """A handler that turns Ctrl-C and SIGTERM into SystemExit, in the main thread, once; it ignores later signals."""
 
     def __init__(self) -> None:
         self._held = False
@@ -38,7 +38,7 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Put a signal off until the end of the block, which starts something that must not be lost track of."""
+        """Defer a signal until the end of the block, which starts a process that must not be lost."""
         self._held = True
         try:
             yield
@@ -58,9 +58,9 @@ def session(
     stdout: int | None = None,
     stderr: int | IO[bytes] | None = None,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run a command, and at the end of the block end it and all processes that it or they have started.
+    """Run a command; at the end of the block, end it and all processes that it has started.
 
-    Those are known by a variable that each inherits: PySpark's worker daemons leave the process group, Kafka's brokers
+    Each process inherits a variable that marks it: PySpark's worker daemons leave the process group, Kafka's brokers
     even the session. The command gets a session of its own, so that Ctrl-C at the terminal reaches the job alone, which
     then ends its children one after another.
 
@@ -98,7 +98,7 @@ def _end(process: subprocess.Popen[str], mark: bytes) -> None:
         process.kill()
     deadline = time.monotonic() + GRACE_S
     while (left := _marked(mark)) and time.monotonic() < deadline:
-        # Again and again: one of them may have been starting another.
+        # Repeatedly: one process may have been starting another.
         for pid in left:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -110,7 +110,7 @@ def _end(process: subprocess.Popen[str], mark: bytes) -> None:
 
 def _marked(mark: bytes) -> list[int]:
     if not os.path.isdir("/proc/self"):
-        return []  # where there is no /proc, all we know of is the command itself
+        return []  # without /proc, only the command itself is known
     found = []
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
@@ -118,7 +118,7 @@ def _marked(mark: bytes) -> list[int]:
         try:
             if mark in Path(entry.path, "environ").read_bytes():
                 found.append(int(entry.name))
-        except OSError:  # it has ended, or is somebody else's
+        except OSError:  # it has ended, or belongs to another user
             continue
     return found
 

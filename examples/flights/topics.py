@@ -1,4 +1,4 @@
-"""Read a topic that nobody writes to any more, from its first message to its last, on threads."""
+"""Read a complete topic, from its first message to its last, on threads. Nothing writes to it any more."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from pykafka import KafkaClient
 
-#: How long the next message may take (ms).
+#: Timeout of the next message (ms).
 CONSUMER_TIMEOUT_MS = 10_000
 
 
 class TopicIncompleteError(RuntimeError):
-    """Messages that the broker says it holds did not come."""
+    """Raised when messages do not arrive although the broker reports them."""
 
 
 def read_json(client: KafkaClient, name: str) -> Iterator[dict[str, Any]]:
