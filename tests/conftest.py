@@ -1,4 +1,4 @@
-"""What all tests share: which implementation is loaded, the handlers, the clusters, a watch for what is left over."""
+"""Fixtures of all tests: handlers, clusters, a watch for leftovers; the header says which implementation is loaded."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def secure() -> Iterator[KafkaCluster]:
 
 @pytest.fixture(scope="session")
 def quick_spark() -> Iterator[None]:
-    """Have the JVMs of Spark that tests and their programs start from now on start quickly."""
+    """Make the JVMs of Spark that tests and their programs start from now on start quickly."""
     from tests.support.spark.classes import quick_starts  # not everybody has Spark
 
     with quick_starts(make=True):

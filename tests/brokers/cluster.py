@@ -145,7 +145,7 @@ class KafkaCluster:
         self._processes[broker].pause()
 
     def resume(self, broker: int) -> None:
-        """Let a paused broker go on."""
+        """Resume a paused broker."""
         self._processes[broker].resume()
 
     def pid(self, broker: int) -> int | None:
@@ -172,7 +172,7 @@ class KafkaCluster:
         return log.read_text(errors="replace")
 
     def _record(self, archive: Path) -> None:
-        """Have a broker of this release write an archive of its classes."""
+        """Run a broker of this release that writes an archive of its classes."""
         cluster = KafkaCluster(self.version, quick=False)
         cluster._jvm_options.append(recording(archive))
         with cluster:

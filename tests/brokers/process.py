@@ -82,11 +82,11 @@ class JavaProcess:
         self._reap()
 
     def pause(self) -> None:
-        """Let it do nothing at all (SIGSTOP): its sockets stay open, as with a machine that hangs."""
+        """Pause the process (SIGSTOP): its sockets stay open, as on a machine that hangs."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on after a pause (SIGCONT)."""
+        """Resume the process after a pause (SIGCONT)."""
         self._signal(signal.SIGCONT)
 
     def wait(self, timeout: float) -> int:

@@ -1,4 +1,4 @@
-"""What brokers and ZooKeeper are told: the text of their property files."""
+"""The property files of brokers and ZooKeeper, as text."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_lookups_that_hang_are_few(handler: Handler, monkeypatch: pytest.MonkeyP
 
 
 def silence(handler: Handler, monkeypatch: pytest.MonkeyPatch, asked: list[Any] | None = None) -> Any:
-    """Have no name server answer, until the event is set that is returned.
+    """Keep name servers from answering until the returned event is set.
 
     :param asked: gets each question
     """
@@ -379,7 +379,7 @@ def test_certificates_are_checked(handler: Handler, peers: dict[str, int], pems:
 
 
 class _OnlyWraps:
-    """Has wrap_socket() and nothing else, as what other TLS libraries offer."""
+    """A context with wrap_socket() alone, as other TLS libraries offer."""
 
     def __init__(self, pems: Pems) -> None:
         self._context = _context(pems)

@@ -1,4 +1,4 @@
-"""What users give by mistake: refused where it enters, by name, at once, and nothing else has changed."""
+"""The client refuses wrong arguments at once and by name, and changes nothing."""
 
 from __future__ import annotations
 

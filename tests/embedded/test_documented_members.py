@@ -1,4 +1,4 @@
-"""What subclasses and old code reach for: the documented members that this client itself has little use for."""
+"""Documented members for subclasses and old code, which the client itself hardly uses, on an embedded cluster."""
 
 from __future__ import annotations
 

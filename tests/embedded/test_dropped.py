@@ -1,4 +1,4 @@
-"""What nobody holds any more is cleaned up by the garbage collector, though nobody has closed it."""
+"""The garbage collector cleans up clients, producers and consumers that nobody closed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OFTEN_S = 0.1
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have workers look often."""
+    """Shorten the intervals at which workers look around."""
     for module, name in (
         (sender, "LOOK_UP_S"),
         (deliveries, "IDLE_S"),

@@ -1,4 +1,4 @@
-"""What somebody who is new to the client tries first, on both handlers."""
+"""The first hour of a newcomer, on both handlers."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.brokers import KafkaCluster
 
 @pytest.fixture(autouse=True)
 def _quick_spark(request: pytest.FixtureRequest) -> None:
-    """Have the examples' Spark start quickly."""
+    """Make the Spark of the examples start quickly."""
     if request.node.get_closest_marker("spark") is not None:
         request.getfixturevalue("quick_spark")
 

@@ -81,7 +81,7 @@ def server(hosts: str, topic: str) -> Iterator[tuple[Program, http.client.HTTPCo
 
 
 def test_gevent_server(hosts: str) -> None:
-    """What is posted arrives at those who listen; on SIGTERM the server ends, streams and all."""
+    """Posted events reach the listeners; on SIGTERM the server ends its streams and itself."""
     topic = f"requests-{uuid.uuid4().hex[:8]}"
     with server(hosts, topic) as (running, connection):
         listener = http.client.HTTPConnection("127.0.0.1", connection.port, timeout=15)
@@ -114,7 +114,7 @@ def test_gevent_server(hosts: str) -> None:
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "/", 404), ("POST", "/events", 404)])
 def test_gevent_server_refuses(hosts: str, method: str, path: str, status: int) -> None:
-    """What it does not know, it says so."""
+    """The server answers unknown paths and long bodies with an error."""
     with server(hosts, f"requests-{uuid.uuid4().hex[:8]}") as (running, connection):
         for request, expected in (((method, path), status), (("POST", "/", b"x" * (512 * 1024 + 1)), 413)):
             connection.request(*request)

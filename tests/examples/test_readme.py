@@ -1,4 +1,4 @@
-"""What README.md shows works as it stands."""
+"""The examples of README.md work as they stand."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class Row:
             raise AssertionError(f"{self.way}, {self.mode} did not begin: {errors.splitlines()[-1:]}\n{errors}")
 
     def go(self) -> None:
-        """Have it end its workers, interrupting it in each where that is its way; to the end."""
+        """Make the process end its workers, interrupting it in each where the row says so, and wait for its end."""
         number = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}.get(self.way)
         watch = threading.Timer(KILL_S, self.process.kill)
         watch.start()
@@ -245,7 +245,7 @@ def rows(state: str) -> Iterator[Rows]:
 
 
 def _look_at(row: Row, client: KafkaClient) -> None:
-    """Have a row tell what is in the cluster after its end."""
+    """Add to a row what the cluster holds after its end."""
     producers = (0,) if row.way == "exit" else (0, 4)
     row.told.append(
         {"delivered": [client.topics[row.topics[i]].latest_available_offsets()[0].offset[0] for i in producers]}

@@ -1,4 +1,4 @@
-"""What all that asks Kafka's Java classes has in common: its mark."""
+"""The mark of all tests that ask Kafka's Java classes."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Client:
         self.wire.append((flight, (flight.producer_id, flight.epoch, flight.sequence, flight.item)))
 
     def serve(self, refusal: str) -> None:
-        """Have the broker answer the oldest request."""
+        """Make the broker answer the oldest request."""
         if self.wire:
             flight, request = self.wire.popleft()
             self.settle(flight, self.handle(request, refusal))

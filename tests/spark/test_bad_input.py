@@ -1,4 +1,4 @@
-"""What a batch read says when something is wrong: with the cluster when it is planned, with the records when a task reads."""
+"""Errors of a batch read: of the cluster when it is planned, of the records when a task reads."""
 
 from __future__ import annotations
 

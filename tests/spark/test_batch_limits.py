@@ -1,4 +1,4 @@
-"""What a worker process learns of a topic that takes smaller batches than a request has, on a real broker."""
+"""A worker process learns that a topic accepts only smaller batches, on a real broker."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_broker_that_does_not_tell(topics: Topics, task: Task, monkeypatch: py
 
 @pytest.mark.needs("alterations")
 def test_a_limit_that_was_lowered(topics: Topics, task: Task) -> None:
-    """What is refused all the same is learnt anew."""
+    """A worker that is refused again learns the new limit."""
     topic, values = topics.create(max_message_bytes=str(4 * LIMIT)), texts(1000)
     assert task(topic, values, "none")
     topics.alter(topic, max_message_bytes=str(LIMIT))

@@ -1,4 +1,4 @@
-"""What tasks of source and sink do when brokers misbehave: no Spark, an embedded cluster and faults made to order."""
+"""Tasks of source and sink while brokers misbehave: an embedded cluster with faults made to order, no Spark."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_tasks(read: Read, timed: str, options: dict[str, str], tasks: int) -> N
 
 @pytest.fixture
 def pushing(spark: SparkSession) -> Iterator[None]:
-    """Have Spark push filters down."""
+    """Make Spark push filters down."""
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     yield
     spark.conf.unset("spark.sql.python.filterPushdown.enabled")

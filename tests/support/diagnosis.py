@@ -1,4 +1,4 @@
-"""What a failed test's clients were waiting for, what the brokers said, and how busy the machine was."""
+"""Facts for the report of a failed test: stacks of its clients, logs of the brokers, load of the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests need of the shared brokers that not every release has: stated here once, and by name in the tests.
+"""Features of brokers that not every release has, which tests need: stated here once, and by name in the tests.
 
 `@pytest.mark.needs("headers")` leaves a test out where KAFKA_VERSION is an older release, `@pytest.mark.lacks("headers")`
 where it is not; how many were left out, and why, is printed at the end of the run.

@@ -1,4 +1,4 @@
-"""What a test may leave behind by mistake: threads, greenlets, child processes, descriptors, and signals that do not come."""
+"""Leftovers of a test: threads, greenlets, child processes, descriptors, and blocked signals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _watching = False
 
 
 class Belongings:
-    """What this process has at one moment."""
+    """The threads, greenlets, children and descriptors of this process at one moment."""
 
     def __init__(self) -> None:
         _watch_greenlets()

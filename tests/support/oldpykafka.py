@@ -91,7 +91,7 @@ class OldMember:
         return found
 
     def leave(self) -> None:
-        """Have it leave the group, and end."""
+        """Make it leave the group, and end."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

@@ -1,4 +1,4 @@
-"""What a client may meet at the other end: echoes, obedient brokers, and everything that is no broker.
+"""Peers that a client may meet at the other end: echoes, obedient brokers, and everything that is no broker.
 
 They live in a process of their own (`python -m tests.support.peers DIRECTORY`), on plain threads, so that they answer whatever
 the test's own process does to its threads, its hub or the standard library.

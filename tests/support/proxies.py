@@ -52,7 +52,7 @@ class CuttingProxy:
         thread.start()
 
     def refuse(self) -> None:
-        """Have the system refuse connections, until `listen`."""
+        """Make the system refuse connections, until `listen`."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

@@ -11,10 +11,10 @@ class AlterClientQuotasResponse(Response, api_key=49, versions="0"):
     """Tell which quotas were changed."""
 
     class Entry(Struct):
-        """Whose quotas."""
+        """The entity of the quotas, and the error for it."""
 
         class Entity(Struct):
-            """A part of whose quotas these are."""
+            """One part of the entity: a user or a client id."""
 
             entity_type: str = string("0+")
             entity_name: str | None = string("0+", None, nullable="0+")
@@ -31,10 +31,10 @@ class AlterClientQuotasRequest(Request[AlterClientQuotasResponse], api_key=49, v
     """Change quotas."""
 
     class Entry(Struct):
-        """Whose quotas, and which."""
+        """The entity of the quotas, and their values."""
 
         class Entity(Struct):
-            """A part of whose quotas these are."""
+            """One part of the entity: a user or a client id."""
 
             entity_type: str = string("0+")
             entity_name: str | None = string("0+", None, nullable="0+")

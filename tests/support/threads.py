@@ -11,7 +11,7 @@ import pytest
 
 @contextmanager
 def no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Have the system start no thread meanwhile, and list the names of those that were refused."""
+    """Keep the system from starting threads meanwhile, and list the names of those refused."""
     refused: list[str] = []
 
     def refuse(thread: threading.Thread) -> None:

@@ -76,6 +76,6 @@ class ZooKeeper:
         self._process.pause()
 
     def resume(self) -> None:
-        """Let it go on after a pause."""
+        """Resume it after a pause."""
         assert self._process is not None
         self._process.resume()

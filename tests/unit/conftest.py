@@ -1,4 +1,4 @@
-"""What unit tests share with those of the contract."""
+"""Fixtures that unit tests share with those of the contract."""
 
 from tests.contract.conftest import peers, pems
 

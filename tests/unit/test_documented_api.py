@@ -117,7 +117,7 @@ def check_class(module: str, name: str, documented: dict[str, Any]) -> None:
 
 
 def has_attribute(cls: type, name: str) -> bool:
-    """Whether instances have it: of the class, or set by a method."""
+    """Tell whether instances have an attribute: of the class, or set by a method."""
     if hasattr(cls, name):
         return True
     return any(
@@ -155,6 +155,6 @@ def test_exceptions(module: str, name: str, documented: list[Any]) -> None:
 
 @pytest.mark.parametrize("key", list(DIFFERS))
 def test_what_differs_is_told(key: str) -> None:
-    """Whoever has to change code finds it in the document for that."""
+    """docs/migrating.md names each change that old code needs."""
     text = (Path(__file__).parents[2] / "docs" / "migrating.md").read_text()
     assert key.removeprefix("pykafka.") in text, f"docs/migrating.md says nothing of {key}: {DIFFERS[key]}"

@@ -1,4 +1,4 @@
-"""What subclasses and old code reach for, without a broker: requests that write themselves, helpers, old names."""
+"""Documented members for subclasses and old code that need no broker: requests, helpers, old names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes and goes by itself is freed without a step of Python.
+"""Short-lived objects are freed without a step of Python.
 
 A signal's handler runs at the next such step, and what it raises while an object is being freed is lost: Ctrl-C would do
 nothing. Only the interpreter can be asked, since such steps are few and signals seldom meet them.

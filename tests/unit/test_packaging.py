@@ -195,7 +195,7 @@ except ImportError as error:
 
 
 def test_examples_and_pages_import_from_the_root_what_is_there() -> None:
-    """What a newcomer reads asks for no name that `from pykafka import` does not have."""
+    """Examples and pages import from `pykafka` only names that it has."""
     texts = [*(ROOT / "examples").rglob("*.py"), *(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
     wanted = {
         name.split(" as ")[0].strip(" ()\n")

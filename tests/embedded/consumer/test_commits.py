@@ -1,4 +1,4 @@
-"""What is committed for a group, and when: on an embedded cluster."""
+"""Which offsets consumers commit, and when, on an embedded cluster."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_stop_commits_all_that_was_returned_and_an_error_not_what_is_in_hand(
 
 @pytest.mark.parametrize("kind", ["simple", "managed"])
 def test_stop_commits_nothing_twice(client: KafkaClient, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """What was committed before a group moved on was refused at `stop()`, though nothing was left to commit."""
+    """`stop()` committed offsets again that a group had moved past, and the broker refused them."""
     topic = client.topics["t"]
     fill(topic, 3)
     with make(topic, kind, auto_commit_enable=True, auto_commit_interval_ms=60_000) as consumer:
@@ -295,7 +295,7 @@ def test_an_error_that_ends_the_client_leaves_what_is_in_hand(client: KafkaClien
 @deserialized
 @pytest.mark.parametrize("take", [one_by_one, in_batches])
 def test_an_application_may_say_that_it_is_done(client: KafkaClient, take: Any, deserializer: Any) -> None:
-    """What commit_offsets() has committed is not taken back by the next auto-commit."""
+    """The next auto-commit does not undo commit_offsets()."""
     topic = client.topics["t"]
     fill(topic, 10)
     with pytest.raises(ZeroDivisionError), make(topic, "simple", deserializer=deserializer, **AUTO) as consumer:

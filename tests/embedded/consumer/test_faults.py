@@ -197,7 +197,7 @@ def test_what_could_not_be_deserialized_is_not_committed_before_anybody_hears_of
 
 
 def test_a_failing_deserializer_is_told_with_the_place_and_not_with_the_message(client: KafkaClient) -> None:
-    """What a deserializer raised came bare: nobody could say which message it was."""
+    """The error of a deserializer did not name the message's topic, partition and offset."""
     topic = client.topics["t"]
     with topic.get_producer() as producer:
         producer.produce(b"fine")

@@ -320,7 +320,7 @@ class Forgetful(ScriptedBroker):
 
 @pytest.fixture
 def coordinators(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have scripted brokers speak what coordinators do, in versions before tagged fields."""
+    """Teach scripted brokers the APIs of coordinators, in versions without tagged fields."""
     spoken = {
         **scripted.VERSIONS,
         wire.FindCoordinatorRequest: 2,

@@ -1,4 +1,4 @@
-"""Who is told what became of messages: `on_delivery`, `flush()`, `stop()`, and `produce()` where too much has failed."""
+"""Outcomes of messages reach `on_delivery`, `flush()`, `stop()`, or `produce()` after too many failures."""
 
 from __future__ import annotations
 

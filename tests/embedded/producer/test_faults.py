@@ -27,7 +27,7 @@ from tests.support.waiting import until
 
 
 class Interrupted(BaseException):
-    """What Ctrl-C does to a worker."""
+    """The exception that Ctrl-C raises in a worker."""
 
 
 Start = Callable[..., KafkaClient]

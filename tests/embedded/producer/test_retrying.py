@@ -1,4 +1,4 @@
-"""What is sent again, how often and after how long: the cluster is waited for, what is about the messages is counted."""
+"""Retries: the producer waits for the cluster; errors of the batch count against max_retries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ QUICK: dict[str, Any] = {"required_acks": -1, "max_retries": 2, "retry_backoff_m
 def test_a_cluster_that_is_not_ready_is_waited_for(
     cluster: EmbeddedCluster, client: KafkaClient, error: str, numbered: bool
 ) -> None:
-    """What says that the cluster is not ready used up max_retries, and messages failed after 0.3 s."""
+    """Errors of a cluster that was not ready used up max_retries, and messages failed after 0.3 s."""
     with client.topics["t"].get_sync_producer(enable_idempotence=numbered or False, **QUICK) as producer:
         producer.produce(b"before")
         cluster.inject_errors("Produce", *[error] * 12)

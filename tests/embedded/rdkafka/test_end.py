@@ -1,4 +1,4 @@
-"""What a client of librdkafka is told, and its end: waited for, but not for ever, and without holding the hub."""
+"""Settings of a librdkafka client, and its shutdown: bounded in time, without blocking the hub."""
 
 from __future__ import annotations
 

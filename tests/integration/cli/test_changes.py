@@ -32,7 +32,7 @@ pytestmark = pytest.mark.kafka
 def member(
     client: KafkaClient, group: str, topic: str, partitions: list[int], assigned: bytes | None = None
 ) -> Iterator[str]:
-    """Be a member of a group, with these partitions; or with what no consumer assigns."""
+    """Join a group as a member with these partitions, or with an assignment that no consumer makes."""
     broker = client.cluster.get_group_coordinator(group)
     metadata = bytes(ConsumerGroupProtocolMetadata(topic_names=[topic]).get_bytes())
     join = wire.JoinGroupRequest(

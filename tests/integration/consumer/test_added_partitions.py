@@ -95,7 +95,7 @@ def test_a_simple_consumer_reads_them_from_their_beginning(
 def test_a_producer_has_them_as_soon_as_its_client_knows(
     client: KafkaClient, add: Any, use_rdkafka: bool, keyed: bool
 ) -> None:
-    """What another's question had brought to light was taken over when all topics in use were asked about, or never."""
+    """A producer saw new partitions of another's metadata only with the next refresh of all topics, or never."""
     topic = create_topic(client, 1)
     partitioner = (lambda partitions, key: partitions[int(key) % len(partitions)]) if keyed else None
     with topic.get_producer(

@@ -65,7 +65,7 @@ class Transactions:
         self._producers[name].begin_transaction()
 
     def forget(self) -> None:
-        """Let the producers go, which ends them."""
+        """Drop the producers, which ends them."""
         self._producers.clear()
 
 

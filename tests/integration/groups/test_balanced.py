@@ -357,7 +357,7 @@ def test_a_callback_that_ends_the_worker_ends_the_consumer(
 
 
 def overtaken(group: Balanced) -> tuple[BalancedConsumer, GroupOffsets]:
-    """Have a member consume nine messages, and the group commit further by other hands; return both."""
+    """Consume nine messages with a member, commit higher offsets for its group from elsewhere, and return both."""
     group.produce(60)
     one = group.join(auto_commit_enable=True)
     group.sizes(3)

@@ -1,4 +1,4 @@
-"""What groups commit when shares change, and when their coordinator is away, on real brokers."""
+"""Commits of groups while shares change or the coordinator is away, on real brokers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def committed(group: Group[Any]) -> dict[int, int]:
 
 
 def test_a_message_in_hand_is_not_committed_when_shares_change(group: Group[Any]) -> None:
-    """What the application still had in hand was committed: with its process it would have been lost."""
+    """Members committed messages that the application still held: a crash would have lost them."""
     values = group.produce(60)
     one = group.join()
     seen = group.drain(10)

@@ -54,7 +54,7 @@ def make(client: KafkaClient) -> Iterator[Callable[..., tuple[ConsumerCoordinato
 
 
 def together(client: KafkaClient, present: ConsumerCoordinator, new: ConsumerCoordinator) -> None:
-    """Have a new member join, which takes the present one's taking part."""
+    """Join a new member while the present one goes on polling, as the rebalance needs both."""
     worker = client.cluster.handler.spawn(new.poll, 20_000)
     deadline = time.monotonic() + 30
     while worker.is_alive():

@@ -108,7 +108,7 @@ def test_stop_during_a_rejoin_leaves(group: Managed) -> None:
 
 @pytest.mark.needs("ids")
 def test_a_start_that_is_cut_off_leaves_nobody_behind(group: Managed, stubborn: Stubborn) -> None:
-    """Whoever was given a member id leaves with it: a zombie owned partitions until its session had ended."""
+    """A member that got an id leaves by it: else a zombie owned partitions until its session ended."""
     handler = group.client.cluster.handler
     if handler.name == "gevent":
         with pytest.raises(gevent.Timeout), gevent.Timeout(1):

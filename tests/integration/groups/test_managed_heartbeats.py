@@ -106,7 +106,7 @@ class Case:
         return self.process.stdout.readline() if ready else ""
 
     def end(self) -> None:
-        """Let the process leave its groups, and keep what it has logged."""
+        """Make the process leave its groups, and keep its log."""
         word = "\n" if self.process.poll() is None else None  # one that failed reads nothing any more
         try:
             _, self.log = self.process.communicate(word, timeout=60)

@@ -149,7 +149,7 @@ def test_nothing_is_lost_doubled_or_reordered(kafka3: KafkaCluster, greenlets: b
 
 @needs_producer_ids
 def test_too_few_replicas_in_sync_for_a_while(kafka3: KafkaCluster, greenlets: bool) -> None:
-    """What was produced while a broker was restarted failed after 0.3 s (NOT_ENOUGH_REPLICAS), by default options."""
+    """With default options, messages failed 0.3 s after a broker was restarted (NOT_ENOUGH_REPLICAS)."""
     with KafkaClient(hosts=kafka3.hosts, use_greenlets=greenlets) as client:
         topic = create_topic(client, partitions=2, replicas=3, config={"min.insync.replicas": "3"})
         handler = client.cluster.handler

@@ -43,7 +43,7 @@ def jvm_options(make: bool) -> list[str]:
 
 @contextmanager
 def quick_starts(make: bool) -> Iterator[None]:
-    """Have each JVM of Spark that is started in the block, by whichever program, start quickly.
+    """Make each JVM of Spark that a program starts in the block start quickly.
 
     :param make: as above
     """

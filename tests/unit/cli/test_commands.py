@@ -154,7 +154,7 @@ def test_addresses_of_zookeeper_that_are_none(hosts: str) -> None:
 
 
 def test_zookeeper_does_not_answer(peers: dict[str, int]) -> None:
-    """What --broker has by default was not tried, and is not named."""
+    """The error does not name the default of --broker, which the command did not try."""
     hosts = f"127.0.0.1:{peers['refused']}"
     for command in ("print_topics", "doctor"):
         result = CliRunner().invoke(tools, ["--socket_timeout_ms", "500", "--zookeeper", hosts, command])

@@ -1,4 +1,4 @@
-"""What was fetched and not yet read: messages one by one, in batches, and lent out; bytes counted all the while."""
+"""Buffers of fetched messages: read one by one, in batches, or lent out, with their bytes counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What brokers must not send: each damage gives an error that says what and where, and nothing hangs or is lost."""
+"""Damaged answers of brokers: each raises an error that names the damage and its place; nothing hangs or is lost."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_sync_produce_raises_the_reason(greenlets: bool) -> None:
 
 @pytest.mark.parametrize("told_of", [[("elsewhere", 0)], [(TOPIC, 1)], [(TOPIC, 0), (TOPIC, 0)]])
 def test_an_answer_to_another_request_acknowledges_nothing(greenlets: bool, told_of: list[tuple[str, int]]) -> None:
-    """What another producer's request had become was taken for what this one's had, by the partition's number alone."""
+    """An answer about another topic acknowledged the messages of the partition with the same number."""
 
     class Mixing(ScriptedBroker):
         def _respond(self, request: Any) -> Any:

@@ -211,7 +211,7 @@ def test_showing_topics_asks_nobody(large: Asked, handler: Handler) -> None:
 )
 @pytest.mark.parametrize("known", [False, True])
 def test_topics_of_a_closed_client_cannot_be_listed(large: Asked, handler: Handler, listed: Any, known: bool) -> None:
-    """Whether that raised depended on when they were asked for last."""
+    """Listing raised or not, depending on the age of the metadata."""
     with KafkaClient(large.hosts, handler=handler) as client:
         if known:
             client.update_cluster()

@@ -21,7 +21,7 @@ TIMEOUT_MS = 60_000
 
 
 class Layout:
-    """What all brokers of a scripted cluster say of it; a test changes it as it goes on."""
+    """The metadata that all brokers of a scripted cluster give; a test changes it as it goes on."""
 
     def __init__(self) -> None:
         self.brokers: dict[int, str] = {}
@@ -99,7 +99,7 @@ def client(members: list[Member], handler: Handler) -> Iterator[KafkaClient]:
 
 
 def opening(client: KafkaClient, outcome: list[Any]) -> Any:
-    """Have a worker open a connection to broker 2; what keeps it from that goes into `outcome`."""
+    """Open a connection to broker 2 in a worker, which appends its error to `outcome`."""
     channel = client.brokers[2].channel("produce")
 
     def connect() -> None:
@@ -114,7 +114,7 @@ def opening(client: KafkaClient, outcome: list[Any]) -> Any:
 def connecting(
     client: KafkaClient, layout: Layout, peers: dict[str, int], outcome: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> Any:
-    """Have a worker connect to broker 2 at an address that swallows what is sent there."""
+    """Connect to broker 2 in a worker, at an address that swallows all bytes."""
     layout.brokers[2] = f"127.0.0.1:{peers['swallows']}"
     client.update_cluster()
     handler = client.cluster.handler
@@ -164,7 +164,7 @@ def test_closing_a_client_ends_a_connect_under_way(
 def test_topics_refer_to_a_broker_that_moved_though_others_were_asked_about(
     client: KafkaClient, layout: Layout, members: list[Member]
 ) -> None:
-    """What another topic's refresh had replaced was used on by this one, whose consumer heard that the client was closed."""
+    """A topic went on using a broker that another topic's refresh had replaced: its consumer raised ClientClosedError."""
     there = client.topics["there"]
     old = client.brokers[2]
     layout.brokers[2] = members[2].hosts

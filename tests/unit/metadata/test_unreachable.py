@@ -1,4 +1,4 @@
-"""What keeps a client from a cluster is said, with what to do about it: by `KafkaClient`, and by `kafka-tools doctor`."""
+"""`KafkaClient` and `kafka-tools doctor` say why a cluster cannot be reached, and how to mend it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.scripted import ScriptedBroker
 
 
 class Trouble(NamedTuple):
-    """What is wrong, and what is to be said of it.
+    """One way in which a cluster cannot be reached, and the sentences about it.
 
     :param peer: a name of `peers`, or "host:port"
     :param error: of the one broker, in the ledger of the client's
@@ -89,7 +89,7 @@ def where(trouble: Trouble, peers: dict[str, int]) -> str:
 
 @pytest.fixture(autouse=True)
 def one_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have `localhost` lead to one address, whatever this machine says."""
+    """Resolve `localhost` to one address, whatever this machine says."""
     for kind in (ThreadingHandler, GEventHandler):
         monkeypatch.setattr(kind, "resolve", _resolving(kind.resolve))
 

@@ -1,4 +1,4 @@
-"""What brokers are told of a client: its name, from the first request on."""
+"""The client id reaches brokers from the first request on."""
 
 from __future__ import annotations
 

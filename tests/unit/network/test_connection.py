@@ -247,7 +247,7 @@ def test_an_answer_that_is_none(
 
 
 class _Caller:
-    """What whoever uses a connection has in hand."""
+    """An object that the user of a connection holds."""
 
 
 def _fails_for(call: Callable[[], object]) -> weakref.ref[_Caller]:

@@ -1,4 +1,4 @@
-"""What a broker was found to speak, through connections that are cut, upgrades, and brokers that look like 0.8.2."""
+"""The known versions of a broker through cut connections, upgrades, and answers that look like 0.8.2."""
 
 from __future__ import annotations
 

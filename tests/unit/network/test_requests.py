@@ -445,7 +445,7 @@ def test_on_close_does_not_keep_its_owner(handler: Handler, start: Start) -> Non
             self.requests = start(on_close=self.closed)
 
         def closed(self, error: KafkaException) -> None:
-            """Be called."""
+            """Take the error."""
 
     owner = Owner()
     worker, gone = owner.requests._worker, weakref.ref(owner)

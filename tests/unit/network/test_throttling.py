@@ -26,7 +26,7 @@ PLACES: dict[type[Any], slice] = {
 
 
 class Throttling:
-    """Have a scripted broker throttle, and say so in its answers.
+    """Throttling by a scripted broker, which says so in its answers.
 
     :param request_cls: upon which requests
     :param times_ms: for how long, one answer after another; not at all behind those

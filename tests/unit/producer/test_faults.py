@@ -12,7 +12,7 @@ from pykafka.protocol.message import Message
 
 
 class Interrupted(BaseException):
-    """What Ctrl-C does to a worker."""
+    """The exception that Ctrl-C raises in a worker."""
 
 
 def test_ctrl_c_at_any_step_of_a_look_for_reports_holds_up_nobody() -> None:

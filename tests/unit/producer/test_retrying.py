@@ -1,4 +1,4 @@
-"""What each error says of a batch, what counts against max_retries, and the pauses between tries."""
+"""The kind of each error, the retries that count against max_retries, and the pauses between them."""
 
 from __future__ import annotations
 

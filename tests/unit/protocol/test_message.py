@@ -14,7 +14,7 @@ from pykafka.protocol.message import Message
 
 
 class Batch:
-    """What a producer's batch is to its messages."""
+    """A producer's batch, as its messages see it."""
 
     def __init__(self) -> None:
         self.base_offset = -1

@@ -1,4 +1,4 @@
-"""What to speak with whom, and finding it out."""
+"""Choosing versions of APIs, and detecting those of a broker."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def api_versions(
 
 
 def modern(highest: int, names_itself: bool = True) -> Broker:
-    """Be a broker since 0.10 that has ApiVersions up to a version."""
+    """Answer as a broker since 0.10 that has ApiVersions up to a version."""
 
     def answer(api_key: int, version: int, _: int) -> bytes | None:
         if api_key == HEARTBEAT:
@@ -114,7 +114,7 @@ def modern(highest: int, names_itself: bool = True) -> Broker:
 
 
 def mock(api_key: int, version: int, _: int) -> bytes | None:
-    """Be librdkafka's mock broker."""
+    """Answer as librdkafka's mock broker."""
     if api_key == HEARTBEAT:
         return wire.HeartbeatResponse(error_code=69).encode(0)
     return api_versions(version, 2) if version <= 2 else bytes.fromhex("00230100120000000200000000")
@@ -131,7 +131,7 @@ def kafka_0_8(api_key: int, version: int, _: int) -> bytes | None:
 
 
 def restarting(api_key: int, version: int, connection: int) -> bytes | None:
-    """Be a broker that goes down when first asked, and is up again when asked again."""
+    """Answer as a broker that goes down at the first request, and is up again at the next."""
     if connection == 1:
         raise HungUp
     return modern(4)(api_key, version, connection)

@@ -127,7 +127,7 @@ def test_the_dot_behind_a_name_is_not_part_of_it(
 
 
 class _Foreign:
-    """Has only wrap_socket(), as contexts of other TLS libraries."""
+    """A context with wrap_socket() alone, as other TLS libraries offer."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""What Spark pays for finding the format: every pyspark_* module is imported at the first look-up of a Python source."""
+"""Spark imports every pyspark_* module at the first look-up of a Python source: ours is cheap."""
 
 from __future__ import annotations
 

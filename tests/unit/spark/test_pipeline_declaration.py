@@ -1,4 +1,4 @@
-"""What a pipeline's TOML may say, and the sentences about what it may not: without Spark and without a broker."""
+"""Declarations of pipelines in TOML, and the sentences about wrong ones: without Spark and without a broker."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_example(file: Path) -> None:
 
 
 def test_example_shows_defaults(file: Path) -> None:
-    """What is commented out with a value is what holds anyway."""
+    """Each option that the example comments out shows its default."""
     written = EXAMPLE
     for line in ("# trigger =", "# start =", "# columns =", "# column =", "# options = {}"):
         assert f"\n{line}" in written
@@ -337,7 +337,7 @@ def test_without_pyspark(file: Path) -> None:
 
 
 def without_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have none, even where tests of Spark have run before in this process."""
+    """Hide the Spark session that other tests may have left in this process."""
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
 
 

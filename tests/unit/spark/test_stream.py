@@ -1,4 +1,4 @@
-"""What the streaming reader answers to Spark, call by call, with a cluster that is a dictionary."""
+"""The streaming reader's answers to Spark, call by call, with a dictionary as the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs the tests: a test that fails, hangs or crashes once costs nobody's work, one that does so twice fails the run."""
+"""Running the tests: one that fails, hangs or crashes once is flaky; one that does so twice fails the run."""
 
 from __future__ import annotations
 

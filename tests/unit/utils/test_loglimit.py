@@ -1,4 +1,4 @@
-"""What is logged while brokers are down: a handful of lines, however many workers try however often."""
+"""The log while brokers are down: a handful of lines, however many workers retry."""
 
 from __future__ import annotations
 
