@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     add.add_argument("--spark-python", default=str(SPARK_PYTHON), help="a Python with PySpark 4.2 (%(default)s)")
     add.set_defaults(command=run)
 
-    add = commands.add_parser("list", help="what there is to run")
+    add = commands.add_parser("list", help="print workloads and clients")
     add.set_defaults(command=show)
 
     add = commands.add_parser("report", help="show medians, ratios, and which targets are met, in Markdown")
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     add.set_defaults(command=report)
 
     add = commands.add_parser("instructions", help="count instructions a message with callgrind, against the baseline")
-    add.add_argument("--update", action="store_true", help="make what is counted now the baseline")
+    add.add_argument("--update", action="store_true", help="make these counts the baseline")
     add.set_defaults(command=instructions)
 
     add = commands.add_parser("one", help="used by `run`: one run in this process")

@@ -93,7 +93,7 @@ def compare(counts: Mapping[str, float], baseline: Mapping[str, float]) -> tuple
 def check(update: bool = False) -> int:
     """Count, print, and compare with the baseline; return the exit status.
 
-    :param update: make what is counted the baseline
+    :param update: make these counts the baseline
     """
     try:
         counts = count()

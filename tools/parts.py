@@ -54,11 +54,10 @@ SOURCE_AND_SINK = [
 ]
 #: The contract of handlers, programs of PyKafka 2, and checks by Kafka's own classes.
 PROMISES = [f"tests/{name}" for name in ("contract", "java_judge", "regressions")]
-#: What needs no broker but an embedded one, in seconds each.
+#: Tests without a broker, or with an embedded one: some seconds each.
 QUICK = [f"tests/{name}" for name in ("unit", "embedded", "property", "contract", "regressions")]
-#: What of it goes through no module that is compiled elsewhere, or only on ground that others cover, so that it cannot be
-#: different with the uncompiled sources; `quick-pure` has it all the same. Whoever is in doubt about a file leaves it out of
-#: this list.
+#: Those that use no compiled module, or only code that other tests cover, so that the pure sources cannot change their result;
+#: `quick-pure` runs them nevertheless. If in doubt about a file, leave it out of this list.
 SAME = [
     # handlers and connections
     "tests/contract",
@@ -81,7 +80,7 @@ SAME = [
     "tests/unit/tools",
     *(f"tests/unit/test_{name}.py" for name in ("documented_names", "packaging")),
     "tests/regressions/test_old_code.py",
-    # the embedded cluster itself, seen by another client; command lines; what is logged
+    # the embedded cluster itself, seen by another client; command lines; logging
     "tests/embedded/cli",
     "tests/embedded/metadata",
     *(f"tests/embedded/test_{name}.py" for name in ("embedded", "loglimit")),
@@ -89,7 +88,7 @@ SAME = [
     *(f"tests/unit/spark/test_{name}.py" for name in ("import", "offsets", "options", "pipeline_declaration")),
     *(f"tests/unit/spark/test_{name}.py" for name in ("stream", "tls_options")),
 ]
-#: Against real brokers: what goes through the modules that are compiled elsewhere.
+#: Tests against real brokers of the modules that may be compiled.
 PURE = [f"{INTEGRATION}/test_{name}.py" for name in ("produce_consume", "failures", "fork")]
 PURE += [f"{INTEGRATION}/consumer/test_{name}.py" for name in ("batches", "isolation")]
 PURE += [f"{INTEGRATION}/producer/test_idempotence.py", f"{INTEGRATION}/groups/test_managed.py"]
@@ -98,8 +97,8 @@ PURE += [f"{INTEGRATION}/producer/test_idempotence.py", f"{INTEGRATION}/groups/t
 class Part(NamedTuple):
     """One run of pytest.
 
-    :param release: of the shared brokers
-    :param arguments: of pytest
+    :param release: release of the shared brokers
+    :param arguments: arguments of pytest
     :param minutes: that it takes on two cores, rounded up
     :param directory: of the virtual environment, which the Makefile makes; None: the one that runs this
     :param pure: with the uncompiled sources

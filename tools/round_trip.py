@@ -1,4 +1,4 @@
-"""Send one message to an embedded cluster and read it again, on threads and on greenlets, with the package as it is installed.
+"""Send one message to an embedded cluster and read it again, on threads and on greenlets, with the installed package.
 
 `python -P tools/round_trip.py compiled` (or `pure`) fails where the other form of the modules is loaded. `make dist` runs it
 in clean environments, and cibuildwheel does in each that it builds for.

@@ -431,7 +431,7 @@ class _PartRun:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:
-    # Not reaped yet: as long as it is a zombie, nobody else gets its number, by which its group is ended.
+    # Not reaped yet: while it is a zombie, no other process gets its number, by which its group is ended.
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 

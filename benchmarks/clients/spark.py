@@ -1,4 +1,4 @@
-"""PySpark with this project's data source, and with Spark's own Kafka connector, as it is and tuned."""
+"""PySpark with this project's data source, and with Spark's own Kafka connector, at its defaults and tuned."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ class Ours(Spark):
 
 
 class Jvm(Spark):
-    """format("kafka"): Spark's connector as it is."""
+    """format("kafka"): Spark's connector at its defaults."""
 
     source = "kafka"
     jars = CONNECTOR

@@ -140,7 +140,7 @@ def wait_for(streams: list[StreamingQuery]) -> None:
 
 
 def describe(stream: StreamingQuery) -> str:
-    """Return a line on what a finished stream has done."""
+    """Return a line about a finished stream."""
     batches = [progress for progress in stream.recentProgress if progress.numInputRows]
     rows = sum(progress.numInputRows for progress in batches)
     seconds = sum(progress.batchDuration for progress in batches) / 1000

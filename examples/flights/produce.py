@@ -134,7 +134,7 @@ def check_kept(topic: Topic, produced: int) -> None:
     if kept != produced:
         raise MessagesDroppedError(
             f"topic {topic.name} holds {kept:,} messages, but {produced:,} were produced: "
-            "run again, on topics that nobody else writes to"
+            "run again, on topics without other producers"
         )
 
 

@@ -107,7 +107,7 @@ class ProtocolClientError(KafkaException):
     ERROR_CODE: ClassVar[int]
     #: Kafka's own name for it.
     NAME: ClassVar[str] = ""
-    #: What it means, and what to do.
+    #: The meaning of the error, and the remedy.
     description: ClassVar[str] = ""
 
     def __init_subclass__(

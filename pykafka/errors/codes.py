@@ -137,7 +137,7 @@ class DelegationTokenAuthDisabled(ProtocolClientError, code=61, name="DELEGATION
 class DelegationTokenNotFound(ProtocolClientError, code=62, name="DELEGATION_TOKEN_NOT_FOUND"):
     """The broker does not have this delegation token."""
 class DelegationTokenOwnerMismatch(ProtocolClientError, code=63, name="DELEGATION_TOKEN_OWNER_MISMATCH"):
-    """The delegation token belongs to somebody else."""
+    """The delegation token belongs to another user."""
 class DelegationTokenRequestNotAllowed(ProtocolClientError, code=64, name="DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"):
     """Delegation tokens are not handed out over this kind of connection."""
 class DelegationTokenAuthorizationFailed(ProtocolClientError, code=65, name="DELEGATION_TOKEN_AUTHORIZATION_FAILED"):

@@ -6,8 +6,8 @@ from pykafka.protocol.message cimport Message
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void* op)
 
-# Where the parts of one record stand: the next record (-1: the bytes are no record), then timestamp and offset (of a
-# record of format 2: less the batch's), key position and size, value position and size, position of the header count.
+# The positions of one record's parts: the next record (-1: the bytes are not a record), then timestamp and offset (in
+# format 2: less the batch's), key position and size, value position and size, position of the header count.
 ctypedef (Py_ssize_t, long long, long long, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) Parts
 
 

@@ -242,7 +242,7 @@ class Message(Struct):
         found = cls.read(cursor, version)
         if cursor.pos != cursor.end:
             raise CorruptResponseError(
-                f"{cls.__name__} version {version} ends {cursor.end - cursor.pos} bytes before what was received does",
+                f"{cls.__name__} version {version} ends {cursor.end - cursor.pos} bytes before the received bytes do",
                 api=cls.__name__,
             )
         return found

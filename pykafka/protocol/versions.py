@@ -301,7 +301,7 @@ def _checked(response: wire.ApiVersionsResponse, version: int) -> ApiRanges:
         raise CorruptResponseError(
             f"the broker answers version {version} of ApiVersions, and says that it has versions {low} to {high}"
             if high >= 0
-            else f"the broker answers version {version} of ApiVersions, and leaves ApiVersions out of what it has"
+            else f"the broker answers version {version} of ApiVersions, and leaves ApiVersions out"
         )
     return found
 

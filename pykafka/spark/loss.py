@@ -7,7 +7,7 @@ import logging
 from pykafka.spark.errors import DataLossError, OpenTransactionError
 
 log = logging.getLogger("pykafka.spark")
-_GOING_ON = "Going on with what is there, as failOnDataLoss is false"
+_GOING_ON = "Going on with the remaining records, as failOnDataLoss is false"
 
 
 class LossReporter:
@@ -28,7 +28,7 @@ class LossReporter:
             raise DataLossError(
                 f"{sentence}. Records may have been missed: they were aged out by the topic's retention, or the "
                 "topic was "
-                "deleted or made anew. To go on with what is there and a warning, set the option failOnDataLoss to "
+                "deleted or created anew. To go on with the remaining records and a warning, set the option failOnDataLoss to "
                 "false"
             )
         warn(f"{sentence}. {_GOING_ON}")

@@ -68,7 +68,7 @@ class ProgressCommitter:
         except KafkaException as error:
             problem = str(error)
             if isinstance(error.__cause__, UnknownMemberId):
-                problem = f"the group {self._group!r} has consumers as members; name one that nobody else uses"
+                problem = f"the group {self._group!r} has consumers as members; name a group of its own"
             if problem != self._last_problem:
                 warn(f"progress could not be committed (commitProgressTo), the query goes on: {problem}")
             self._last_problem = problem

@@ -111,7 +111,7 @@ def _member(protocol_type: str, member: wire.DescribeGroupsResponse.Group.Member
     metadata: Any = member.member_metadata
     assignment: Any = member.member_assignment
     if protocol_type == _CONSUMERS:
-        # Anybody may call a group one of consumers, and say in it what they like.
+        # Any client may call its group one of consumers, with metadata of its own format.
         with suppress(CorruptResponseError):
             metadata = ConsumerGroupProtocolMetadata.from_bytestring(metadata) if metadata else metadata
         with suppress(CorruptResponseError):
