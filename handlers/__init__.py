@@ -1,7 +1,7 @@
-"""Where PyKafka meets the kind of concurrency that it runs on; knows nothing of Kafka.
+"""The kinds of concurrency that PyKafka runs on, behind one interface. Nothing here knows of Kafka.
 
-`RequestHandler`, `ResponseFuture` and `Throttle`, which the reference documents here, live in `pykafka.network`: they are
-imported when they are first asked for.
+`RequestHandler`, `ResponseFuture` and `Throttle`, which the reference documents here, live in `pykafka.network`. This
+module imports each of them when somebody first asks for it.
 """
 
 from __future__ import annotations
@@ -45,5 +45,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List what can be had."""
+    """List the names, those imported later included."""
     return sorted({*globals(), *__all__})

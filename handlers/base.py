@@ -28,7 +28,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class RLockType(Protocol):
-    """A lock that its owner may take again; other workers wait until it was released as often as it was taken."""
+    """A lock that its owner may take again. Other workers wait until the owner has released it as often as it took it."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
     def release(self) -> None: ...
@@ -39,18 +39,18 @@ class RLockType(Protocol):
 
 
 class LockType(RLockType, Protocol):
-    """A lock that nobody may take twice, not even the worker that holds it.
+    """A lock that is not re-entrant: a worker that holds it and takes it again waits for itself.
 
-    `acquire(timeout=s)` returns False when the lock was not to be had in time; without, it waits for ever. `release()` of a
-    lock that nobody holds raises RuntimeError. Any worker may release it. A lock that is free is taken without a step of
-    Python, so that Ctrl-C never comes between taking it and the `with` that gives it back.
+    `acquire(timeout=s)` returns False when the lock does not come free in time; without a timeout it waits for ever. Any
+    worker may release the lock; `release()` of a free lock raises RuntimeError. Taking a free lock executes no Python code, so
+    Ctrl-C cannot come between taking it and entering the `with` block that releases it.
     """
 
     def locked(self) -> bool: ...
 
 
 class EventType(Protocol):
-    """A flag that workers wait for; `set()` wakes all of them. `wait(timeout)` returns whether it is set."""
+    """A flag that workers wait for. `set()` wakes all of them; `wait(timeout)` returns whether the flag is set."""
 
     def is_set(self) -> bool: ...
     def set(self) -> None: ...
@@ -59,7 +59,7 @@ class EventType(Protocol):
 
 
 class SemaphoreType(Protocol):
-    """A counter that workers take from and that never falls below zero: `acquire` waits instead."""
+    """A counter that never falls below zero: `acquire` takes one from it, and waits while it is zero."""
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool: ...
     def release(self) -> Any: ...
@@ -72,8 +72,7 @@ class SemaphoreType(Protocol):
 class QueueType(Protocol[T]):
     """A first-in first-out queue, as `queue.Queue` of the standard library behaves.
 
-    `get` and `put` raise the handler's QueueEmptyError and QueueFullError; one `task_done()` too many raises
-    ValueError.
+    `get` and `put` raise the handler's QueueEmptyError and QueueFullError. One `task_done()` too many raises ValueError.
     """
 
     def qsize(self) -> int: ...
@@ -88,7 +87,7 @@ class QueueType(Protocol[T]):
 
 
 class Address(NamedTuple):
-    """One place that a host name leads to: what `Handler.resolve` finds and `Handler.connect` goes to."""
+    """One address of a host: `Handler.resolve` finds it, `Handler.connect` connects to it."""
 
     family: int
     sockaddr: tuple[Any, ...]
@@ -101,27 +100,27 @@ class Address(NamedTuple):
 
 
 class Stream(Protocol):
-    """A connected byte stream that at most one worker reads and one writes at the same time; any may close it."""
+    """A connected byte stream. One worker at a time may read, one may write, and any worker may close it."""
 
     def recv_into(self, buffer: bytearray | memoryview, timeout: float) -> int:
-        """Read what is there, at least one byte, and return how many bytes; 0 when the peer has closed.
+        """Read at least one byte and return how many were read; 0 when the peer has closed the connection.
 
-        :param buffer: where to; not empty
+        :param buffer: receives the bytes; not empty
         :param timeout: how long to wait (s)
-        :raises TimeoutError: nothing came in time
+        :raises TimeoutError: no byte came in time
         :raises OSError: the connection is broken or closed
         """
 
     def send(self, buffers: Sequence[Buffer], timeout: float) -> None:
-        """Write all of the buffers, in order and without joining them where the system can gather.
+        """Write all of the buffers in order, without copying them together where the system can gather.
 
-        :param timeout: for all of it (s)
-        :raises TimeoutError: the peer did not take it in time; how much it took is unknown
+        :param timeout: for all buffers together (s)
+        :raises TimeoutError: the peer did not take the bytes in time; how many it took is unknown
         :raises OSError: the connection is broken or closed
         """
 
     def close(self) -> None:
-        """End the connection and wake whoever reads or writes; may be repeated. A forked child only lets go of it."""
+        """End the connection and wake its reader and writer; may be repeated. A forked child only closes its own descriptor."""
 
     def fileno(self) -> int: ...
     def getsockname(self) -> Any: ...
@@ -134,7 +133,7 @@ class Worker(ABC):
     def __init__(self, name: str) -> None:
         #: As given to `spawn`.
         self.name = name
-        #: What ended the worker, where that was an exception; it has been logged as well.
+        #: The exception that ended the worker, which has been logged as well; None where none did.
         self.error: BaseException | None = None
 
     @abstractmethod
@@ -142,42 +141,42 @@ class Worker(ABC):
         """Wait until the worker has ended and return whether it has.
 
         :param timeout: how long to wait (s); None waits for ever
-        :raises RuntimeError: a worker waits for itself
+        :raises RuntimeError: the worker called this itself
         """
 
     @abstractmethod
     def is_alive(self) -> bool:
-        """Return whether the worker is still to run or running."""
+        """Return whether the worker has not ended; one that has yet to begin is alive."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} {'alive' if self.is_alive() else 'ended'}>"
 
 
 class Handler(ABC):
-    """What PyKafka asks for everything that depends on the kind of concurrency.
+    """The interface to one kind of concurrency: workers, locks, queues, clocks, sockets.
 
-    One handler serves any number of clients. It promises what stands at its members and in the shapes above, and no
-    more; in particular neither that workers run in parallel nor that they are switched at certain places only. What it
-    makes is for workers of the same handler (and, with gevent, of the same hub); `native` makes the exception, see
-    there.
+    One handler serves any number of clients. Callers may rely on the documentation of its members and of the shapes above
+    only. In particular a handler does not promise that workers run in parallel, nor that they switch at certain places only.
+    Only workers of the same handler (with gevent: of the same hub) may share the objects that it makes; `native` documents
+    the exception.
     """
 
     #: "threads", "gevent", ...: for messages, metrics and test ids.
     name: str
-    #: Whether all workers share one hub, so that a worker that computes holds all others up.
+    #: Whether all workers share one hub, so that a worker that computes blocks all others.
     cooperative: bool
-    #: Whether `time_ms` is the system's clock, so that compiled code may read that by itself.
+    #: Whether `time_ms` is the system's clock, so that compiled code may read that clock directly.
     system_clock: bool = True
-    #: The one source of chance (jitter, partitions); it is seeded anew in a forked child.
+    #: The only source of random numbers (jitter, partitions); a forked child seeds it anew.
     random: random.Random
 
-    #: What a queue's `get` raises when nothing came in time.
+    #: A queue's `get` raises this when no item came in time.
     QueueEmptyError: ClassVar[type[Exception]] = queue.Empty
-    #: What a queue's `put` raises when no room was made in time.
+    #: A queue's `put` raises this when the queue stayed full.
     QueueFullError: ClassVar[type[Exception]] = queue.Full
-    #: What sockets raise; the standard library's, whatever the handler.
+    #: Sockets raise this: the standard library's error, whatever the handler.
     SockErr: ClassVar[type[OSError]] = OSError
-    #: What `resolve` raises for a name that leads nowhere.
+    #: `resolve` raises this for a name that has no address.
     GaiError: ClassVar[type[OSError]] = socket.gaierror
 
     def __init__(self) -> None:
@@ -190,7 +189,7 @@ class Handler(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} {self.name}>"
 
-    # -- what workers meet at ----------------------------------------------------------------------------------------
+    # -- what workers share ---------------------------------------------------------------------------------------
 
     @abstractmethod
     def Event(self) -> EventType:
@@ -198,7 +197,7 @@ class Handler(ABC):
 
     @abstractmethod
     def Lock(self) -> LockType:
-        """Make a lock that is not re-entrant; taking it twice waits for ever, or until the timeout."""
+        """Make a lock that is not re-entrant: taking it twice waits for ever, or until the timeout."""
 
     @abstractmethod
     def RLock(self) -> RLockType:
@@ -208,7 +207,7 @@ class Handler(ABC):
     def Semaphore(self, value: int = 1) -> SemaphoreType:
         """Make a semaphore.
 
-        :param value: how often it can be acquired before somebody has to wait
+        :param value: how often workers can acquire it before one has to wait
         """
 
     @abstractmethod
@@ -220,7 +219,7 @@ class Handler(ABC):
 
     @abstractmethod
     def local(self) -> Any:
-        """Make an object whose attributes each worker has for itself."""
+        """Make an object whose attributes are separate for each worker."""
 
     # -- workers and time --------------------------------------------------------------------------------------------
 
@@ -228,19 +227,19 @@ class Handler(ABC):
     def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
         """Start `target(*args, **kwargs)` in a worker of its own.
 
-        What it returns is lost. An exception that ends it is kept as `Worker.error` and handed to `report`. Workers are
-        daemons: they do not keep the process alive, so whoever starts one sees to it that it is stopped.
+        The handler discards the return value. It keeps an exception that ends the target as `Worker.error`, and reports it.
+        Workers are daemons: they do not keep the process alive, so the caller must stop each worker that it starts.
 
-        :param name: how debuggers and logs call it; made up where it is None
+        :param name: the worker's name for debuggers and logs; None for a generated one
         :raises WorkerNotStartedError: the system starts no thread at present
         """
 
     @abstractmethod
     def sleep(self, seconds: float = 0.0) -> None:
-        """Let others run for at least this long (s); 0 lets those run that are ready."""
+        """Sleep for at least this long (s) while other workers run; 0 gives way to the workers that are ready."""
 
     def now(self) -> float:
-        """Return a time that only grows (s), for deadlines; it says nothing about the date."""
+        """Return a monotonic time (s) for deadlines; it does not tell the date."""
         return time.monotonic()
 
     def time_ms(self) -> int:
@@ -249,18 +248,18 @@ class Handler(ABC):
 
     @abstractmethod
     def breathe(self) -> None:
-        """Let the hub turn if it has not for a quarter of a millisecond; call it every few hundred cheap steps.
+        """Yield to the hub if it has not run for a quarter of a millisecond; call this every few hundred cheap steps.
 
-        Costs a clock reading where there is a hub and nothing where there is none.
+        It costs one clock reading where there is a hub, and nothing where there is none.
         """
 
     @abstractmethod
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call `fn` so that a hub goes on turning, and return or raise what it does.
+        """Call `fn` without blocking the hub; return its result, or raise its exception.
 
-        For single calls that release the GIL (a codec, a checksum): a Python function moved to another thread would
-        hold the hub up all the same. `fn` may run in any OS thread: it must not use anything of this handler. With
-        threads, where there is no hub, it is called in place.
+        This is for single calls that release the GIL (a codec, a checksum): a Python function in another thread would block
+        the hub all the same. `fn` may run in any OS thread, so it must not use anything that this handler made. With
+        threads, where there is no hub, the caller's worker runs it.
         """
 
     # -- the network -------------------------------------------------------------------------------------------------
@@ -268,20 +267,21 @@ class Handler(ABC):
     @property
     @abstractmethod
     def Socket(self) -> type[Any]:
-        """The class of sockets that block the worker and not the hub; PyKafka itself uses `connect`."""
+        """The class of sockets that block the calling worker and not the hub; PyKafka itself uses `connect`."""
 
     @abstractmethod
     def resolve(
         self, host: str, port: int, timeout: float | None = None, wanted: Callable[[], bool] | None = None
     ) -> list[Address]:
-        """Look a name up and return its addresses, in the order in which the system prefers them.
+        """Return the addresses of a host name, in the order in which the system prefers them.
 
         :param host: DNS name or IP address, IPv6 without brackets
-        :param timeout: how long to wait (s); None for as long as the system does
-        :param wanted: asked every tenth of a second while no name server answers; False ends the waiting, not the lookup
-        :raises socket.gaierror: the name leads nowhere
-        :raises TimeoutError: no answer in time
-        :raises ConnectionAbortedError: it is not `wanted` any more
+        :param timeout: how long to wait (s); None for as long as the system waits
+        :param wanted: called every tenth of a second while no name server answers; where it returns False, `resolve` stops
+            waiting, and the lookup itself goes on
+        :raises socket.gaierror: the name has no address
+        :raises TimeoutError: no name server answered in time
+        :raises ConnectionAbortedError: `wanted` returned False
         """
 
     @abstractmethod
@@ -296,25 +296,25 @@ class Handler(ABC):
 
         :param timeout: how long to wait (s)
         :param source_address: local host and port to connect from; port 0 for any
-        :param wanted: asked every tenth of a second while nobody answers; False ends the attempt
-        :raises TimeoutError: nobody answered in time
-        :raises ConnectionAbortedError: it is not `wanted` any more
-        :raises OSError: refused, unreachable, or the source address cannot be used
+        :param wanted: called every tenth of a second while the peer does not answer; False ends the attempt
+        :raises TimeoutError: the peer did not answer in time
+        :raises ConnectionAbortedError: `wanted` returned False
+        :raises OSError: the peer refused, it cannot be reached, or the source address cannot be used
         """
 
     @abstractmethod
     def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
         """Speak TLS over a connected stream and return the stream that carries it.
 
-        An SSLContext only ever sees memory buffers (`wrap_bio`), so any one will do with any handler.
+        Any SSLContext works with any handler, since it sees memory buffers only (`wrap_bio`).
 
         :param context: an ssl.SSLContext; in OS threads also any other object with `wrap_socket(sock)`
-        :param server_hostname: whom the certificate must name
+        :param server_hostname: the host name that the certificate must contain
         :param timeout: for the handshake (s)
         :raises TypeError: the context has only `wrap_socket()`, which would block a hub
         :raises ssl.SSLError: the handshake failed
-        :raises TimeoutError: it did not end in time
-        :raises OSError: the connection broke; ConnectionResetError where the peer hung up
+        :raises TimeoutError: the handshake did not end in time
+        :raises OSError: the connection broke; ConnectionResetError where the peer closed it
         """
 
     # -- beyond this handler -----------------------------------------------------------------------------------------
@@ -322,39 +322,39 @@ class Handler(ABC):
     @property
     @abstractmethod
     def native(self) -> Handler:
-        """A handler over OS threads, with locks, sockets and a clock that nobody has patched.
+        """A handler over OS threads, whose locks, sockets and clock are unpatched.
 
-        What must go on while a hub is held (heartbeats) runs on it. Its workers share nothing with those of this
-        handler but plain data and its own events and queues' `*_nowait` calls; they log nothing, since a log's locks
-        may be held by somebody on the hub. With plain threads it is the handler itself.
+        It runs the workers that must go on while a hub is blocked (heartbeats). These share with the workers of this handler
+        only plain data, the native handler's events, and the `*_nowait` calls of its queues. They log nothing, since a
+        greenlet may hold a log's locks. With plain threads it is the handler itself.
         """
 
     def at_fork(self, fn: Callable[[], object]) -> None:
-        """Have `fn()` called in every child that this process forks from now on.
+        """Register `fn()` to run in every child that this process forks from now on.
 
-        Held weakly: a bound method goes with its object, a plain function must be kept by somebody else. It runs before
-        the fork returns, with no other worker alive: it must not wait for anything.
+        The handler holds `fn` weakly: a bound method goes with its object, and the caller must keep a plain function. `fn`
+        runs before the fork returns, while no other worker is alive, so it must not wait for anything.
         """
         _at_fork(fn)
 
     @abstractmethod
     def kazoo(self) -> Any:
-        """Make kazoo's handler for the same kind of concurrency; imports kazoo when first called."""
+        """Make kazoo's handler for the same kind of concurrency; this imports kazoo."""
 
     def report(self, what: str, error: BaseException) -> None:
-        """Log an exception that nobody is left to get.
+        """Log an exception that no caller can receive any more.
 
-        :param what: what was being done, for the log's line
+        :param what: the name of what failed
         """
         log.error("%s failed: %s", what, error, exc_info=error)
 
 
 class WeakCall:
-    """Refer to a function or bound method without keeping its object; called, gives it, or None when that is gone.
+    """A weak reference to a function or bound method; calling it returns that, or None when its object is gone.
 
-    `weakref.WeakMethod` does the same, but complains on the standard error stream where it ends together with the object.
+    `weakref.WeakMethod` does the same, but prints an error where it is freed together with the object.
 
-    :param fn: what to refer to
+    :param fn: the function or method
     :param gone: called with `reference` when the object is gone
     """
 
@@ -365,15 +365,15 @@ class WeakCall:
         self.reference: weakref.ref[Any] = weakref.ref(fn.__self__ if isinstance(fn, MethodType) else fn, gone)
 
     def __call__(self) -> Any:
-        """Return the function or method, as long as its object is there."""
+        """Return the function or method; None when its object is gone."""
         target = self.reference()
         return target if target is None or self._function is None else MethodType(self._function, target)
 
 
-# By the references' own ids, since one that dies in the middle of a loop must be able to leave.
+# By the ids of the references, so that one that dies during a loop can be removed.
 _fork_callbacks: dict[int, WeakCall] = {}
-# Of objects that are gone. Appending is C: in a step of Python that runs when an object goes, the error of a signal's handler
-# would be lost.
+# References whose objects are gone. Appending is C: Python would discard the exception of a signal's handler that runs in
+# Python code which frees an object.
 _forgotten: deque[weakref.ref[Any]] = deque()
 _fork_hooked = False
 

@@ -1,4 +1,4 @@
-"""`Ending`: what is seen through once it has begun, whatever ends those who wait for it."""
+"""`Ending`: final steps that run to their end once they have begun, whatever interrupts the worker that waits for them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ if TYPE_CHECKING:
 
 
 class Ending:
-    """The last steps of something, such as leaving a group.
+    """The final steps of something, such as leaving a group.
 
-    A greenlet's timeout or Ctrl-C may come at any wait, and half of these steps would be worse than none: somebody is struck
-    off nowhere, or a connection is kept up for ever. So a worker of its own takes them, and whoever wants them waits for it.
+    A greenlet's timeout or Ctrl-C may come at any wait, and half of these steps would be worse than none: a group would keep a
+    member that is gone, or a connection would stay open for ever. So a worker of its own takes the steps, and the caller
+    waits for that worker.
 
-    :param handler: whose worker it is
-    :param name: of the worker
+    :param handler: starts the worker
+    :param name: the worker's name
     """
 
     def __init__(self, handler: Handler, name: str) -> None:
@@ -25,20 +26,21 @@ class Ending:
         self._worker: Worker | None = None
 
     def take(self, steps: Callable[[], object], timeout: float | None = None) -> None:
-        """Have steps taken, after those that are under way, and wait for them; raises what they raise.
+        """Take steps, after those that are under way, and wait for their end; raise the exception that they raise.
 
+        :param steps: takes them
         :param timeout: how long to wait (s); None for as long as they take
         """
         try:
             worker = self._worker = self._handler.spawn(_take, self._worker, steps, name=self._name)
-        except RuntimeError:  # no thread can be started, as at the interpreter's end
+        except RuntimeError:  # the system starts no thread, as at the end of the interpreter
             _take(self._worker, steps)
             return
         if self.wait(timeout) and worker.error is not None:
             raise worker.error
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the steps that are under way; return whether none are left.
+        """Wait for the steps that are under way; return whether they have ended.
 
         :param timeout: how long (s); None for as long as they take
         """

@@ -1,4 +1,4 @@
-"""guard: a destructor that costs no step of Python once it has been called."""
+"""`guard`: a destructor that executes no Python code when its object is freed after a proper close."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Generator
 
 
 def guard(release: Callable[[], object]) -> Generator[None]:
-    """Have `release()` called by `close()` of what this returns, or when that is dropped without: once, in either case.
+    """Return a generator that calls `release()` once: when somebody closes it, or when it is freed unclosed.
 
-    A `__del__` runs at every object's end. What is raised in it is lost, the error of a signal's handler too, and a signal
-    that comes during a garbage collection is handled in the first step of Python behind it. A generator that has ended is
-    freed without one.
+    Python would call a `__del__` whenever an object is freed, and discards every exception raised there. That includes the
+    KeyboardInterrupt of a Ctrl-C: a signal that comes during a garbage collection is handled by the next Python code that
+    runs, which would be the `__del__`. Freeing a generator that has ended executes no Python code.
 
-    :param release: must be fit for running anywhere: takes no lock, and waits for nobody
+    :param release: may run at any place, so it must take no lock and wait for nothing
     """
     waiting = _wait(release)
     next(waiting)

@@ -1,4 +1,4 @@
-"""`Lookups`: names looked up in threads of their own, since the system's resolver knows no deadline and cannot be stopped."""
+"""`Lookups`: names looked up in threads of their own, since the system's resolver has no deadline and cannot be stopped."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pykafka.handlers.patience import Patience
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
 
-#: How long others who want the same name join a lookup that is under way, instead of starting another (s).
+#: How long other workers that want the same name join a lookup under way, instead of starting another (s).
 SHARED_S = 5.0
-#: How many lookups of one name may be under way: those that no name server answers go on until the system gives them up.
+#: How many lookups of one name may be under way: the system goes on with those that no name server answers.
 RUNNING_MAX = 3
 
 
 class Lookup:
-    """One call of the resolver, and who waits for it.
+    """One call of the resolver, and the callbacks of the workers that wait for it.
 
     State: changes under the lock of its `Lookups`.
 
-    :param since: when it began (s)
+    :param since: when the call began (s)
     """
 
     __slots__ = ("_outcome", "since", "waiting")
@@ -36,31 +36,31 @@ class Lookup:
         self._outcome: list[Address] | Exception = OSError(errno.ECANCELED, "the lookup was ended")
 
     def ask(self, getaddrinfo: Callable[..., list[Any]], host: str, port: int) -> None:
-        """Call the resolver, and take note of what it gives or raises."""
+        """Call the resolver and keep its result or exception."""
         try:
             self._outcome = look_up(getaddrinfo, host, port)
-        except Exception as error:  # noqa: BLE001 - raised by those who wait
+        except Exception as error:  # noqa: BLE001 - the workers that wait raise it
             self._outcome = error
 
     def fail(self, error: Exception) -> None:
-        """Take note of why the resolver was not called."""
+        """Keep the reason why nobody called the resolver."""
         self._outcome = error
 
     def result(self) -> list[Address]:
-        """Return what it has found; raise what the resolver has raised."""
+        """Return the addresses, or raise the resolver's exception."""
         if isinstance(self._outcome, Exception):
-            raise copy.copy(self._outcome)  # several may raise it at the same time
+            raise copy.copy(self._outcome)  # several workers may raise it at the same time
         return self._outcome
 
 
 class Lookups:
-    """The lookups of one handler that are under way, a few a name at most.
+    """The lookups of one handler that are under way, a few for each name at most.
 
-    One that nobody waits for any more goes on in its daemon thread until the resolver gives up.
+    A lookup that no worker waits for any more goes on in its daemon thread until the resolver gives up.
 
     State: `_running` changes under `_lock`.
 
-    :param handler: over OS threads, whose workers they are
+    :param handler: a handler over OS threads, which starts the workers
     """
 
     def __init__(self, handler: Handler) -> None:
@@ -76,7 +76,7 @@ class Lookups:
         """Begin a lookup, or join one that began a moment ago.
 
         :param getaddrinfo: the resolver
-        :param done: called when it has ended, by its thread
+        :param done: called by the lookup's thread when it has ended
         :raises WorkerNotStartedError: the system starts no thread at present
         """
         with self._lock:
@@ -91,7 +91,7 @@ class Lookups:
         try:
             self._handler.spawn(self._run, getaddrinfo, (host, port), found, name=f"pykafka.resolve.{host}")
         except Exception as error:
-            found.fail(error)  # of those who have joined it meanwhile, too
+            found.fail(error)  # for workers that have joined it meanwhile, too
             self._settle((host, port), found)
             raise
         return found

@@ -1,4 +1,4 @@
-"""What a process does about connections that are not ours: those to the programs that have started it."""
+"""Tuning of connections that are not ours: those between this process and the programs that started it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _DESCRIPTORS = "/proc/self/fd"
 
 
 def acknowledge_now() -> None:
-    """Have the system acknowledge at once what every TCP connection of this process has received; Linux only.
+    """Make the system acknowledge received data at once, on every TCP connection of this process; Linux only.
 
-    It waits 40 ms for an answer to send along. A peer that writes in small pieces, and has not turned Nagle's algorithm
-    off, keeps the next piece back until then.
+    By default the system delays an acknowledgement by 40 ms, to send it along with an answer. A peer that writes in small
+    pieces, with Nagle's algorithm on, keeps the next piece back until then.
     """
     option = getattr(socket, "TCP_QUICKACK", None)
     # With a default timeout, an object for a descriptor would make that one non-blocking under its owner.

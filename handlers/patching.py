@@ -1,4 +1,4 @@
-"""What gevent.monkey has replaced in this process, and what stood there before; never imports gevent."""
+"""Functions that tell what gevent.monkey has replaced in this process, and give the originals; they never import gevent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 def _monkey() -> Any:
     """Return gevent.monkey where this process has it."""
-    # What is there may be in the middle of being imported, by another thread: importing it too waits for that.
+    # Another thread may be importing it at this moment: our own import waits for that.
     return import_module("gevent.monkey") if "gevent.monkey" in sys.modules else None
 
 
