@@ -167,7 +167,7 @@ class Handler(ABC):
     cooperative: bool
     #: Whether `time_ms` is the system's clock, so that compiled code may read that clock directly.
     system_clock: bool = True
-    #: The only source of random numbers (jitter, partitions); a forked child seeds it anew.
+    #: The only source of random numbers (jitter, choices); a forked child seeds it anew.
     random: random.Random
 
     #: A queue's `get` raises this when no item came in time.

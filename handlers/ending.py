@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 class Ending:
-    """The final steps of something, such as leaving a group.
+    """The final steps of something, such as signing off at a server.
 
-    A greenlet's timeout or Ctrl-C may come at any wait, and half of these steps would be worse than none: a group would keep a
-    member that is gone, or a connection would stay open for ever. So a worker of its own takes the steps, and the caller
+    A greenlet's timeout or Ctrl-C may come at any wait, and half of these steps would be worse than none: the server would
+    keep a client that is gone, or a connection would stay open for ever. So a worker of its own takes the steps, and the caller
     waits for that worker.
 
     :param handler: starts the worker

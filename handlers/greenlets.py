@@ -1,5 +1,5 @@
 # ruff: noqa: N802  (Event(), Lock() and the rest bear the documented names of what they make)
-"""GEventHandler: PyKafka on gevent's greenlets, with nothing patched. gevent is imported when a handler is made."""
+"""`GEventHandler`: PyKafka on gevent's greenlets, without monkey patching. Making a handler imports gevent."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from pykafka.handlers.sockets import SocketHandler
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: How long one worker may keep the hub before `breathe` lets it turn (s).
+#: How long one worker may keep the hub before `breathe` yields to it (s).
 HELD_MAX_S = 0.00025
 
-#: So short that a timer of libev that repeats fires at every turn of its loop (s).
+#: So short that a repeating timer of libev fires at each turn of its loop (s).
 EVERY_TURN_S = 1e-9
 
 _numbers = itertools.count(1)
@@ -76,20 +76,20 @@ class HubWaiter:
 
 
 class _TimedOut(Exception):
-    """Tells our own timeout from one that the application has set on the greenlet."""
+    """The timeout of a wait of ours, as opposed to one that the application has set on the greenlet."""
 
 
 _TIMED_OUT = _TimedOut()
 
 
 def _close(watcher: Any) -> None:
-    """Free a watcher of a loop that may be gone already, and the watcher with it."""
+    """Free a watcher, unless its loop is gone and has freed it already."""
     with suppress(ValueError):
         watcher.close()
 
 
 class _Clock:
-    """When a loop last looked at its sockets and timers; noted by the loop itself."""
+    """The time at which a loop last checked its sockets and timers; the loop itself sets it."""
 
     __slots__ = ("turned",)
 
@@ -101,9 +101,9 @@ class _Clock:
 
 
 class _HubTurns:
-    """Lets one hub turn between workers that have much to do, and those workers take turns.
+    """The turns of one hub between workers that compute a lot; these workers run one after another.
 
-    :param hub: that of this thread
+    :param hub: this thread's hub
     """
 
     def __init__(self, hub: Any) -> None:
@@ -111,10 +111,10 @@ class _HubTurns:
 
         self.hub = hub
         self._make_waiter: Callable[[Any], Any] = Waiter
-        # The loop holds the clock and not this object, so that this can go, and take its watchers along.
+        # The loop holds the clock and not this object, so that this object can be freed, and its watchers with it.
         self.clock = _Clock()
         self._waiting: deque[Any] = deque()
-        # Before all other callbacks of a turn, and no reason for the loop to go on.
+        # It runs before all other callbacks of a turn, and does not keep the loop running.
         self._check = hub.loop.check(ref=False, priority=hub.loop.MAXPRI)
         self._check.start(self.clock.note)
         self._repeats = "libuv" not in type(hub.loop).__module__  # whose timers count milliseconds
@@ -126,10 +126,10 @@ class _HubTurns:
                 _close(watcher)
 
     def wait(self) -> None:
-        """Wait until the hub has turned and those have run that have waited longer."""
+        """Wait until the hub has turned and the workers that waited before this one have run."""
         waiter = self._make_waiter(self.hub)
         self._waiting.append(waiter)
-        # Not sleep(0): that runs other greenlets but looks at neither sockets nor timers for up to 5 ms.
+        # Not sleep(0): it runs other greenlets, but gevent then checks neither sockets nor timers for up to 5 ms.
         if not self._timer.active:
             self._timer.start(self._wake_one)
         try:
@@ -140,10 +140,10 @@ class _HubTurns:
             raise
 
     def _wake_one(self) -> None:
-        # One in each turn of the hub: several that each run for a fair time would hold it up together. Ctrl-C may come at
-        # any step, so whoever is woken leaves the queue behind that, and the timer goes on for as long as somebody waits.
+        # One worker in each turn of the hub: several that each run for a while would block it together. Ctrl-C may come at
+        # any step, so a worker leaves the queue after it was woken, and the timer goes on for as long as one waits.
         if not self._repeats:
-            self._timer.stop()  # it has fired, but libuv's has not noticed by now
+            self._timer.stop()  # it has fired, but libuv's timer still counts as active
         if self._waiting:
             waiter = self._waiting[0]
             try:
@@ -168,9 +168,9 @@ class HubWatch:
         self._local = original("_thread", "_local")()
 
     def breathe(self) -> None:
-        """Let the hub turn if it has not done so for HELD_MAX_S.
+        """Yield to the hub if it has not turned for HELD_MAX_S.
 
-        What counts is when it last turned, not for how long the present greenlet has run.
+        The time since its last turn counts, not the time for which the present greenlet has run.
         """
         hub = self._get_hub()
         turns = getattr(self._local, "turns", None)
@@ -186,10 +186,10 @@ class HubWatch:
 
 
 def raise_in_main(error: BaseException) -> None:
-    """Raise in this thread's main greenlet what a signal's handler raised in a worker, and return when that waits again.
+    """Raise a signal handler's exception in this thread's main greenlet; return when that greenlet waits again.
 
-    Python runs those handlers in whichever greenlet has its turn. gevent does the same for greenlets that end by such an
-    error, but prints their stack, and `threading` keeps it from the main greenlet where threads are greenlets.
+    Python runs signal handlers in the greenlet that happens to run. Where one ends a greenlet, gevent raises the exception in
+    the main greenlet, too, but prints the stack first; where threads are greenlets, `threading` swallows the exception.
     """
     import gevent
 
@@ -209,8 +209,8 @@ def _lock_class() -> type[Any]:
 def make_lock() -> LockType:
     """Make a lock for greenlets that is not re-entrant.
 
-    Not what `gevent.thread` has, and `threading` in a patched process: that one takes a step of Python once it is taken, and
-    where Ctrl-C comes there nobody ever gives it back.
+    The lock of `gevent.thread`, which a patched `threading` uses, executes Python code after it was taken: where Ctrl-C comes
+    at that moment, no worker ever releases it.
     """
     lock: LockType = _lock_class()()
     return lock
@@ -219,7 +219,7 @@ def make_lock() -> LockType:
 def resolve_on_hub(
     native: Handler, getaddrinfo: Callable[..., list[Any]], host: str, port: int, patience: Patience
 ) -> list[Address]:
-    """Look a name up without holding the hub up, nor one of its few threads, which are for offloaded calls.
+    """Look a name up without blocking the hub or one of its few threads, which are for offloaded calls.
 
     A name server that does not answer holds a thread for many seconds.
 
@@ -251,7 +251,7 @@ def resolve_on_hub(
 
 
 def native_beside_hub() -> Handler:
-    """Make a native handler whose workers' last words are logged on the present hub."""
+    """Make a native handler that logs the errors of its workers on the present hub."""
     import gevent
 
     loop = gevent.get_hub().loop
@@ -279,7 +279,7 @@ class GreenletWorker(Worker):
         try:
             run()
         except self._exit:
-            pass  # killed, which is not an error
+            pass  # killed, which is no error
         except Exception as error:  # noqa: BLE001 - whatever a worker may raise
             self.error = error
             self._handler.report(f"worker {self.name}", error)
@@ -298,12 +298,12 @@ class GreenletWorker(Worker):
         return bool(self._greenlet.dead)
 
     def is_alive(self) -> bool:
-        """Return whether the greenlet is still to run or running."""
+        """Return whether the greenlet has not ended."""
         return not self._greenlet.dead
 
 
 class GEventHandler(SocketHandler):
-    """Runs workers in gevent's greenlets; needs no monkey patching and does none.
+    """The handler that runs workers in gevent's greenlets; it neither needs monkey patching nor does any.
 
     :raises ImportError: gevent is not installed
     """
@@ -356,7 +356,7 @@ class GEventHandler(SocketHandler):
         return made
 
     def local(self) -> Any:
-        """Make an object whose attributes each greenlet has for itself."""
+        """Make an object whose attributes are separate for each greenlet."""
         return self._gevent.local.local()
 
     def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
@@ -364,11 +364,11 @@ class GEventHandler(SocketHandler):
         return GreenletWorker(self, lambda: target(*args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
 
     def sleep(self, seconds: float = 0.0) -> None:
-        """Let other greenlets run for at least this long (s)."""
+        """Sleep for at least this long (s) while other greenlets run."""
         self._gevent.sleep(seconds)
 
     def breathe(self) -> None:
-        """Let the hub turn if it has been held for HELD_MAX_S. As `Handler.breathe`."""
+        """Yield to the hub if it has not turned for HELD_MAX_S. As `Handler.breathe`."""
         self._hub.breathe()
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

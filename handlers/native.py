@@ -1,9 +1,8 @@
 # ruff: noqa: N802  (Event(), Lock() and the rest bear the documented names of what they make)
-"""NativeHandler: OS threads and what they meet at, whatever gevent.monkey has done to the process.
+"""`NativeHandler`: OS threads with their own semaphores and queues, whatever gevent.monkey has done to the process.
 
-The standard library's Event, Semaphore and Queue look their locks up in modules that gevent.monkey patches, at the
-moment when somebody waits; so they are built anew here, on the one primitive that cannot be exchanged: the
-interpreter's lock.
+The standard library's Semaphore and Queue find their locks in modules that gevent.monkey patches, at the moment when a
+worker waits. This module builds them on the one primitive that gevent cannot replace: the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ _numbers = itertools.count(1)
 
 
 class _Condition:
-    """A place to wait, under a lock that is let go meanwhile.
+    """A condition variable: waiting releases its lock meanwhile.
 
-    :param lock: held by the caller of every method
+    :param lock: the caller of each method holds it
     """
 
     def __init__(self, lock: LockType) -> None:
@@ -51,7 +50,7 @@ class _Condition:
         self._waiting: deque[LockType] = deque()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Return whether somebody called `notify` for this worker in time (s)."""
+        """Return whether another worker called `notify` for this one in time (s)."""
         gate = allocate_lock()
         gate.acquire()
         self._waiting.append(gate)
@@ -66,7 +65,7 @@ class _Condition:
         return woken
 
     def wait_until(self, ready: Callable[[], bool], timeout: float | None) -> bool:
-        """Wait until `ready()`, which is called under the lock, and return whether it was in time (s)."""
+        """Wait until `ready()` returns True and return whether it did in time (s); it is called under the lock."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while not ready():
             left = None if deadline is None else deadline - time.monotonic()
@@ -76,12 +75,12 @@ class _Condition:
         return True
 
     def notify(self) -> None:
-        """Wake who has waited longest."""
+        """Wake the worker that has waited longest."""
         if self._waiting:
             self._waiting.popleft().release()
 
     def notify_all(self) -> None:
-        """Wake everybody."""
+        """Wake all workers."""
         while self._waiting:
             self._waiting.popleft().release()
 
@@ -91,13 +90,13 @@ class NativeSemaphore:
 
     def __init__(self, value: int) -> None:
         if value < 0:
-            raise ValueError("a semaphore begins at zero or above")
+            raise ValueError(f"a semaphore cannot begin below zero: {value}")
         self._lock = allocate_lock()
         self._freed = _Condition(self._lock)
         self._value = value
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
-        """Take one, waiting where there is none, and return whether that succeeded in time (s)."""
+        """Take one, waiting while there is none; return whether that succeeded in time (s)."""
         with self._lock:
             if not self._freed.wait_until(lambda: self._value > 0, timeout if blocking else 0.0):
                 return False
@@ -132,11 +131,11 @@ class NativeQueue:
         self._finished = _Condition(self._lock)
 
     def qsize(self) -> int:
-        """Return how many items are in it."""
+        """Return the number of items."""
         return len(self._items)
 
     def empty(self) -> bool:
-        """Return whether nothing is in it."""
+        """Return whether the queue has no items."""
         return not self._items
 
     def full(self) -> bool:
@@ -178,9 +177,9 @@ class NativeQueue:
         return self.get(block=False)
 
     def task_done(self) -> None:
-        """Say that an item has been dealt with.
+        """Mark one item as processed.
 
-        :raises ValueError: more often than there were items
+        :raises ValueError: more calls than items
         """
         with self._lock:
             if self._unfinished <= 0:
@@ -190,13 +189,13 @@ class NativeQueue:
                 self._finished.notify_all()
 
     def join(self) -> None:
-        """Wait until every item has been dealt with."""
+        """Wait until each item has been marked as processed."""
         with self._lock:
             self._finished.wait_until(lambda: not self._unfinished, None)
 
 
 class NativeWorker(Worker):
-    """An OS thread that `threading` does not know of, since that may be patched."""
+    """An OS thread that bypasses `threading`, which may be patched."""
 
     def __init__(self, handler: Handler, run: Callable[[], object], name: str) -> None:
         super().__init__(name)
@@ -229,7 +228,7 @@ class NativeWorker(Worker):
     def join(self, timeout: float | None = None) -> bool:
         """Wait until the thread has ended and return whether it has. As `Worker.join`.
 
-        It holds the calling OS thread, and with it a hub: greenlets call it through `offload`.
+        It blocks the calling OS thread, and with it a hub: greenlets call it through `offload`.
         """
         if not self._ended.is_set() and self._ident == original("_thread", "get_ident")():  # ids are used again
             raise RuntimeError("a worker cannot wait for itself")
@@ -241,9 +240,9 @@ class NativeWorker(Worker):
 
 
 class NativeHandler(SocketHandler):
-    """Runs workers in OS threads, with nothing patched between; what `Handler.native` gives.
+    """The handler that runs workers in unpatched OS threads; `Handler.native` returns it.
 
-    :param say: called with a function that logs something, to have it called where logging does no harm
+    :param say: called with a function that logs something; it runs that function where logging cannot deadlock
     """
 
     name = "native"
@@ -284,7 +283,7 @@ class NativeHandler(SocketHandler):
         return NativeQueue(maxsize)
 
     def local(self) -> Any:
-        """Make an object whose attributes each thread has for itself."""
+        """Make an object whose attributes are separate for each thread."""
         return original("_thread", "_local")()
 
     def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
@@ -292,11 +291,11 @@ class NativeHandler(SocketHandler):
         return NativeWorker(self, lambda: target(*args, **kwargs), name or f"pykafka.native-{next(_numbers)}")
 
     def sleep(self, seconds: float = 0.0) -> None:
-        """Let other threads run for at least this long (s)."""
+        """Sleep for at least this long (s) while other threads run."""
         self._sleep(seconds)
 
     def breathe(self) -> None:
-        """Do nothing: there is no hub in an OS thread."""
+        """Return at once: an OS thread has no hub."""
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call `fn` in place."""
@@ -318,11 +317,13 @@ class NativeHandler(SocketHandler):
         return self
 
     def kazoo(self) -> Any:
-        """Refuse: kazoo logs, and builds on `threading`, whatever has been done to that.
+        """Raise an error: kazoo logs, and uses `threading`, which may be patched.
 
         :raises NotImplementedError: always
         """
-        raise NotImplementedError("ZooKeeper is spoken to on the application's own handler, not on its native one")
+        raise NotImplementedError(
+            "kazoo does not run on a native handler: use the application's own handler for ZooKeeper"
+        )
 
     def report(self, what: str, error: BaseException) -> None:
         """Log an exception where a worker may wait for a log's locks. As `Handler.report`."""

@@ -1,4 +1,4 @@
-"""SocketStream: a connected socket that one worker reads and one writes, each with a deadline of its own."""
+"""`SocketStream`: a connected socket that one worker reads and another writes, each with a deadline of its own."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 #: How many buffers one system call may gather (POSIX's IOV_MAX on Linux and macOS).
 GATHER_MAX = 1024
-#: How much one system call may be given on a hub (bytes): the system copies it, and on loopback delivers it, meanwhile.
+#: How much one system call may send on a hub (bytes): the system copies it, and on loopback delivers it, during the call.
 HUB_SEND_MAX = 128 * 1024
-#: How long poll(2) can wait at most (ms): what a C int holds, 24.8 days.
+#: How long poll(2) can wait at most (ms): the maximum of a C int, 24.8 days.
 POLL_MAX_MS = 2**31 - 1
-#: After how long a silence the system asks whether the peer is still there (s), and how often it asks.
+#: The system probes a silent peer after this time, and then at this interval (s); this many lost probes end the connection.
 KEEPALIVE_IDLE_S = 60
 KEEPALIVE_INTERVAL_S = 15
 KEEPALIVE_PROBES = 4
 
 
 class Waiter(Protocol):
-    """Waits, in the way of one kind of concurrency, until a descriptor is ready."""
+    """One kind of concurrency's way to wait for a descriptor."""
 
     def wait(self, timeout: float) -> bool:
         """Return whether the descriptor became ready (or broke) in time (s)."""
 
     def close(self) -> None:
-        """Let go of what waiting took."""
+        """Free the resources that waiting took."""
 
 
 #: Makes a Waiter of a descriptor and a direction (True: for writing).
@@ -46,7 +46,7 @@ WaiterFactory = Callable[[int, bool], Waiter]
 
 
 class PollWaiter:
-    """Waits in poll(2), which lets other threads run.
+    """A waiter on poll(2), during which other threads run.
 
     :param fd: the descriptor
     :param writing: for which direction
@@ -61,24 +61,24 @@ class PollWaiter:
 
     def wait(self, timeout: float) -> bool:
         """Return whether the descriptor became ready (or broke) in time (s)."""
-        # Rounded up: a wait that ends a fraction early would be followed by a busy loop.
+        # Rounded up: a wait that ends a fraction early would become a busy loop.
         return bool(self._poll(min(math.ceil(max(timeout, 0.0) * 1000), POLL_MAX_MS)))
 
     def close(self) -> None:
-        """Do nothing; a poll object holds no descriptor."""
+        """Return at once: a poll object holds no descriptor."""
 
 
 class SocketStream:
-    """A connected socket of the system, never blocking, and a way to wait for it.
+    """A connected, non-blocking socket of the system, and a way to wait for it.
 
-    A socket's own timeout is one for both directions, and setting it is a system call; hence deadlines are given with
-    each call and kept here. The descriptor is closed by whoever leaves last, so that no other socket can get its number
-    while somebody still waits for it.
+    A socket's own timeout covers both directions, and setting it takes a system call. So the caller of each method gives a
+    deadline, and this class keeps it. The last worker that leaves the stream closes its descriptor, so that no other socket
+    can get the same number while a worker still waits for it.
 
-    :param sock: connected or about to be; becomes this stream's own
-    :param make_waiter: how to wait
-    :param breathe: the handler's, called between the calls that a large write takes
-    :param send_max: of how many bytes at most, where all workers share one hub
+    :param sock: connected or about to be; the stream owns it from now on
+    :param make_waiter: makes what waits for the socket
+    :param breathe: the handler's, called between the system calls of a large write
+    :param send_max: how much one system call may send where all workers share one hub (bytes)
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class SocketStream:
             if self._closed:
                 self._let_go()
 
-    # What a wrapped socket does otherwise.
+    # A wrapped socket overrides these two.
 
     def _recv_into(self, buffer: bytearray | memoryview) -> int:
         return self.socket.recv_into(buffer)
@@ -197,12 +197,12 @@ class SocketStream:
         if self._closed:
             return
         self._closed = True
-        # shutdown() ends the connection for every process that shares it: not for a forked child to do.
+        # shutdown() would end the connection for the parent process, too: a forked child must not call it.
         if self._pid == os.getpid():
             try:
                 self.socket.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # not connected, or no longer: nobody can be waiting for it
+                pass  # not connected, or no longer: no worker can be waiting for it
         else:
             self._reading = self._writing = False  # they were workers of the parent
         self._let_go()
@@ -218,14 +218,14 @@ class SocketStream:
 
 
 class WrappedStream(SocketStream):
-    """A socket inside an object that somebody's `wrap_socket()` made, such as pyOpenSSL's; for OS threads.
+    """A socket inside another library's object, such as pyOpenSSL's, that its `wrap_socket()` returned; for OS threads.
 
-    Such objects seldom bear one worker reading while another writes, so each call into it is made under `_lock`;
-    waiting is not.
+    Such objects seldom support one worker that reads while another writes, so each call into them holds `_lock`; waiting does
+    not.
 
     :param handler: supplies the lock
-    :param stream: connected; its socket becomes this object's own
-    :param wrapper: has `wrap_socket(sock)`, which shakes hands
+    :param stream: connected; this object owns its socket from now on
+    :param wrapper: has `wrap_socket(sock)`, which performs the handshake
     :param timeout: for the handshake (s)
     """
 

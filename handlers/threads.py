@@ -1,5 +1,5 @@
 # ruff: noqa: N802  (Event(), Lock() and the rest bear the documented names of what they make)
-"""ThreadingHandler: PyKafka on the standard library's threads, or on what gevent.monkey has put in their place."""
+"""`ThreadingHandler`: PyKafka on the standard library's threads, or on the greenlets that gevent.monkey makes of them."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class ThreadWorker(Worker):
         self._handler = handler
         self._run = run
         self._pid = os.getpid()
-        # Not what the standard library has for it: before Python 3.13 a thread is said to have ended, and is never waited for
-        # again, once Ctrl-C has come while it was waited for.
+        # Not `Thread.join` alone: before Python 3.13, a Ctrl-C during the join makes the standard library believe that the
+        # thread has ended.
         self._ended = handler.Event()
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         try:
@@ -76,7 +76,7 @@ class ThreadWorker(Worker):
         if self._is_here:
             if not self._ended.wait(timeout):
                 return False
-            self._thread.join(timeout)  # which has a few steps left
+            self._thread.join(timeout)  # the thread has a few steps left
         return True
 
     def is_alive(self) -> bool:
@@ -85,16 +85,15 @@ class ThreadWorker(Worker):
 
     @property
     def _is_here(self) -> bool:
-        """Whether it is a thread of this process; a forked child has not got it, but greenlets are copied."""
+        """Whether this process has the thread: a forked child has no threads of its parent, but copies of its greenlets."""
         return self._pid == os.getpid() or self._handler.cooperative
 
 
 class ThreadingHandler(SocketHandler):
-    """Runs workers in threads.
+    """The handler that runs workers in threads.
 
-    In a process where gevent.monkey has patched `threading`, those threads are greenlets: the handler then knows that
-    there is a hub, waits on it, and offloads to its thread pool. Whether it is so is found out when the handler is
-    made.
+    In a process where gevent.monkey has patched `threading`, those threads are greenlets: the handler then waits on the hub,
+    and offloads to its thread pool. The constructor checks which of the two applies.
     """
 
     name = "threads"
@@ -137,11 +136,11 @@ class ThreadingHandler(SocketHandler):
 
     def Queue(self, maxsize: int = 0) -> QueueType[Any]:
         """Make a queue. As `Handler.Queue`."""
-        # gevent's, which may stand here, warns about an explicit 0.
+        # In a patched process this is gevent's queue, which warns about an explicit 0.
         return queue.Queue(maxsize) if maxsize > 0 else queue.Queue()
 
     def local(self) -> Any:
-        """Make an object whose attributes each thread has for itself."""
+        """Make an object whose attributes are separate for each thread."""
         return threading.local()
 
     def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
@@ -149,11 +148,11 @@ class ThreadingHandler(SocketHandler):
         return ThreadWorker(self, lambda: target(*args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
 
     def sleep(self, seconds: float = 0.0) -> None:
-        """Let other threads run for at least this long (s)."""
+        """Sleep for at least this long (s) while other threads run."""
         time.sleep(seconds)
 
     def breathe(self) -> None:
-        """Do nothing where there is no hub. As `Handler.breathe`."""
+        """Yield to the hub, where there is one. As `Handler.breathe`."""
         if self.cooperative:
             self._hub.breathe()
 

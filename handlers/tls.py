@@ -1,4 +1,4 @@
-"""TlsStream: TLS over memory buffers, carried by any handler's stream."""
+"""`TlsStream`: TLS over memory buffers, on top of any handler's stream."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from pykafka.handlers.streams import SocketStream, WrappedStream
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, Stream
 
-#: How much ciphertext one system call may bring, and how much plaintext is encrypted at a time (bytes): large enough
-#: that calls do not count, small enough that a hub is not held.
+#: How much ciphertext one system call may read, and how much plaintext is encrypted at a time (bytes): large enough that the
+#: cost of calls does not matter, small enough not to block a hub.
 CHUNK = 256 * 1024
 
 
 class TlsStream:
     """A TLS connection over a stream; one worker may read while another writes.
 
-    State: the TLS engine and its two memory buffers are touched under `_lock`, for no longer than one call into it.
-    Ciphertext leaves under `_writing`, which is held while the peer is waited for, so that records stay in order;
-    whoever wants both takes `_writing` first.
+    State: each call into the TLS engine or its two memory buffers holds `_lock`. A worker that sends ciphertext holds
+    `_writing`, also while it waits for the peer, so that records stay in order. A worker that needs both takes `_writing`
+    first.
 
     :param handler: supplies locks and clock
-    :param stream: connected; becomes this object's own once the handshake has succeeded
+    :param stream: connected; this object owns it once the handshake has succeeded
     :param context: any SSLContext
-    :param server_hostname: whom the certificate must name
+    :param server_hostname: the host name that the certificate must contain
     :param timeout: for the handshake (s)
     :raises ssl.SSLError: the handshake failed
-    :raises TimeoutError: it did not end in time
-    :raises ConnectionResetError: the peer hung up in the middle of it
+    :raises TimeoutError: the handshake did not end in time
+    :raises ConnectionResetError: the peer closed the connection during the handshake
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class TlsStream:
                 if not self._receive(deadline):
                     raise ConnectionResetError("the peer closed the connection during the TLS handshake") from None
             except ssl.SSLError:
-                self._flush(deadline)  # the alert that tells the peer what is wrong
+                self._flush(deadline)  # the alert that tells the peer the reason
                 raise
             else:
                 self._flush(deadline)
@@ -67,14 +67,14 @@ class TlsStream:
         return max(deadline - self._handler.now(), 0.0)
 
     def _flush(self, deadline: float) -> None:
-        """Send what the engine has to say; only before other workers know this stream, or under `_writing`."""
+        """Send the engine's output; only before other workers know this stream, or under `_writing`."""
         if self._outgoing.pending:
             with self._lock:
                 records = self._outgoing.read()
             self._stream.send([records], self._left(deadline))
 
     def _receive(self, deadline: float) -> bool:
-        """Feed the engine once and return whether the peer is still there."""
+        """Read input for the engine once; return False when the peer has closed the connection."""
         count = self._stream.recv_into(self._received, self._left(deadline))
         with self._lock:
             if count:
@@ -110,16 +110,16 @@ class TlsStream:
             except ssl.SSLWantReadError:
                 return done, False
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-                # With or without a farewell: Kafka's frames have lengths, so nothing can be cut off unnoticed.
+                # With or without TLS's closing alert: frames have lengths, so their reader notices a truncated one.
                 return done, True
             except ssl.SSLError as error:
-                self._error = error  # the engine itself may say something else the next time
+                self._error = error  # the engine itself may raise another error the next time
                 if not done:
                     raise
         return done, False
 
     def _flush_aside(self, deadline: float) -> None:
-        """Send what reading made the engine say, unless a writer is at it, who will then send that too."""
+        """Send the output that reading has caused, unless a writer is at work, who then sends it."""
         if self._writing.acquire(blocking=False):
             try:
                 self._flush(deadline)
@@ -130,7 +130,7 @@ class TlsStream:
         """Encrypt and write all of the buffers. As `Stream.send`."""
         deadline = self._handler.now() + timeout
         if not self._writing.acquire(timeout=max(timeout, 0.0)):
-            raise TimeoutError("another worker was writing all the time")
+            raise TimeoutError("another worker was writing until the deadline")
         try:
             for piece in _pieces(buffers):
                 self._encrypt(piece, deadline)
@@ -146,14 +146,14 @@ class TlsStream:
                     self._tls.write(piece)
                 return
             except ssl.SSLWantReadError:
-                # TLS 1.2 renegotiation: the reader has to bring the peer's answer first.
+                # TLS 1.2 renegotiation: the reader has to read the peer's answer first.
                 self._flush(deadline)
                 if self._left(deadline) <= 0:
                     raise TimeoutError("the peer did not complete a TLS renegotiation in time") from None
                 self._handler.sleep(0.01)
 
     def close(self) -> None:
-        """End the connection, without TLS's farewell, which might have to wait. As `Stream.close`."""
+        """End the connection, without TLS's closing alert, which might have to wait. As `Stream.close`."""
         self._stream.close()
 
     def fileno(self) -> int:
@@ -173,22 +173,22 @@ def open_tls(handler: Handler, stream: Stream, context: Any, server_hostname: st
     """Speak TLS over a connected stream. As `Handler.wrap_tls`.
 
     :param context: an ssl.SSLContext; in OS threads also any other object with `wrap_socket(sock)`
-    :raises TypeError: it has only `wrap_socket()`, which would block the hub
+    :raises TypeError: the context has only `wrap_socket()`, which would block the hub
     """
     if hasattr(context, "wrap_bio"):
         return TlsStream(handler, stream, context, server_hostname, timeout)
     if handler.cooperative:
         raise TypeError(
-            f"{type(context).__name__} has wrap_socket() only, which would hold up every greenlet; "
+            f"{type(context).__name__} has wrap_socket() only, which would block every greenlet; "
             "give an SslConfig or an ssl.SSLContext"
         )
     if not isinstance(stream, SocketStream):
-        raise TypeError(f"wrap_socket() wants a socket, and {type(stream).__name__} is none")
+        raise TypeError(f"wrap_socket() needs a socket, not a {type(stream).__name__}")
     return WrappedStream(handler, stream, context, timeout)
 
 
 def _read(tls: ssl.SSLObject, view: memoryview) -> int:
-    # Into a buffer it returns a count, which typeshed does not know.
+    # With a buffer it returns the number of bytes, which typeshed does not know.
     return cast(int, tls.read(len(view), view))
 
 
