@@ -14,14 +14,15 @@ from pykafka.exceptions import (
     ClientClosedError,
     KafkaException,
     LeaderNotFoundError,
-    SocketDisconnectedError,
     UnknownTopicOrPartition,
-    error_for,
 )
 from pykafka.metadata.brokers import Brokers, first_answer
+from pykafka.metadata.catalogue import Catalogue
+from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
 from pykafka.metadata.freshness import Freshness
 from pykafka.metadata.listoffsets import FoundOffset, list_offsets
 from pykafka.metadata.topicdict import MakeTopic, TopicDict
+from pykafka.metadata.upkeep import Upkeep
 from pykafka.network.addresses import parse_hosts, parse_source
 from pykafka.network.negotiation import KnownVersions
 from pykafka.protocol import documented, wire
@@ -44,15 +45,8 @@ R = TypeVar("R")
 RETRY_BACKOFF_S = 0.1
 #: How long that pause becomes at most, where it doubles (s): Kafka's own retry.backoff.max.ms.
 RETRY_BACKOFF_MAX_S = 1.0
-#: A topic that is being created is unknown to most brokers at first: this is how long they are asked again (s).
-CREATION_S = 3.0
 #: How old the names of all topics may be when a misspelt one is compared with them (s).
 NAMES_KEPT_S = 60.0
-NO_BROKERS = (
-    "the cluster names no brokers: it is starting, or what answers is cut off from the others; Kafka 0.8.2 names none until "
-    "the first topic is made"
-)
-
 #: The clusters that are open in this process: closed when the interpreter ends, so that what is queued still goes out.
 _open_clusters: weakref.WeakSet[BaseCluster] = weakref.WeakSet()
 
@@ -60,8 +54,7 @@ _open_clusters: weakref.WeakSet[BaseCluster] = weakref.WeakSet()
 class BaseCluster:
     """The brokers that one bootstrap address leads to, and what they say of topics.
 
-    State: `_metadata`, the brokers and the topics change under `_update_lock`, which is held while metadata is asked for, so
-    that any number of workers that find a leader gone cause one request. Readers take no lock.
+    State: the catalogue, the brokers and the topics change under the lock of `Upkeep`. Readers take no lock.
 
     Parameters as of `pykafka.cluster.Cluster`.
 
@@ -100,7 +93,7 @@ class BaseCluster:
         #: Through which all of the client gives warnings that may come in numbers.
         self.limiter = LogLimiter(handler)
         self._brokers = Brokers(handler, self._new_broker)
-        self._metadata: dict[str, documented.TopicMetadata] = {}
+        self._catalogue = Catalogue()
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
         # The answer of `topic_names`, and when it expires (s).
         self._names: tuple[float, list[str]] = (-math.inf, [])
@@ -108,14 +101,13 @@ class BaseCluster:
         self._cluster_id: str | None = None
         backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, handler.random)
         self._freshness = Freshness(handler.now, backoff)
-        self._update_lock = handler.Lock()
+        self._upkeep = Upkeep(handler, self._freshness, self._update, self._held)
         self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
         self._closed = False
         _open_clusters.add(self)
         handler.at_fork(self._after_fork)
         try:
-            with self._update_lock:
-                self._update_in_use()
+            self._upkeep.all()
         except BaseException:
             self.close()
             raise
@@ -196,10 +188,7 @@ class BaseCluster:
         :param topics: names to ask for; by default all that there are
         :raises NoBrokersAvailableError: no broker answered
         """
-        names = None if topics is None else [get_string(topic) for topic in topics]
-        self._freshness.want(names or ())
-        with self._update_lock:
-            self._update(names)
+        self._upkeep.topics(None if topics is None else [get_string(topic) for topic in topics])
 
     def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None:
         """Update metadata, unless that has been done since `generation` was `seen`; of all topics in use where it is old.
@@ -207,14 +196,7 @@ class BaseCluster:
         :param seen: the generation that the caller has acted upon
         :param topics: names to ask for; by default those in use
         """
-        names = None if topics is None else [get_string(topic) for topic in topics]
-        self._freshness.want(names or ())
-        with self._update_lock:
-            if not self._freshness.covers(seen, names):
-                if names is None or self.metadata_is_old:
-                    self._update_in_use()
-                else:
-                    self._update_if_due(names)
+        self._upkeep.since(seen, None if topics is None else [get_string(topic) for topic in topics])
 
     def refresh_if_old(self) -> None:
         """Update metadata that is older than five minutes."""
@@ -223,23 +205,10 @@ class BaseCluster:
 
     def refresh_older(self, max_age_s: float, topics: Iterable[str]) -> None:
         """Update topics, and with them all that somebody holds, where one was last asked about this long ago (s)."""
-        names = list(topics)
-        if self._freshness.age(names) < max_age_s:
-            return
-        with self._update_lock:
-            if self._freshness.age(names) >= max_age_s:
-                self._update(sorted({*names, *(topic.name for topic in self._topics.live())}))
+        self._upkeep.older(max_age_s, list(topics))
 
-    def _update_in_use(self) -> None:
-        """Update the metadata of all topics that somebody holds, or has asked about lately."""
-        self._update(self._freshness.in_use(topic.name for topic in self._topics.live()))
-        self._freshness.asked_in_use()
-
-    def _update_if_due(self, names: Iterable[str]) -> None:
-        """Update metadata, unless it is of topics that were found without leaders a moment ago; all such topics at once."""
-        due = self._freshness.due(names)
-        if due:
-            self._update(due)
+    def _held(self) -> list[str]:
+        return [topic.name for topic in self._topics.live()]
 
     def _update(self, names: list[str] | None) -> None:
         response = self.ask_metadata(names)
@@ -249,27 +218,13 @@ class BaseCluster:
             self._take_over(response, names)
         else:  # from a broker that starts, or is cut off: it knows nothing of topics either
             self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
-        self._freshness.asked(names, self._is_led, bool(response.brokers))
+        self._freshness.asked(names, self._catalogue.is_led, bool(response.brokers))
 
     def _take_over(self, response: wire.MetadataResponse, names: list[str] | None) -> None:
         self._take_over_brokers(
             {broker.node_id: (broker.host, broker.port) for broker in response.brokers}, response.controller_id
         )
-        found = {}
-        for topic in response.topics:
-            name = topic.name
-            if name is None or topic.error_code == UnknownTopicOrPartition.ERROR_CODE:
-                continue
-            if topic.error_code and not topic.partitions:  # an error tells nothing of what there is
-                if name in self._metadata:
-                    found[name] = self._metadata[name]
-                continue
-            found[name] = _topic_metadata(name, topic)
-        if names is None:
-            self._metadata = found
-        else:
-            kept = {name: metadata for name, metadata in self._metadata.items() if name not in names}
-            self._metadata = {**kept, **found}
+        found = self._catalogue.take_over(response, names)
         self._topics._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
         self._cluster_id = response.cluster_id
 
@@ -283,10 +238,6 @@ class BaseCluster:
             self._topics.relink()
             self._brokers.part_with(left)
 
-    def _is_led(self, topic: str) -> bool:
-        metadata = self._metadata.get(topic)
-        return metadata is not None and all(part.leader >= 0 for part in metadata.partitions.values())
-
     def ask_metadata(self, topics: list[str] | None) -> wire.MetadataResponse:
         """Ask for metadata without taking it over, and without creating topics.
 
@@ -294,7 +245,7 @@ class BaseCluster:
         :raises NoBrokersAvailableError: no broker answered
         """
         # a broker that has only just started names none: the others are asked, too
-        return self.call(_metadata_request(topics), telling=lambda response: bool(response.brokers))
+        return self.call(metadata_request(topics), telling=lambda response: bool(response.brokers))
 
     def _new_broker(self, id_: int, host: str, port: int) -> Broker:
         return Broker(
@@ -316,7 +267,7 @@ class BaseCluster:
     def topic_metadata(self, name: str) -> documented.TopicMetadata | None:
         """Return what is known of a topic, without asking the cluster, which is not asked about topics that nobody uses."""
         self._freshness.want([name])
-        return self._metadata.get(name)
+        return self._catalogue.topics.get(name)
 
     def find_topic(self, name: str) -> documented.TopicMetadata | None:
         """Return what is known of a topic, asking for it where nothing is; None where there is none. Creates none.
@@ -343,7 +294,7 @@ class BaseCluster:
         :raises NoBrokersAvailableError: no broker answered
         """
         if self.all_known:
-            return list(self._metadata)
+            return list(self._catalogue.topics)
         known_until, names = self._names
         if self._handler.now() > known_until:
             names = [topic.name for topic in self.ask_metadata(None).topics if topic.name is not None]
@@ -358,29 +309,7 @@ class BaseCluster:
         :raises UnknownTopicOrPartition: it is not there, and was not created
         :raises ProtocolClientError: the cluster's reason why not
         """
-        create = self._allow_auto_create_topics
-        start = self._handler.now()
-        deadline = start + self._socket_timeout_ms / 1000
-        while True:
-            response = self.call(_metadata_request([name], create))
-            topic = next((topic for topic in response.topics if topic.name == name), None)
-            code = topic.error_code if topic is not None else UnknownTopicOrPartition.ERROR_CODE
-            if topic is not None and code == 0 and all(part.leader_id >= 0 for part in topic.partitions):
-                self.update([name])
-                metadata = self._metadata.get(name)
-                if metadata is not None:
-                    return metadata
-            elif code:
-                error = error_for(code, topic=name, api="Metadata")
-                unknown = code == UnknownTopicOrPartition.ERROR_CODE
-                if not error.retriable or (unknown and (not create or self._handler.now() - start > CREATION_S)):
-                    raise error
-            if self._handler.now() > deadline:
-                why = "check that its brokers are up" if self.brokers else NO_BROKERS
-                raise LeaderNotFoundError(
-                    f"the topic has partitions without a leader after {self._socket_timeout_ms} ms; {why}", topic=name
-                )
-            self._handler.sleep(RETRY_BACKOFF_S)
+        return wait_for_topic(self, name)
 
     # -- brokers ---------------------------------------------------------------------------------------------------
 
@@ -439,8 +368,7 @@ class BaseCluster:
             broker = self._known_leader(topic, partition)
         if broker is not None:
             return broker
-        metadata = self._metadata.get(topic)
-        if metadata is None or partition not in metadata.partitions:
+        if self._catalogue.leader_of(topic, partition) is None:
             raise UnknownTopicOrPartition(
                 "the cluster has no such topic or partition; create it, or check the name",
                 topic=topic,
@@ -457,18 +385,14 @@ class BaseCluster:
 
         :param partitions: (topic, partition) pairs
         """
-        wanted = [(topic, partition) for topic, partition in partitions if self._known_leader(topic, partition) is None]
-        if not wanted:
-            return
-        with self._update_lock:
-            lacking = {topic: None for topic, partition in wanted if self._known_leader(topic, partition) is None}
-            if lacking:
-                self._update_if_due(list(lacking))
+        wanted = list(partitions)
+        self._upkeep.lacking(
+            lambda: list(dict.fromkeys(topic for topic, part in wanted if self._known_leader(topic, part) is None))
+        )
 
     def _known_leader(self, topic: str, partition: int) -> Broker | None:
-        metadata = self._metadata.get(topic)
-        found = metadata.partitions.get(partition) if metadata is not None else None
-        return self.brokers.get(found.leader) if found is not None else None
+        id_ = self._catalogue.leader_of(topic, partition)
+        return None if id_ is None else self.brokers.get(id_)
 
     def list_offsets(
         self,
@@ -495,31 +419,7 @@ class BaseCluster:
         :param timeout_ms: how long to ask; by default the socket timeout
         :raises GroupCoordinatorNotAvailable: there was none in time
         """
-        group = get_string(consumer_group, "consumer_group")
-        patience_ms = self._socket_timeout_ms if timeout_ms is None else timeout_ms
-        deadline = self._handler.now() + patience_ms / 1000
-        while True:
-            left_ms = None if timeout_ms is None else max(100, round((deadline - self._handler.now()) * 1000))
-            # versions up to 3 ask for one group, which is all that is wanted here
-            response = self.call(wire.FindCoordinatorRequest(key=group), ceiling=3, timeout_ms=left_ms)
-            if response.error_code == 0:
-                return self._broker_at(response.node_id, response.host, response.port)
-            error = error_for(response.error_code, response.error_message, api="FindCoordinator")
-            if not error.retriable or self._handler.now() > deadline:
-                raise error
-            self._handler.sleep(RETRY_BACKOFF_S)
-
-    def _broker_at(self, id_: int, host: str, port: int) -> Broker:
-        broker = self.brokers.get(id_)
-        if broker is None:
-            self.update([])
-            broker = self.brokers.get(id_)
-        if broker is None:
-            raise SocketDisconnectedError(
-                "the cluster names a coordinator that is not among its brokers; is that broker starting or stopping?",
-                broker=f"{host}:{port}",
-            )
-        return broker
+        return wait_for_coordinator(self, get_string(consumer_group, "consumer_group"), timeout_ms)
 
     # -- closing ---------------------------------------------------------------------------------------------------
 
@@ -561,7 +461,7 @@ class BaseCluster:
 
     def _after_fork(self) -> None:
         # Connections stay the parent's; this child makes its own when it needs them.
-        self._update_lock = self._handler.Lock()
+        self._upkeep.after_fork()
         self._topics.after_fork()
         self._brokers.after_fork()
 
@@ -574,18 +474,3 @@ def _close_at_exit() -> None:
                 cluster.close(midway=True)
         except Exception as error:  # noqa: BLE001 - nobody is left to catch it, and other clusters want closing
             log.error("at the end of the interpreter: %s", error)
-
-
-def _metadata_request(topics: list[str] | None, create: bool = False) -> wire.MetadataRequest:
-    wanted = None if topics is None else [wire.MetadataRequest.Topic(name=name) for name in topics]
-    return wire.MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
-
-
-def _topic_metadata(name: str, topic: Any) -> documented.TopicMetadata:
-    partitions = {
-        part.partition_index: documented.PartitionMetadata(
-            part.partition_index, part.leader_id, list(part.replica_nodes), list(part.isr_nodes), part.error_code
-        )
-        for part in topic.partitions
-    }
-    return documented.TopicMetadata(name, partitions, topic.error_code)

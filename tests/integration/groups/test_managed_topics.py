@@ -95,7 +95,8 @@ def test_one_answer_without_the_topic_changes_nothing(group: Managed) -> None:
     generation = one._generation_id
     cluster = group.client.cluster
     for _ in range(3):
-        cluster._metadata = {name: found for name, found in cluster._metadata.items() if name != group.topic.name}
+        catalogue = cluster._catalogue
+        catalogue.topics = {name: found for name, found in catalogue.topics.items() if name != group.topic.name}
         one._member.changed.set()
         two._member.changed.set()
         cluster.handler.sleep(1.2)

@@ -1,0 +1,105 @@
+"""Waiting for what a cluster has yet to settle: a topic that it creates, the coordinator of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafka.exceptions import LeaderNotFoundError, SocketDisconnectedError, UnknownTopicOrPartition, error_for
+from pykafka.protocol import documented, wire
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.handlers import Handler
+
+#: Pause between two questions (s): Kafka's own retry.backoff.ms.
+PAUSE_S = 0.1
+#: Most brokers do not know a new topic at first: the client asks again for this long (s).
+CREATION_S = 3.0
+NO_BROKERS = (
+    "the cluster names no brokers: it is starting, or the broker that answers is cut off from the others; Kafka 0.8.2 names "
+    "none until the first topic exists"
+)
+
+
+class Unsettled(Protocol):
+    """The cluster that is asked; `BaseCluster` says what each member does."""
+
+    @property
+    def handler(self) -> Handler: ...
+    @property
+    def socket_timeout_ms(self) -> int: ...
+    @property
+    def brokers(self) -> dict[int, Broker]: ...
+    @property
+    def allow_auto_create_topics(self) -> bool: ...
+    def call(self, request: Any, *, timeout_ms: int | None = None, ceiling: int | None = None) -> Any: ...
+    def update(self, topics: Iterable[str | bytes] | None = None) -> None: ...
+    def topic_metadata(self, name: str) -> documented.TopicMetadata | None: ...
+
+
+def metadata_request(topics: list[str] | None, create: bool = False) -> wire.MetadataRequest:
+    """Return the request for metadata.
+
+    :param topics: names; None asks for all
+    :param create: whether brokers may create topics that they do not know
+    """
+    wanted = None if topics is None else [wire.MetadataRequest.Topic(name=name) for name in topics]
+    return wire.MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
+
+
+def wait_for_topic(cluster: Unsettled, name: str) -> documented.TopicMetadata:
+    """Ask for a topic until it exists and has leaders. Documented at `BaseCluster.wait_for_topic`."""
+    create = cluster.allow_auto_create_topics
+    now = cluster.handler.now
+    start = now()
+    deadline = start + cluster.socket_timeout_ms / 1000
+    while True:
+        response = cluster.call(metadata_request([name], create))
+        topic = next((topic for topic in response.topics if topic.name == name), None)
+        code = topic.error_code if topic is not None else UnknownTopicOrPartition.ERROR_CODE
+        if topic is not None and code == 0 and all(part.leader_id >= 0 for part in topic.partitions):
+            cluster.update([name])
+            metadata = cluster.topic_metadata(name)
+            if metadata is not None:
+                return metadata
+        elif code:
+            error = error_for(code, topic=name, api="Metadata")
+            unknown = code == UnknownTopicOrPartition.ERROR_CODE
+            if not error.retriable or (unknown and (not create or now() - start > CREATION_S)):
+                raise error
+        if now() > deadline:
+            why = "check that its brokers are up" if cluster.brokers else NO_BROKERS
+            raise LeaderNotFoundError(
+                f"the topic has partitions without a leader after {cluster.socket_timeout_ms} ms; {why}", topic=name
+            )
+        cluster.handler.sleep(PAUSE_S)
+
+
+def wait_for_coordinator(cluster: Unsettled, group: str, timeout_ms: int | None) -> Broker:
+    """Ask for a group's coordinator until there is one. Documented at `BaseCluster.get_group_coordinator`."""
+    now = cluster.handler.now
+    deadline = now() + (cluster.socket_timeout_ms if timeout_ms is None else timeout_ms) / 1000
+    while True:
+        left_ms = None if timeout_ms is None else max(100, round((deadline - now()) * 1000))
+        # versions up to 3 ask for a single group
+        response = cluster.call(wire.FindCoordinatorRequest(key=group), ceiling=3, timeout_ms=left_ms)
+        if response.error_code == 0:
+            return _broker_at(cluster, response.node_id, response.host, response.port)
+        error = error_for(response.error_code, response.error_message, api="FindCoordinator")
+        if not error.retriable or now() > deadline:
+            raise error
+        cluster.handler.sleep(PAUSE_S)
+
+
+def _broker_at(cluster: Unsettled, id_: int, host: str, port: int) -> Broker:
+    broker = cluster.brokers.get(id_)
+    if broker is None:
+        cluster.update([])
+        broker = cluster.brokers.get(id_)
+    if broker is None:
+        raise SocketDisconnectedError(
+            "the cluster names a coordinator that is not among its brokers; is that broker starting or stopping?",
+            broker=f"{host}:{port}",
+        )
+    return broker

@@ -1,0 +1,99 @@
+"""`Upkeep`: decides when a cluster is asked for metadata, and for which topics, so that many workers cause one request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+    from pykafka.metadata.freshness import Freshness
+
+
+class Upkeep:
+    """The updates of a cluster's metadata, one at a time.
+
+    State: `_lock` is held during each update, so that any number of workers that find a leader gone cause one request.
+
+    :param handler: supplies the lock
+    :param freshness: keeps the books on what was asked when
+    :param update: asks the cluster for some topics (None: all) and takes the answer over; called under the lock
+    :param held: gives the names of the topics that the application holds
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        freshness: Freshness,
+        update: Callable[[list[str] | None], object],
+        held: Callable[[], Iterable[str]],
+    ) -> None:
+        self._handler = handler
+        self._freshness = freshness
+        self._update = update
+        self._held = held
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Replace the lock in a forked child: a worker of the parent may have held it."""
+        self._lock = self._handler.Lock()
+
+    def all(self) -> None:
+        """Update all topics in use."""
+        with self._lock:
+            self._update_in_use()
+
+    def topics(self, names: list[str] | None) -> None:
+        """Update some topics now.
+
+        :param names: None for all topics of the cluster
+        """
+        self._freshness.want(names or ())
+        with self._lock:
+            self._update(names)
+
+    def since(self, seen: int, names: list[str] | None) -> None:
+        """Update topics, unless that was done since a generation; all topics in use where the metadata is old.
+
+        :param seen: the generation
+        :param names: None for all topics in use
+        """
+        self._freshness.want(names or ())
+        with self._lock:
+            if self._freshness.covers(seen, names):
+                return
+            if names is None or self._freshness.is_old:
+                self._update_in_use()
+            else:
+                self._update_if_due(names)
+
+    def older(self, max_age_s: float, names: list[str]) -> None:
+        """Update topics, and those that the application holds, where the oldest answer about them is this old (s)."""
+        if self._freshness.age(names) < max_age_s:
+            return
+        with self._lock:
+            if self._freshness.age(names) >= max_age_s:
+                self._update(sorted({*names, *self._held()}))
+
+    def lacking(self, find: Callable[[], list[str]]) -> None:
+        """Update topics whose leaders are unknown, unless that was done a moment ago.
+
+        :param find: gives their names; called before and under the lock, as another worker may update them meanwhile
+        """
+        if not find():
+            return
+        with self._lock:
+            names = find()
+            if names:
+                self._update_if_due(names)
+
+    def _update_in_use(self) -> None:
+        """Update all topics that the application holds, or has asked about lately."""
+        self._update(self._freshness.in_use(self._held()))
+        self._freshness.asked_in_use()
+
+    def _update_if_due(self, names: Iterable[str]) -> None:
+        """Update topics, and others without leaders, unless all were found without leaders a moment ago."""
+        due = self._freshness.due(names)
+        if due:
+            self._update(due)
