@@ -35,40 +35,40 @@ HANDLERS = {"threads": ThreadingHandler, "gevent": GEventHandler}
 
 
 def pytest_report_header() -> str:
-    """Say which form of the compiled modules the run is about to test."""
+    """Return a line that says whether the run tests compiled modules or their sources."""
     return f"pykafka {pykafka.__version__}: {compiled.describe()}; real brokers are Kafka {KAFKA_VERSION}"
 
 
 @pytest.fixture(params=list(HANDLERS))
 def handler(request: pytest.FixtureRequest) -> Handler:
-    """Give each handler in turn."""
+    """Return each handler in turn."""
     return HANDLERS[request.param]()
 
 
 @pytest.fixture
 def embedded() -> Iterator[EmbeddedCluster]:
-    """Give a fresh embedded cluster of three brokers."""
+    """Yield a fresh embedded cluster of three brokers."""
     with EmbeddedCluster(brokers=3) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaCluster]:
-    """Give the one real broker that the whole run shares: use topics of your own, and leave it up."""
+    """Yield the one real broker that the whole run shares: use topics of your own, and leave it up."""
     with KafkaCluster(KAFKA_VERSION) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def kafka3() -> Iterator[KafkaCluster]:
-    """Give three real brokers that the whole run shares; whoever stops one starts it again."""
+    """Yield three real brokers that the whole run shares; whoever stops one starts it again."""
     with KafkaCluster(KAFKA_VERSION, brokers=3) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def secure() -> Iterator[KafkaCluster]:
-    """Give the one real broker with a TLS listener beside the plain one, which the whole run shares."""
+    """Yield the one real broker with a TLS listener beside the plain one, which the whole run shares."""
     with KafkaCluster(KAFKA_VERSION, tls=True) as cluster:
         yield cluster
 
@@ -95,7 +95,7 @@ def no_leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what starts JVMs, so that it can be left out, and leave out what the shared brokers cannot do."""
+    """Mark tests that start JVMs, and deselect those that the shared brokers cannot run."""
     left_out: dict[pytest.Item, str] = {}
     for item in items:
         # Which of a test's cases take longer than what they add to the others is worth to whoever waits.
@@ -119,7 +119,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to the report of a failed test what can be said of its clients and brokers while they are there."""
+    """Add facts on clients and brokers to the report of a failed test, while they are there."""
     report = yield
     if report.failed and call.when == "call":
         brokers = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, KafkaCluster)]
@@ -132,13 +132,13 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what was left out, and why."""
+    """Print how many tests were deselected, and why."""
     for reason, count in config.stash.get(LEFT_OUT, Counter()).items():
         terminalreporter.write_line(f"left out on Kafka {KAFKA_VERSION}: tests that {reason}: {count}")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Say at once, in one sentence, that there is no Java, where a test that was chosen needs one."""
+    """Exit with one sentence if a selected test needs Java and there is none."""
     # Thousands of tests and all that they import live to the end: without them a collection of garbage, which tests of
     # what is left over ask for by the dozen, takes a hundredth of the time.
     gc.collect()

@@ -1,4 +1,4 @@
-"""Real Apache Kafka for tests and demos: fetched by Maven coordinates, started on 127.0.0.1, stopped for certain.
+"""Real Apache Kafka for tests and demos: fetched by Maven coordinates, started on 127.0.0.1, and always stopped.
 
     from tests.brokers import KafkaCluster
 

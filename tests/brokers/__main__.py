@@ -12,7 +12,7 @@ from tests.brokers import LATEST, BrokerSetupError, KafkaCluster
 
 
 def main() -> int:
-    """Start what the command line asks for; wait; stop it."""
+    """Start the brokers of the command line, wait, and stop them."""
     parser = argparse.ArgumentParser(prog="python -m tests.brokers", description=__doc__)
     parser.add_argument("--version", default=LATEST)
     parser.add_argument("--brokers", type=int, default=1, metavar="N")

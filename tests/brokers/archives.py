@@ -15,7 +15,7 @@ from tests.brokers.jars import java, locked
 
 
 def class_archive(jars: Path, make: Callable[[Path], None]) -> list[str]:
-    """Give the JVM options that use the archive of these jars' classes, after making it if there is none.
+    """Return the JVM options that use the archive of these jars' classes, after making it if there is none.
 
     :param jars: directory of the jars
     :param make: runs a JVM with the option `recording(path)` to its end
@@ -36,5 +36,5 @@ def class_archive(jars: Path, make: Callable[[Path], None]) -> list[str]:
 
 
 def recording(archive: Path) -> str:
-    """Give the JVM option that writes an archive of the classes that were loaded, at the end."""
+    """Return the JVM option that writes an archive of the classes that were loaded, at the end."""
     return f"-XX:ArchiveClassesAtExit={archive}"

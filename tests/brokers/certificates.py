@@ -15,7 +15,7 @@ PASSWORD = "pykafka"
 
 @dataclass(frozen=True)
 class Certificates:
-    """Paths of what was made; PEM unless said otherwise.
+    """The paths of the certificates and keys; PEM unless said otherwise.
 
     :param cafile: certificate of the authority
     :param certfile: certificate of the server

@@ -32,7 +32,7 @@ ZOOKEEPERS: dict[int, str] = {}
 
 
 class KafkaCluster:
-    """Run Apache Kafka brokers as processes of this machine, for as long as the `with` block lasts.
+    """Run Apache Kafka brokers as processes of this machine during the `with` block.
 
     Brokers are numbered from 1. Releases from 4.0 on run as broker and controller in one, older ones beside a
     ZooKeeper. On 0.8.2 a topic `first-topic` exists from the start, since without one its brokers name no brokers.
@@ -77,17 +77,17 @@ class KafkaCluster:
 
     @property
     def version(self) -> str:
-        """Name the release that is running."""
+        """Return the release that is running."""
         return self.release.version
 
     @property
     def hosts(self) -> str:
-        """List where the brokers listen: `host:port,host:port`, whether they are up or not."""
+        """Return the brokers' addresses: `host:port,host:port`, whether they are up or down."""
         return ",".join(f"{settings.HOST}:{port}" for port in self.ports.values())
 
     @property
     def tls_hosts(self) -> str:
-        """List where the brokers listen with TLS."""
+        """Return the brokers' addresses for TLS."""
         return ",".join(f"{settings.HOST}:{port}" for port in self.tls_ports.values())
 
     def __enter__(self) -> KafkaCluster:
@@ -133,7 +133,7 @@ class KafkaCluster:
         self._wait_for([broker])
 
     def stop(self, broker: int) -> None:
-        """Shut a broker down in order: it hands its leaderships over first."""
+        """Shut a broker down cleanly: it first hands its leaderships over."""
         self._processes[broker].stop()
 
     def kill(self, broker: int) -> None:
@@ -141,7 +141,7 @@ class KafkaCluster:
         self._processes[broker].kill()
 
     def pause(self, broker: int) -> None:
-        """Stop a broker in its tracks (SIGSTOP): it keeps its connections and answers nothing."""
+        """Pause a broker (SIGSTOP): it keeps its connections and answers nothing."""
         self._processes[broker].pause()
 
     def resume(self, broker: int) -> None:
@@ -149,16 +149,16 @@ class KafkaCluster:
         self._processes[broker].resume()
 
     def pid(self, broker: int) -> int | None:
-        """Give the process id of a broker that is running."""
+        """Return the process id of a broker that is running."""
         return self._processes[broker].pid
 
     def log(self, broker: int) -> str:
-        """Give what a broker logged."""
+        """Return what a broker logged."""
         path = self.directory / f"broker-{broker}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def run_java(self, *arguments: str, timeout: float = 60.0) -> str:
-        """Run a program of the release's jars, or a .java file against them, to its end; gives its output.
+        """Run a program of the release's jars, or a .java file against them, to its end; return its output.
 
         :param arguments: what follows `java -cp <jars>`
         :raises BrokerSetupError: it fails, or takes longer than `timeout` seconds
@@ -292,7 +292,7 @@ def known_brokers(port: int, topic: bytes | None = None) -> set[int]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports that nobody listens at now."""
+    """Return ports at which nobody listens now."""
     found: list[int] = []
     for port in random.sample(_PORTS, len(_PORTS)):
         with socket.socket() as probe:

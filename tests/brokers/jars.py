@@ -21,11 +21,11 @@ _EXCLUDED = (("com.sun.jdmk", "jmxtools"), ("com.sun.jmx", "jmxri"), ("javax.jms
 
 
 class BrokerSetupError(RuntimeError):
-    """Real brokers cannot be had here; says in one sentence what is missing and what to do."""
+    """Real brokers cannot run here; the message names the missing piece and the remedy."""
 
 
 def java() -> str:
-    """Find the `java` to run brokers with: JAVA_HOME's, else the first of the PATH.
+    """Return the `java` that runs brokers: JAVA_HOME's, else the first of the PATH.
 
     :raises BrokerSetupError: there is none
     """
@@ -38,7 +38,7 @@ def java() -> str:
 
 
 def cache_directory() -> Path:
-    """Name the directory that downloads are kept in, made if missing."""
+    """Return the directory of downloads, and create it if it is missing."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     path = Path(base) / "pykafka"
     path.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def cache_directory() -> Path:
 
 
 def classpath(coordinates: Sequence[str]) -> Path:
-    """Fetch jars with all that they depend on, once; give the directory that holds them.
+    """Fetch jars with their dependencies, once; return their directory.
 
     :param coordinates: `group:artifact:version` each
     :raises BrokerSetupError: they are not in the cache and cannot be fetched
@@ -55,7 +55,7 @@ def classpath(coordinates: Sequence[str]) -> Path:
 
 
 def maven_jar(coordinate: str) -> Path:
-    """Fetch one jar, once; give its path.
+    """Fetch one jar, once; return its path.
 
     :param coordinate: `group:artifact:version`
     :raises BrokerSetupError: it is not in the cache and cannot be fetched
@@ -89,7 +89,7 @@ def _fetched(coordinates: tuple[str, ...], transitive: bool) -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a file's lock, against other processes.
+    """Hold the lock of a file against other processes.
 
     :param path: of the file, made if missing
     """

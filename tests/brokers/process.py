@@ -36,11 +36,11 @@ class JavaProcess:
 
     @property
     def pid(self) -> int | None:
-        """Give the process id while it is running."""
+        """Return the process id while it is running."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     def start(self) -> None:
-        """Start it; does not wait until it is good for anything."""
+        """Start the process, without waiting until it is ready."""
         if self.pid is not None:
             raise RuntimeError(f"it is running already, as process {self.pid}")
         self._reap()
@@ -66,7 +66,7 @@ class JavaProcess:
             raise
 
     def stop(self, timeout: float = 30.0) -> None:
-        """Ask it to end (SIGTERM), and kill it when it has not done so after `timeout` seconds."""
+        """End the process (SIGTERM), and kill it if it still runs after `timeout` seconds."""
         self._signal(signal.SIGCONT)
         self._signal(signal.SIGTERM)
         try:
@@ -77,7 +77,7 @@ class JavaProcess:
         self.kill()
 
     def kill(self) -> None:
-        """End it at once (SIGKILL)."""
+        """Kill the process (SIGKILL)."""
         self._signal(signal.SIGKILL)
         self._reap()
 
@@ -90,7 +90,7 @@ class JavaProcess:
         self._signal(signal.SIGCONT)
 
     def wait(self, timeout: float) -> int:
-        """Wait until it ends by itself; gives its exit status, and kills it after `timeout` seconds."""
+        """Wait until the process ends by itself, kill it after `timeout` seconds, and return its exit status."""
         assert self._process is not None
         try:
             return self._process.wait(timeout)
@@ -100,7 +100,7 @@ class JavaProcess:
             self.kill()
 
     def tail(self, size: int = 3000) -> str:
-        """Give the end of what it wrote."""
+        """Return the end of its output."""
         return self.log.read_text(errors="replace")[-size:] if self.log.exists() else ""
 
     def _signal(self, number: signal.Signals) -> None:

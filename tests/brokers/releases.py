@@ -1,4 +1,4 @@
-"""The releases of Kafka that tests run against: where their jars come from and how they want to be started."""
+"""The releases of Kafka for tests: the origin of their jars, and how to start them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Release:
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """Name all jars that its brokers need, their dependencies aside."""
+        """Return all jars of its brokers, without their dependencies."""
         return (f"org.apache.kafka:kafka_{self.scala}:{self.version}", *self.extra)
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Give the version as numbers, to compare."""
+        """Return the version as numbers, to compare."""
         return tuple(int(part) for part in self.version.split("."))
 
 
@@ -56,7 +56,7 @@ RELEASES = {
 
 
 def release(version: str) -> Release:
-    """Find a release; one that is not listed is taken for a 4.x or later.
+    """Return a release; an unlisted one counts as 4.x or later.
 
     :raises ValueError: it is older than that
     """

@@ -17,7 +17,7 @@ def properties(settings: Mapping[str, object]) -> str:
 
 
 def common(brokers: int) -> dict[str, object]:
-    """List what makes a broker small, quick and safe for a cluster of so many."""
+    """Return settings that make a broker small, quick and safe for a cluster of that size."""
     copies = min(3, brokers)
     return {
         "num.network.threads": 2,
@@ -119,7 +119,7 @@ def zookeeper(directory: Path, port: int) -> dict[str, object]:
 
 
 def logging_options(release: Release, directory: Path, name: str) -> Sequence[str]:
-    """Write the logging configuration of one process; give the JVM options that make it read that."""
+    """Write the logging configuration of one process, and return the JVM options that use it."""
     log = directory / f"{name}.log"
     if release.kraft:
         path = directory / f"{name}-log4j2.properties"

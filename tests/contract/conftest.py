@@ -1,4 +1,4 @@
-"""The handlers that the contract is for: the plain ones here, and those of a patched process in `test_patched`."""
+"""The handlers under contract: the plain ones here, and those of a patched process in `test_patched`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ HANDLERS: dict[str, Callable[[], Handler]] = {"threads": ThreadingHandler, "geve
 
 @pytest.fixture(params=list(HANDLERS))
 def handler(request: pytest.FixtureRequest) -> Handler:
-    """Give each handler in turn."""
+    """Return each handler in turn."""
     return HANDLERS[request.param]()
 
 
 @pytest.fixture(scope="session")
 def pems(tmp_path_factory: pytest.TempPathFactory) -> Pems:
-    """Give certificates."""
+    """Return certificates."""
     return make_pems(tmp_path_factory.mktemp("certs"))
 
 
 @pytest.fixture(scope="session")
 def peers(pems: Pems) -> Iterator[dict[str, int]]:
-    """Give the ports of everything that a client may meet."""
+    """Yield the ports of all peers."""
     with running_peers(pems) as ports:
         yield ports

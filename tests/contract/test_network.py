@@ -44,7 +44,7 @@ def _connected(handler: Handler, peers: dict[str, int], pems: Pems, peer: str) -
 
 @pytest.fixture(params=["echo", "tls_echo", "tls12_echo"])
 def stream(request: pytest.FixtureRequest, handler: Handler, peers: dict[str, int], pems: Pems) -> Iterator[Stream]:
-    """Give a stream to an echo, plain and through TLS."""
+    """Yield a stream to an echo, plain and through TLS."""
     with _connected(handler, peers, pems, request.param) as made:
         yield made
 

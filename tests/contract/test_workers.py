@@ -183,7 +183,7 @@ def test_random_is_its_own(handler: Handler) -> None:
 
 @contextmanager
 def _ticker(handler: Handler) -> Iterator[Callable[[], float]]:
-    """Run a worker that looks at the clock every millisecond; give a function that says how late it was at most."""
+    """Run a worker that looks at the clock every millisecond; return a function that says how late it was at most."""
     stop, gaps = handler.Event(), [0.0]
 
     def tick() -> None:

@@ -1,4 +1,4 @@
-"""The brokers that each example is run on."""
+"""The brokers that each example runs on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _quick_spark(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
 def hosts(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Give the addresses of an embedded cluster, then those of a real Kafka."""
+    """Yield the addresses of an embedded cluster, then those of a real Kafka."""
     if request.param == "embedded":
         with EmbeddedCluster(brokers=3) as cluster:
             yield cluster.hosts

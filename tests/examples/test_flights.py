@@ -207,7 +207,7 @@ def test_foreign_messages_are_noticed() -> None:
 
 @pytest.fixture(scope="module")
 def truth() -> pd.DataFrame:
-    """Give the first flights, with their weather."""
+    """Return the first flights, with their weather."""
     return check.load_truth(3000)
 
 

@@ -266,7 +266,7 @@ THREADS_ONLY = {"consumes in a thread of its own until it is told to end"}
 
 @pytest.fixture(scope="module")
 def zookeeper(kafka: KafkaCluster) -> Iterator[str]:
-    """Give the hosts of a ZooKeeper: the brokers' own, or another one."""
+    """Yield the hosts of a ZooKeeper: the brokers' own, or another one."""
     if kafka.zookeeper_hosts:
         yield kafka.zookeeper_hosts
         return

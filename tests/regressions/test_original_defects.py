@@ -163,7 +163,7 @@ def test_u07_stop_says_what_was_lost(cluster: EmbeddedCluster, topic: Topic) -> 
 
 @pytest.fixture
 def scripted() -> Iterator[Callable[..., SimpleConsumer]]:
-    """Give what makes a consumer of a broker that holds certain records."""
+    """Yield what makes a consumer of a broker that holds certain records."""
     ends: list[Any] = []
 
     def make(records: bytes, damage: Any = None, **options: Any) -> SimpleConsumer:
@@ -227,7 +227,7 @@ def test_u11_an_error_is_raised_once_and_starting_again_helps(cluster: EmbeddedC
 
 @pytest.fixture
 def managed(topic: Topic) -> Iterator[Callable[..., ManagedBalancedConsumer]]:
-    """Give what makes a member of a group that the brokers keep, of `t` unless another topic is given."""
+    """Yield what makes a member of a group that the brokers keep, of `t` unless another topic is given."""
     made: list[ManagedBalancedConsumer] = []
 
     def make(of: Topic | None = None, **options: Any) -> ManagedBalancedConsumer:

@@ -23,7 +23,7 @@ collect_ignore = [] if __version__.startswith("4.2.") else ["test_jvm_connector.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests with a session, which takes its time on a busy machine, and let PySpark's own warnings be."""
+    """Mark the tests with a session, which take long on a busy machine, and ignore PySpark's own warnings."""
     for item in items:
         if HERE not in item.path.parents or "spark" not in getattr(item, "fixturenames", ()):
             continue
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Give a local session whose Python workers are of this Python and see this checkout."""
+    """Yield a local session whose Python workers are of this Python and see this checkout."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     builder = (
@@ -61,7 +61,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def topics(kafka: KafkaCluster) -> Topics:
-    """Give a way to make and fill topics on the real broker, connected already: the watch for leftovers would count that."""
+    """Yield the topics of the real broker, connected already: the watch for leftovers would count that."""
     found = Topics(kafka.hosts)
     found.create()
     return found
@@ -69,7 +69,7 @@ def topics(kafka: KafkaCluster) -> Topics:
 
 @pytest.fixture
 def read(spark: SparkSession, topics: Topics) -> Callable[..., DataFrame]:
-    """Give `read(subscribe=..., ...)`: a batch DataFrame of the real broker."""
+    """Return `read(subscribe=..., ...)`: a batch DataFrame of the real broker."""
 
     def load(schema: str | None = None, **options: Any) -> DataFrame:
         reader = spark.read.format("pykafka").option("kafka.bootstrap.servers", topics.hosts).options(**options)
@@ -80,7 +80,7 @@ def read(spark: SparkSession, topics: Topics) -> Callable[..., DataFrame]:
 
 @pytest.fixture
 def read_stream(spark: SparkSession, topics: Topics) -> Callable[..., DataFrame]:
-    """Give `read_stream(subscribe=..., ...)`: a streaming DataFrame of the real broker."""
+    """Return `read_stream(subscribe=..., ...)`: a streaming DataFrame of the real broker."""
 
     def load(**options: Any) -> DataFrame:
         reader = spark.readStream.format("pykafka").option("kafka.bootstrap.servers", topics.hosts)

@@ -69,7 +69,7 @@ def test_options_are_refused_by_load(
 
 @pytest.fixture(scope="module")
 def damaged(topics: Topics) -> str:
-    """Give a topic of ten records of which the first four are gone."""
+    """Return a topic of ten records of which the first four are gone."""
     topic = topics.create()
     topics.numbered(topic, {0: 10})
     topics.delete_before(topic, 0, 4)

@@ -37,7 +37,7 @@ def nothing_learnt(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def task(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Give `task(topic, values, codec)`: what a task of this process writes; returns the sizes of what was refused."""
+    """Return `task(topic, values, codec)`: what a task of this process writes; returns the sizes of what was refused."""
     refused: list[int] = []
     split = BatchSender._split
 

@@ -31,7 +31,7 @@ SETTINGS = {
 
 @contextmanager
 def connect_server(directory: Path) -> Iterator[str]:
-    """Run a server for the length of the block; gives its URL."""
+    """Run a server for the length of the block; return its URL."""
     log = directory / "server.log"
     settings = [word for name, value in SETTINGS.items() for word in ("--conf", f"{name}={value}")]
     program = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]"]

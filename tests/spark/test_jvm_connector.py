@@ -33,7 +33,7 @@ Both = Callable[..., list[Row]]
 
 @pytest.fixture(scope="module")
 def both(spark: SparkSession, topics: Topics) -> Both:
-    """Give `both(subscribe=..., ...)`: reads by both connectors, compares, and returns the rows by offset."""
+    """Return `both(subscribe=..., ...)`: reads by both connectors, compares, and returns the rows by offset."""
     for coordinate in CONNECTOR:
         spark.sql(f"ADD JAR '{maven_jar(coordinate)}'")
 

@@ -85,15 +85,15 @@ class Job:
             time.sleep(0.001)
 
     def planned(self, batch: int) -> bool:
-        """Tell whether the ends of a micro-batch stand in the checkpoint."""
+        """Return whether the ends of a micro-batch stand in the checkpoint."""
         return (self._path / "checkpoint" / "offsets" / str(batch)).exists()
 
     def done(self, batch: int) -> bool:
-        """Tell whether a micro-batch is complete."""
+        """Return whether a micro-batch is complete."""
         return (self._path / "checkpoint" / "commits" / str(batch)).exists()
 
     def started(self) -> bool:
-        """Tell whether the query of this run has begun."""
+        """Return whether the query of this run has begun."""
         return STARTED in self.log()
 
     def log(self) -> str:

@@ -36,7 +36,7 @@ MALFORMED = [
 
 
 def clicks(numbers: Iterable[int]) -> list[Record]:
-    """Give clicks over three partitions and two days."""
+    """Return clicks over three partitions and two days."""
     values = [(n, {"user": f"u{n % 7}", "at": f"2026-01-0{1 + n % 2}T12:00:00Z", "ms": n}) for n in numbers]
     return [Record(json.dumps(value).encode(), b"k%d" % n, n % 3, [("n", b"%d" % n)]) for n, value in values]
 
@@ -82,7 +82,7 @@ class Directory:
 
 @pytest.fixture
 def made(tmp_path: Path, topics: Topics, spark: SparkSession) -> Directory:
-    """Give a place for a pipeline."""
+    """Return a place for a pipeline."""
     return Directory(tmp_path, topics.hosts, spark)
 
 
@@ -344,7 +344,7 @@ def test_dry_run_finds(made: Directory, dry: tuple[str, str], overrides: list[st
 
 @pytest.fixture(scope="module")
 def dry(topics: Topics) -> tuple[str, str]:
-    """Give two topics that are looked at only."""
+    """Return two topics that are looked at only."""
     return topics.create(), topics.create()
 
 

@@ -69,7 +69,7 @@ def committed(sink: Path) -> set[Path]:
 
 
 def run_pipeline(*arguments: str) -> str:
-    """Run the command to its end, which must be a good one; gives what it said."""
+    """Run the command to its end, which must be a good one; return what it said."""
     with program("pykafka.cli", "pipeline", *arguments, environment=spark_environment()) as running:
         assert running.wait(END_TIMEOUT_S) == 0, running.output
     return running.output

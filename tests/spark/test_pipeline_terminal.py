@@ -21,7 +21,7 @@ HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
 
 @pytest.fixture
 def file(topics: Topics, tmp_path: Path) -> Path:
-    """Give a declaration that lands 3000 numbers, 100 a second."""
+    """Return a declaration that lands 3000 numbers, 100 a second."""
     topic = topics.create(3)
     numbers(topics, topic, range(3000))
     return declare(tmp_path, topics, topic, top='trigger = "1 second"', options="maxOffsetsPerTrigger = 100")

@@ -21,7 +21,7 @@ HAS_TIMES = pytest.mark.needs("times")
 
 @pytest.fixture(scope="module")
 def timed(topics: Topics) -> str:
-    """Give a topic: partition 0 has 10 records, 1 s apart; 1 the same from 5 s later; 2 none."""
+    """Return a topic: partition 0 has 10 records, 1 s apart; 1 the same from 5 s later; 2 none."""
     topic = topics.create(partitions=3)
     topics.produce(
         topic,

@@ -17,21 +17,21 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 
 @pytest.fixture(scope="module")
 def strict() -> Iterator[KafkaCluster]:
-    """Give a broker whose TLS listener asks for certificates."""
+    """Yield a broker whose TLS listener asks for certificates."""
     with KafkaCluster(tls=True, config={"ssl.client.auth": "required"}) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="module")
 def pems(strict: KafkaCluster) -> Certificates:
-    """Give the certificates."""
+    """Return the certificates."""
     assert strict.certificates is not None
     return strict.certificates
 
 
 @pytest.fixture(scope="module")
 def topic(strict: KafkaCluster) -> str:
-    """Give a topic with three records."""
+    """Return a topic with three records."""
     topics = Topics(strict.hosts)
     name = topics.create()
     topics.produce(name, [Record(b"1"), Record(b"2"), Record(b"3")])

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.needs("transactions")
 
 @pytest.fixture(scope="module")
 def topic(topics: Topics) -> Iterator[str]:
-    """Give a topic; values begin with what became of them. The last transaction of partition 0 is open."""
+    """Yield a topic; values begin with what became of them. The last transaction of partition 0 is open."""
     name = topics.create(partitions=3)
     topics.produce(name, [Record(b"plain-%d" % n, None, n % 2) for n in range(10)])
     for codec in ("none", "zstd"):

@@ -10,7 +10,7 @@ from tests.brokers.certificates import PASSWORD, lock_key, make_authority, make_
 
 @dataclass(frozen=True)
 class Pems:
-    """Paths of what was made.
+    """The paths of the certificates and keys.
 
     :param directory: where it all is
     """

@@ -24,7 +24,7 @@ LOG_TAIL = 2_000_000
 
 
 def describe(brokers: Iterable[KafkaCluster] = ()) -> str:
-    """Say all that there is to be said now.
+    """Return all facts as text.
 
     :param brokers: whose logs to look into
     """
@@ -32,7 +32,7 @@ def describe(brokers: Iterable[KafkaCluster] = ()) -> str:
 
 
 def _pressure() -> Iterator[str]:
-    """Say which part of the time something waited for the machine, as Linux counts it."""
+    """Return the part of the time in which processes waited for the machine, as Linux counts it."""
     for resource in ("cpu", "io", "memory"):
         try:
             yield f"{resource}: {Path('/proc/pressure', resource).read_text().splitlines()[0]}"

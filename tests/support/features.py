@@ -17,7 +17,7 @@ KAFKA_VERSION = os.environ.get("KAFKA_VERSION", LATEST)
 
 
 class Feature(NamedTuple):
-    """Something that brokers can do from one release on.
+    """A feature that brokers have from one release on.
 
     :param since: the release, as numbers
     :param what: for people
@@ -57,12 +57,12 @@ FEATURES = {
 
 
 def kafka_since(*version: int) -> bool:
-    """Tell whether the shared brokers are of this release or a later one."""
+    """Return whether the shared brokers are of this release or a later one."""
     return tuple(map(int, KAFKA_VERSION.split("."))) >= version
 
 
 def obstacle(needed: Iterable[str], lacked: Iterable[str]) -> str | None:
-    """Say why a test cannot run on the shared brokers; None: it can.
+    """Return why a test cannot run on the shared brokers; None if it can.
 
     :param needed: features that they must have
     :param lacked: features that they must not have

@@ -51,7 +51,7 @@ class Group(Generic[M]):
         return [TopicPartition(self.topic.name, id_) for id_ in self.topic.partitions]
 
     def produce(self, count: int, start: int = 0) -> Counter[bytes | None]:
-        """Produce so many values, all different, and return them."""
+        """Produce a number of values, all different, and return them."""
         values = [b"%d" % number for number in range(start, start + count)]
         with self.topic.get_producer(linger_ms=1) as producer:
             for value in values:
@@ -59,7 +59,7 @@ class Group(Generic[M]):
         return Counter(values)
 
     def until(self, happened: Callable[[], object], seconds: float = 20) -> None:
-        """Wait for something, while the members' workers go on."""
+        """Wait for a condition while the members' workers go on."""
         deadline = time.monotonic() + seconds
         while not happened():
             assert time.monotonic() < deadline, f"shares: {self.shares()}"
@@ -80,7 +80,7 @@ class Group(Generic[M]):
         self.until(divided)
 
     def drain(self, count: int, *forgiven: type[Exception]) -> Counter[bytes | None]:
-        """Consume so many messages with all members in turn, and have them count as dealt with.
+        """Consume a number of messages with all members in turn, and mark them as processed.
 
         :param forgiven: errors that a member may raise in between
         """
@@ -102,7 +102,7 @@ class Group(Generic[M]):
 
 
 class Reader:
-    """A subscription that reads nothing, and remembers what it is told."""
+    """A subscription that reads nothing, and records its calls."""
 
     def __init__(self, *topics: str) -> None:
         self.names: set[str] = set(topics)

@@ -47,7 +47,7 @@ class Instances:
         return made
 
     def value(self, field: Field, version: int, flexible: bool) -> Any:
-        """Make a value for a field, or leave it at its default."""
+        """Return a random value for a field, or its default."""
         if version in field.nullable and self.random.random() < self.nulls:
             return None
         if field.is_tagged_in(version) and self.random.random() < 0.3:
@@ -57,7 +57,7 @@ class Instances:
         return self.element(field, version, flexible)
 
     def element(self, field: Field, version: int, flexible: bool) -> Any:
-        """Make one value of a field's type."""
+        """Return a random value of a field's type."""
         self.serial += 1
         kind, chance = field.kind, self.random
         if kind in _BITS:

@@ -1,4 +1,4 @@
-"""kafka-tools called in this process, and what its tests need of a cluster."""
+"""kafka-tools called in this process, and helpers that fill topics for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Run = Callable[..., Result]
 
 
 def runner(*options: str) -> Run:
-    """Give a function that runs a command and returns its result; any exit status but the one named fails the test.
+    """Return a function that runs a command and returns its result; any exit status but the one named fails the test.
 
     :param options: that each command gets
     """

@@ -30,7 +30,7 @@ class Belongings:
         self.answers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def without(self, before: Belongings) -> list[str]:
-        """Name what there is now and was not there before."""
+        """Return the names of belongings that are new since then."""
         return [
             *(f"thread {name}" for ident, name in self.threads.items() if ident not in before.threads),
             *(f"greenlet {name}" for ident, name in self.greenlets.items() if ident not in before.greenlets),
@@ -50,7 +50,7 @@ class Belongings:
 
 
 def left_since(before: Belongings, patience_s: float = 3.0, processes: bool = True) -> list[str]:
-    """Name what is there since then, once what is about to go has had time to go.
+    """Return the names of belongings that are new since then, after those about to end had time to end.
 
     :param patience_s: how long to wait for that (s)
     :param processes: False: child processes and pipes to them may stay

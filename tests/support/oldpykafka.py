@@ -1,4 +1,4 @@
-"""PyKafka 2.8.0, in an environment of its own: what groups in ZooKeeper are shared with.
+"""PyKafka 2.8.0 in an environment of its own, as another member of groups in ZooKeeper.
 
 Run as a program, by that environment's Python, it is a member: `oldpykafka.py HOSTS ZOOKEEPER TOPIC GROUP`. It prints
 `share 0 1 ...` whenever its partitions change and `got VALUE` for each message, and leaves when standard input closes.
@@ -21,7 +21,7 @@ INSTALL_TIMEOUT_S = 300
 
 
 def old_python() -> Path:
-    """Give the Python of an environment with PyKafka 2.8.0 from PyPI, made once in the user's cache."""
+    """Return the Python of an environment with PyKafka 2.8.0 from PyPI, made once in the user's cache."""
     from tests.brokers.jars import cache_directory
 
     target = cache_directory() / f"pykafka-{RELEASE}-{sys.implementation.cache_tag}"
@@ -84,14 +84,14 @@ class OldMember:
                 self._values.put(rest[0].encode())
 
     def take(self) -> list[bytes | None]:
-        """Return what it has consumed since the last call."""
+        """Return the values that it has consumed since the last call."""
         found: list[bytes | None] = []
         while not self._values.empty():
             found.append(self._values.get())
         return found
 
     def leave(self) -> None:
-        """Make it leave the group, and end."""
+        """Make the member leave the group and end."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

@@ -26,7 +26,7 @@ HOST = "127.0.0.1"
 
 
 class Ask:
-    """A request that tells the obedient peer what to answer; has what RequestHandler and BrokerConnection want.
+    """A request that contains the obedient peer's answer, with the methods that RequestHandler and BrokerConnection call.
 
     :param answer: `size`: bytes besides the correlation id; `delay` (s) before; `silent`: nothing; `close`: hang up;
         `cut`: hang up after so many bytes; `number`: another correlation id; `raw`: these bytes (hex) as they stand
@@ -77,7 +77,7 @@ def _obey(peer: socket.socket) -> None:
 
 
 def _say_no_more(peer: socket.socket) -> None:
-    """End our half only: closing with requests unread would reset the connection, and lose what was said before."""
+    """Close our half only: closing with unread requests would reset the connection and lose the last answers."""
     peer.shutdown(socket.SHUT_WR)
     while peer.recv(1 << 16):
         pass
@@ -178,7 +178,7 @@ def _refusing(ports: dict[str, int]) -> list[socket.socket]:
 
 
 def _swallowing(ports: dict[str, int]) -> list[socket.socket]:
-    """Make a port whose queue is full, so that the system drops what comes for it."""
+    """Return a port whose queue is full: the system drops connections to it."""
     full = socket.socket()
     full.bind((HOST, 0))
     full.listen(0)

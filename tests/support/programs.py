@@ -1,4 +1,4 @@
-"""Programs that tests start, watch and end, with all that they started in turn."""
+"""Programs that tests start, watch and end, together with their child processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TAG = "PYKAFKA_TEST_PROGRAM"
 
 
 class Program:
-    """A Python module that runs as a program of its own, its output kept line by line.
+    """A Python module that runs as a program of its own; the tests read its output line by line.
 
     :param module: of the checkout
     :param arguments: of its command line
@@ -62,11 +62,11 @@ class Program:
 
     @property
     def output(self) -> str:
-        """All it has said, on both streams."""
+        """The output so far, of both streams."""
         return "\n".join(self.lines)
 
     def wait_for(self, text: str, timeout: float = 60.0) -> str:
-        """Wait for a line that has a text in it; gives that line."""
+        """Wait for a line that contains a text, and return it."""
         deadline = time.monotonic() + timeout
         while True:
             with self._said:
@@ -80,11 +80,11 @@ class Program:
             assert time.monotonic() < deadline, f"{text!r} was not said within {timeout} s:\n{self.output}"
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal."""
+        """Send the program a signal."""
         self.process.send_signal(number)
 
     def wait(self, timeout: float = 60.0) -> int:
-        """Wait until it ends; gives its exit status. One that hangs says where, and in which step its JVM is."""
+        """Wait until it ends, and return its exit status. Where it hangs, the error has its stacks and those of its JVM."""
         try:
             status = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -120,7 +120,7 @@ class Program:
         return found
 
     def end(self) -> None:
-        """Kill whatever there still is."""
+        """Kill all processes that are left."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait(10)
@@ -135,7 +135,7 @@ class Program:
 
 
 class TerminalProgram(Program):
-    """A program on a terminal of its own, in whose foreground it runs; what redraws a line counts as another one."""
+    """A program in the foreground of a terminal of its own; a redrawn line counts as another line."""
 
     COLUMNS, ROWS = 200, 50
 
@@ -172,7 +172,7 @@ class TerminalProgram(Program):
                 self._said.notify_all()
 
     def press(self, key: str) -> None:
-        """Type a key: the terminal makes a signal of Ctrl-C, for all that runs in the foreground."""
+        """Type a key: the terminal turns Ctrl-C into a signal for the foreground processes."""
         os.write(self._terminal, key.encode())
 
     def _close(self) -> None:
@@ -181,7 +181,7 @@ class TerminalProgram(Program):
 
 @contextmanager
 def program(module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Program]:
-    """Run a program for the length of the block; whatever it leaves behind is a failure, and killed."""
+    """Run a program during the block; kill the processes that it leaves behind, and fail."""
     with watched(Program(module, *arguments, environment=environment)) as running:
         yield running
 
@@ -191,7 +191,7 @@ P = TypeVar("P", bound=Program)
 
 @contextmanager
 def watched(running: P) -> Iterator[P]:
-    """Give a program for the length of the block, and see to its end as `program` does."""
+    """Yield a program on a terminal during the block, and end it as `program` does."""
     try:
         yield running
         if running.process.poll() is not None:
@@ -203,7 +203,7 @@ def watched(running: P) -> Iterator[P]:
 def run(
     module: str, *arguments: str, timeout: float = 60.0, environment: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
-    """Run a program to its end; gives its exit status and what it said."""
+    """Run a program to its end; return its exit status and output."""
     with program(module, *arguments, environment=environment) as running:
         status = running.wait(timeout)
     return status, running.output

@@ -15,7 +15,7 @@ HOST = "127.0.0.1"
 
 
 class CuttingProxy:
-    """Pass connections on to a broker, for as long as the `with` block lasts, unless told otherwise.
+    """Forward connections to a broker during the `with` block, until a test cuts or refuses them.
 
     :param port: the broker's, on 127.0.0.1
     """
@@ -52,13 +52,13 @@ class CuttingProxy:
         thread.start()
 
     def refuse(self) -> None:
-        """Make the system refuse connections, until `listen`."""
+        """Stop listening: the system refuses connections until `listen`."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
     def listen(self) -> None:
-        """Take connections again, at the same port."""
+        """Accept connections again, at the same port."""
         self._listener = socket.create_server((HOST, self.port))
         self._spawn(self._accept, self._listener)
 
@@ -117,7 +117,7 @@ def _end(pair: tuple[socket.socket, socket.socket]) -> None:
 
 
 def detour(kind: str, ports: dict[int, int]) -> Handler:
-    """Return a handler whose connections go to other ports: the brokers advertise their own.
+    """Return a handler that connects to other ports than those that the brokers advertise.
 
     :param kind: "threads" or "gevent"
     :param ports: {the broker's: the proxy's}

@@ -8,7 +8,7 @@ from pykafka.protocol.schema import Request, Response, Struct, array, boolean, f
 
 
 class AlterClientQuotasResponse(Response, api_key=49, versions="0"):
-    """Tell which quotas were changed."""
+    """The quotas that the broker changed."""
 
     class Entry(Struct):
         """The entity of the quotas, and the error for it."""
@@ -54,7 +54,7 @@ class AlterClientQuotasRequest(Request[AlterClientQuotasResponse], api_key=49, v
 
 
 def set_quotas(hosts: str, client_id: str, **quotas: float) -> None:
-    """Bound what a client may do.
+    """Set the quotas of a client.
 
     :param hosts: of the brokers
     :param client_id: of the client

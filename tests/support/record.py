@@ -17,7 +17,7 @@ RECORD = pytest.StashKey["Record"]()
 
 
 class Record:
-    """Write what happens, without a buffer: a process that dies has said all, and one that is forked says nothing twice.
+    """Write events without a buffer: a process that dies has written all of them, and a forked one writes none twice.
 
     :param path: of the file, which is begun anew
     """
@@ -35,50 +35,50 @@ class Record:
         os.close(self._descriptor)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note what could not be collected."""
+        """Note a file that pytest could not collect."""
         if report.failed:
             self.say(event="uncollected", test=report.nodeid, why=told(report))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Note what is about to be run."""
+        """Note the tests that are about to run."""
         self.say(event="collected", tests=[item.nodeid for item in session.items])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        """Note that a test begins, and how long it may take (s)."""
+        """Note that a test begins, and its time limit (s)."""
         self._began = time.monotonic()
         self.say(event="begin", test=item.nodeid, limit=limit_of(item))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note what fails, and how the whole of a test went when its last step is done."""
+        """Note each failure, and the outcome of a test after its last step."""
         if report.failed:
             self.say(event="failed", test=report.nodeid, why=told(report), shared=shared_cause(report))
         elif report.when == "call" or report.skipped:
             self.say(event=report.outcome if not hasattr(report, "wasxfail") else "xfailed", test=report.nodeid)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """Note that a test has ended, and what it took (s)."""
+        """Note that a test has ended, and its duration (s)."""
         self.say(event="end", test=nodeid, seconds=round(time.monotonic() - self._began, 3))
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Note that pytest has come to its end by itself."""
+        """Note that pytest ended by itself."""
         self.say(event="finished", status=int(exitstatus))
 
 
 def told(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """Give all that pytest would print of a report."""
+    """Return all that pytest would print of a report."""
     return "\n".join([report.longreprtext, *(f"--- {title} ---\n{text}" for title, text in report.sections)])
 
 
 def shared_cause(report: pytest.TestReport) -> str:
-    """Say what has failed for all that use a fixture; nothing where a test has failed by itself."""
+    """Return the failure that all users of a fixture share; empty where a test failed by itself."""
     crash = getattr(report.longrepr, "reprcrash", None)
     return str(crash) if report.when == "setup" and crash is not None else ""
 
 
 def limit_of(item: pytest.Item) -> float:
-    """Find the time (s) after which pytest-timeout ends a test; 0: none."""
+    """Return the time (s) after which pytest-timeout ends a test; 0 for none."""
     marker = item.get_closest_marker("timeout")
     if marker is not None:
         return float(marker.args[0] if marker.args else marker.kwargs.get("timeout", 0))
@@ -107,7 +107,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not listed."""
+    """Deselect tests that are not listed."""
     if path := config.getoption("only"):
         wanted = set(json.loads(Path(path).read_text()))
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in wanted])

@@ -1,4 +1,4 @@
-"""A broker that lies: one partition of one topic, whose answers a test may replace or damage."""
+"""A scripted broker: one partition of one topic, whose answers a test may replace or damage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def batch(values: list[bytes], base_offset: int = 0, codec: int = 0) -> bytes:
 
 
 class ScriptedBroker:
-    """Answer on 127.0.0.1, for as long as the `with` block lasts.
+    """Answer requests on 127.0.0.1 during the `with` block.
 
     :param records: what the partition holds: record batches, one after another, from offset 0 on
     :param damage: called with (request class, frame without its length), returns what to send instead; None hangs up

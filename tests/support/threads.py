@@ -1,4 +1,4 @@
-"""A system that has no threads to give for a while."""
+"""A system that starts no threads for a while."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics for tests: each with a name of its own, made by request."""
+"""Topics for tests, created by request, each with a unique name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for what workers of a handler do, in a way that lets them do it."""
+"""Waiting for a handler's workers without blocking them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pykafka.handlers import Handler
 
 
 def until(handler: Handler, happened: Callable[[], object], seconds: float = 30) -> None:
-    """Wait until something has happened.
+    """Wait until a condition is true.
 
     :param handler: whose workers go on meanwhile
     :param happened: asked every 20 ms
@@ -27,12 +27,12 @@ def until(handler: Handler, happened: Callable[[], object], seconds: float = 30)
 
 
 class CutOff(BaseException):
-    """Ends a call in the middle, as a greenlet's timeout or Ctrl-C does."""
+    """The exception that ends a call in the middle, as a greenlet's timeout or Ctrl-C does."""
 
 
 @contextmanager
 def cut_off(handler: Handler, seconds: float) -> Iterator[None]:
-    """End the block by `CutOff`, which is raised wherever the main thread, or this greenlet, is by then.
+    """End the block by raising `CutOff` wherever the main thread, or this greenlet, is by then.
 
     :param handler: of what is called in the block
     :param seconds: after which
@@ -58,7 +58,7 @@ def cut_off(handler: Handler, seconds: float) -> Iterator[None]:
 
 
 def _loses_what_is_raised(frame: FrameType | None) -> bool:
-    """Tell whether an object is being freed here: Python only prints what is raised then, and goes on."""
+    """Return whether an object is being freed in this frame: Python prints an exception raised there, and goes on."""
     while frame is not None:
         file = frame.f_code.co_filename.rpartition("/")[2]
         if frame.f_code.co_name == "__del__" or file in ("_weakrefset.py", "weakref.py"):

@@ -28,7 +28,7 @@ class ZooKeeper:
 
     @property
     def hosts(self) -> str:
-        """Where it listens, whether it is up or not."""
+        """The address at which ZooKeeper listens, up or down."""
         return f"{settings.HOST}:{self._port}"
 
     def __enter__(self) -> ZooKeeper:
@@ -60,22 +60,22 @@ class ZooKeeper:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def start(self) -> None:
-        """Start it, at its old port and with what it knew, and wait until it answers."""
+        """Start ZooKeeper at its old port with its old data, and wait until it answers."""
         assert self._process is not None
         self._process.start()
         wait_until(lambda: _zookeeper_answers(self._port), START_TIMEOUT_S, "ZooKeeper", self._process)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill ZooKeeper (SIGKILL)."""
         assert self._process is not None
         self._process.kill()
 
     def pause(self) -> None:
-        """Stop it in its tracks: it keeps its connections and answers nothing."""
+        """Pause ZooKeeper (SIGSTOP): it keeps its connections and answers nothing."""
         assert self._process is not None
         self._process.pause()
 
     def resume(self) -> None:
-        """Resume it after a pause."""
+        """Resume ZooKeeper after a pause (SIGCONT)."""
         assert self._process is not None
         self._process.resume()

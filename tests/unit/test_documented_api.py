@@ -117,7 +117,7 @@ def check_class(module: str, name: str, documented: dict[str, Any]) -> None:
 
 
 def has_attribute(cls: type, name: str) -> bool:
-    """Tell whether instances have an attribute: of the class, or set by a method."""
+    """Return whether instances have an attribute: of the class, or set by a method."""
     if hasattr(cls, name):
         return True
     return any(

@@ -44,7 +44,7 @@ def settings() -> configparser.ConfigParser:
 
 
 def run(script: str, **environment: str) -> str:
-    """Run a script in a Python of its own; give what it printed."""
+    """Run a script in a Python of its own; return what it printed."""
     kept = {key: value for key, value in os.environ.items() if key != compiled.ENVIRONMENT_VARIABLE}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],

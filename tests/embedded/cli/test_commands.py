@@ -18,7 +18,7 @@ from pykafka.embedded import EmbeddedCluster
 
 @pytest.fixture
 def cluster() -> Iterator[EmbeddedCluster]:
-    """Give two brokers, each with a partition of topic t, in which two messages are."""
+    """Yield two brokers, each with a partition of topic t, in which two messages are."""
     with EmbeddedCluster(brokers=2, topics={"t": 2, "empty": 1}) as cluster:
         for id_ in (0, 1):
             cluster.set_leader("t", id_, id_ + 1)

@@ -44,7 +44,7 @@ def client(request: pytest.FixtureRequest, cluster: EmbeddedCluster) -> Iterator
 
 @pytest.fixture
 def make(client: KafkaClient) -> Make:
-    """Give a function that makes a producer which sends each message at once."""
+    """Return a function that makes a producer which sends each message at once."""
     return lambda **options: client.topics["t"].get_producer(**{"linger_ms": 0, "pending_timeout_ms": 20_000} | options)
 
 

@@ -35,7 +35,7 @@ Start = Callable[..., KafkaClient]
 
 @pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
 def start(request: pytest.FixtureRequest) -> Iterator[Start]:
-    """Give a function that makes a client of a cluster of its own, with topic t of so many partitions."""
+    """Yield a function that makes a client of a cluster of its own, with topic t of so many partitions."""
     made: list[tuple[EmbeddedCluster, KafkaClient]] = []
 
     def start(brokers: int = 1, partitions: int = 1, **options: Any) -> KafkaClient:

@@ -140,7 +140,7 @@ def test_a_group_with_members_is_left_alone(
 
 @pytest.fixture
 def zookeeper_hosts(kafka: KafkaCluster) -> Iterator[str]:
-    """Give the brokers' ZooKeeper; where they have none, one that says where they are."""
+    """Yield the brokers' ZooKeeper; where they have none, one that says where they are."""
     if kafka.zookeeper_hosts:
         yield kafka.zookeeper_hosts
         return

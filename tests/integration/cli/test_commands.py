@@ -48,7 +48,7 @@ def run(kafka: KafkaCluster) -> Run:
 
 @pytest.fixture
 def topic(client: KafkaClient) -> Topic:
-    """Give a topic of two partitions with 20 messages, 10 in each."""
+    """Return a topic of two partitions with 20 messages, 10 in each."""
     topic = create_topic(client, 2)
     fill(topic, 20)
     return topic

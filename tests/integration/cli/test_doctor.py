@@ -67,7 +67,7 @@ def test_topics_are_made_only_when_told(kafka: KafkaCluster) -> None:
 
 @pytest.fixture(scope="module")
 def astray() -> Iterator[KafkaCluster]:
-    """Give a broker that advertises an address which does not lead to it."""
+    """Yield a broker that advertises an address which does not lead to it."""
     with KafkaCluster(config={"advertised.listeners": "PLAINTEXT://127.0.0.1:1"}) as cluster:
         yield cluster
 

@@ -14,7 +14,7 @@ from tests.support.kafka_tools import commit, data, fill, runner
 
 @pytest.fixture(scope="module", params=["0.8.2.2", "0.9.0.1"])
 def old(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
-    """Give a broker that has no requests for topics."""
+    """Yield a broker that has no requests for topics."""
     with KafkaCluster(request.param) as cluster:
         yield cluster
 

@@ -32,7 +32,7 @@ def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[Kafk
 
 @pytest.fixture
 def add(client: KafkaClient, kafka: KafkaCluster) -> Iterator[Callable[[Topic, int, int], Counter[bytes]]]:
-    """Give what adds partitions to a topic, and messages to each of them, without the client of the test knowing."""
+    """Yield what adds partitions to a topic, and messages to each of them, without the client of the test knowing."""
     with KafkaClient(hosts=kafka.hosts) as other:
 
         def add_and_fill(topic: Topic, first: int, count: int) -> Counter[bytes]:

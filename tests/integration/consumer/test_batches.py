@@ -38,7 +38,7 @@ def filled(client: KafkaClient, count: int, partitions: int = 3, codec: int = 0,
 
 
 def in_order(rows: list[tuple[int, int]]) -> bool:
-    """Tell whether the offsets of each partition come in order, without gaps, from 0."""
+    """Return whether the offsets of each partition come in order, without gaps, from 0."""
     following: dict[int, int] = {}
     for partition, offset in rows:
         if offset != following.get(partition, 0):

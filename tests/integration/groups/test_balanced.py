@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 @pytest.fixture(scope="module")
 def place(kafka: KafkaCluster) -> Iterator[Place]:
-    """Give brokers and a ZooKeeper: theirs, or one that they know nothing of."""
+    """Yield brokers and a ZooKeeper: theirs, or one that they know nothing of."""
     if kafka.zookeeper_hosts:
         yield Place(kafka.hosts, kafka.zookeeper_hosts)
     else:
@@ -60,7 +60,7 @@ def client(request: pytest.FixtureRequest, place: Place) -> Iterator[KafkaClient
 
 @pytest.fixture
 def zookeeper(place: Place) -> Iterator[Any]:
-    """Give an eye on ZooKeeper, and a hand in it."""
+    """Yield a client of ZooKeeper, to watch it and to change it."""
     kazoo = KazooClient(place.zookeeper)
     kazoo.start()
     yield kazoo
@@ -537,7 +537,7 @@ def test_connecting_that_is_cut_off_leaves_no_connection(group: Balanced) -> Non
 
 
 def add_partitions(group: Balanced, zookeeper: Any) -> None:
-    """Give the topic three partitions more: as Kafka's own scripts did it before brokers could be asked."""
+    """Add three partitions to the topic, as Kafka's own scripts did it before brokers had a request for it."""
     broker = group.client.cluster.controller_broker
     if broker is not None and wire.CreatePartitionsRequest.api_key in broker.api_ranges():
         wanted = wire.CreatePartitionsRequest.Topic(name=group.topic.name, count=6, assignments=None)

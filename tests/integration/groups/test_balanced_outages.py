@@ -36,7 +36,7 @@ def zookeeper() -> Iterator[ZooKeeper]:
 
 @pytest.fixture
 def mortal() -> Iterator[ZooKeeper]:
-    """Give one that a test may kill."""
+    """Yield a ZooKeeper that a test may kill."""
     with ZooKeeper() as zookeeper:
         yield zookeeper
 

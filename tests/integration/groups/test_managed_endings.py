@@ -81,7 +81,7 @@ class Stubborn:
 
 @pytest.fixture
 def stubborn(group: Managed) -> Iterator[Stubborn]:
-    """Give a member that is in the group already."""
+    """Yield a member that is in the group already."""
     stubborn = Stubborn(group)
     stubborn.join()
     yield stubborn

@@ -32,7 +32,7 @@ def proxy(kafka: KafkaCluster) -> Iterator[CuttingProxy]:
 
 @pytest.fixture(params=["threads", "gevent"])
 def around(request: pytest.FixtureRequest, kafka: KafkaCluster, proxy: CuttingProxy) -> Handler:
-    """Give each handler in turn, led to the broker through the proxy."""
+    """Return each handler in turn, led to the broker through the proxy."""
     return detour(request.param, {kafka.ports[1]: proxy.port})
 
 

@@ -26,7 +26,7 @@ SIZE = 30_000
 
 @pytest.fixture
 def bounded(kafka: KafkaCluster, handler: Handler) -> Callable[..., KafkaClient]:
-    """Give a function that makes a client with quotas of its own."""
+    """Return a function that makes a client with quotas of its own."""
 
     def make(**quotas: float) -> KafkaClient:
         client_id = f"slow-{uuid.uuid4().hex}"

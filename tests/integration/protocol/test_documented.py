@@ -43,7 +43,7 @@ def client(kafka: KafkaCluster) -> Iterator[KafkaClient]:
 
 @pytest.fixture
 def topic(client: KafkaClient) -> str:
-    """Give the name of a topic of one partition, made as the broker's age allows."""
+    """Return the name of a topic of one partition, made as the broker's age allows."""
     name = f"documented-{uuid.uuid4().hex[:12]}"
     client.cluster.wait_for_topic(name)
     return name

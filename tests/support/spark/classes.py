@@ -26,7 +26,7 @@ FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
 
 
 def jvm_options(make: bool) -> list[str]:
-    """Give the options with which Spark's JVMs start quickly.
+    """Return the options with which Spark's JVMs start quickly.
 
     :param make: the archive, if there is none; it takes as long as a few starts, and is kept
     """

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 
 def main(remote: str, hosts: str, topic: str, copy: str, directory: str) -> None:
-    """Read a topic in a batch, write it to another, land it as a stream, and be refused an option."""
+    """Read a topic in a batch, write it to another, land it as a stream, and try a wrong option."""
     spark = SparkSession.builder.remote(remote).getOrCreate()
     options = {"kafka.bootstrap.servers": hosts, "subscribe": topic, "startingOffsets": "earliest"}
     found: dict[str, object] = {"session": type(spark).__module__}

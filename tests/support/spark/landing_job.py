@@ -11,7 +11,7 @@ STARTED = "the query has started"
 
 
 def main(hosts: str, topic: str, path: str, limit: str) -> None:
-    """Land what there is, and end."""
+    """Land the records that there are, and end."""
     # A killed worker fails its task: tasks may fail four times, as on a cluster.
     builder = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")

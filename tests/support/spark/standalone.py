@@ -60,7 +60,7 @@ class StandaloneCluster:
         self._end()
 
     def executors(self) -> set[str]:
-        """Name the workers that have run executors."""
+        """Return the names of the workers that have run executors."""
         return {path.parent.parent.name for path in self._directory.glob("worker*/app-*/*")}
 
     def _start(self, name: str, program: str, *arguments: str) -> Path:

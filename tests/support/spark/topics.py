@@ -86,7 +86,7 @@ class Topics:
         self._wait(self._admin.delete_records([TopicPartition(topic, partition, offset)]))
 
     def produce(self, topic: str, records: Iterable[Record], codec: str = "none", batch: int = 10_000) -> None:
-        """Produce records, at most so many in a batch, and wait until they are there."""
+        """Produce records, a limited number per batch, and wait until they are stored."""
         producer = Producer(
             {
                 "bootstrap.servers": self.hosts,
@@ -158,7 +158,7 @@ class Topics:
         return producer
 
     def compacting(self) -> str:
-        """Make a topic of 401 records in batches of one; the broker will leave one in ten, and a few more at the end."""
+        """Create a topic of 401 records in batches of one; compaction will leave one in ten, and a few more at the end."""
         topic = self.create(
             cleanup_policy="compact", segment_ms="500", min_cleanable_dirty_ratio="0.01", delete_retention_ms="0"
         )
@@ -170,7 +170,7 @@ class Topics:
         return topic
 
     def read(self, topic: str, count: int) -> list[Record]:
-        """Consume so many records of all partitions of a topic, checksums checked; one more is an error."""
+        """Consume a number of records of a topic's partitions with checksums; one more is an error."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.hosts,

@@ -23,7 +23,7 @@ Complete = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Complete]:
-    """Give `complete(line)`, by one shell for all: what stands on the command line when Tab was pressed behind it."""
+    """Yield `complete(line)`, by one shell for all: what stands on the command line when Tab was pressed behind it."""
     tmp_path = tmp_path_factory.mktemp("completion")
     command = tmp_path / "bin" / "kafka-tools"
     command.parent.mkdir()

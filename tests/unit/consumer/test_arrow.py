@@ -30,7 +30,7 @@ TYPES = {
 
 
 def placed(data: bytes, offset: int, append_time: int | None = None) -> bytes:
-    """Give a batch the offset that a broker would, and the time where the topic wants that."""
+    """Return a batch the offset that a broker would, and the time where the topic wants that."""
     moved = bytearray(data)
     moved[:8] = offset.to_bytes(8, "big")
     if append_time is not None:

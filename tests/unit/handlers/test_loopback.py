@@ -16,7 +16,7 @@ QUICK = (socket.IPPROTO_TCP, socket.TCP_QUICKACK)
 
 @pytest.fixture
 def talking() -> Iterator[socket.socket]:
-    """Give a connection on which the system waits before it acknowledges, as it has had answers to send along."""
+    """Yield a connection on which the system waits before it acknowledges, as it has had answers to send along."""
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as ours:
         peer, _ = server.accept()
         with peer:

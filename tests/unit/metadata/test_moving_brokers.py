@@ -82,7 +82,7 @@ def layout() -> Layout:
 
 @pytest.fixture
 def members(layout: Layout) -> Iterator[list[Member]]:
-    """Give three brokers that are up; which of them is which is for the layout to say."""
+    """Yield three brokers that are up; which of them is which is for the layout to say."""
     with ExitStack() as stack:
         found = [Member(layout, batch([b"one", b"two"])) for _ in range(3)]
         for member in found:
@@ -278,7 +278,7 @@ SILENT = "slow.example:9092"
 
 @pytest.fixture
 def asked(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Give the list of who asks for `SILENT`, who is answered when the test has ended."""
+    """Yield the list of who asks for `SILENT`, who is answered when the test has ended."""
     released = handler.native.Event()
     found: list[str] = []
     real = _socket.getaddrinfo

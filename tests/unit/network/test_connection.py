@@ -35,7 +35,7 @@ Connect = Callable[..., BrokerConnection]
 
 @pytest.fixture
 def connect(handler: Handler, peers: dict[str, int]) -> Iterator[Connect]:
-    """Give a function that connects to a peer by name."""
+    """Yield a function that connects to a peer by name."""
     made: list[BrokerConnection] = []
 
     def connect(peer: str = "broker", host: str = HOST, timeout: int = 10_000) -> BrokerConnection:

@@ -92,7 +92,7 @@ class Changeling(ScriptedBroker):
 
 @pytest.fixture(autouse=True)
 def versions(monkeypatch: pytest.MonkeyPatch) -> dict[Any, int]:
-    """Give what scripted brokers speak; producer ids, too."""
+    """Return what scripted brokers speak; producer ids, too."""
     monkeypatch.setitem(scripted.VERSIONS, wire.InitProducerIdRequest, 0)
     monkeypatch.setattr(negotiation, "EVIDENCE_PAUSE_S", 0.05)
     monkeypatch.setattr(negotiation, "_hints", set())

@@ -25,7 +25,7 @@ Start = Callable[..., RequestHandler]
 
 @pytest.fixture
 def start(handler: Handler, peers: dict[str, int], pems: Pems) -> Iterator[Start]:
-    """Give a function that connects to a peer and starts a request handler."""
+    """Yield a function that connects to a peer and starts a request handler."""
     made: list[weakref.ref[RequestHandler]] = []
 
     def start(peer: str = "broker", **kwargs: Any) -> RequestHandler:

@@ -26,7 +26,7 @@ def resent(lane: Lane[str]) -> Flight[str]:
 
 @pytest.fixture
 def lane() -> Lane[str]:
-    """Give a lane whose first batch is acknowledged."""
+    """Return a lane whose first batch is acknowledged."""
     lane: Lane[str] = Lane()
     assert lane.wants_id
     lane.adopt(7, 0)

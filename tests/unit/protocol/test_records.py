@@ -337,7 +337,7 @@ def crowd() -> Iterator[Callable[[Callable[[int], None]], None]]:
 
 
 def owner_s_lock() -> AbstractContextManager[Any]:
-    """Give what the owner takes around a call: nothing when compiled, as a compiled call is atomic."""
+    """Return what the owner takes around a call: nothing when compiled, as a compiled call is atomic."""
     return nullcontext() if COMPILED else Lock()
 
 

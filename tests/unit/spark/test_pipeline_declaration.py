@@ -33,7 +33,7 @@ COPY = '[sink]\nformat = "topic"\ntopic = "copy"\n'
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Give the path of a declaration that is to be written."""
+    """Return the path of a declaration that is to be written."""
     return tmp_path / "clicks.toml"
 
 

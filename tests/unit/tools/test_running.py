@@ -38,7 +38,7 @@ def once(name):
 
 @pytest.fixture(autouse=True)
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a directory for tests that are made up, and work there."""
+    """Return a directory for tests that are made up, and work there."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     # Dozens of times pytest is started here: other plugins would take three quarters of that.
@@ -60,7 +60,7 @@ def outcome_of(
 
 
 def gone(pid: str) -> bool:
-    """Tell whether a process has ended, maybe in a moment, though nobody may ever have asked how."""
+    """Return whether a process has ended, maybe in a moment, though nobody may ever have asked how."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:
@@ -324,7 +324,7 @@ def test_every_part_is_short() -> None:
 
 
 def runs(part: Part, path: str) -> bool:
-    """Tell whether a part collects a file."""
+    """Return whether a part collects a file."""
     ignored = [argument.partition("=")[2] for argument in part.arguments if argument.startswith("--ignore=")]
     chosen = [argument for argument in part.arguments if argument.startswith("tests")]
     within = {path, *map(str, Path(path).parents)}
