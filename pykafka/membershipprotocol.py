@@ -1,15 +1,21 @@
-"""How the members of a group share out partitions: the documented protocols, and the seam for other ones."""
+"""How the members of a group share out partitions: the two algorithms, the documented protocols, the seam for other ones.
+
+`in_runs` and `in_turn` are the algorithms. The protocols here use them for one topic at a time;
+`pykafka.coordinator.assignors` uses them for all topics that the members of a group read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import cycle, islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pykafka.protocol import documented
 
 
 class Shared(Protocol):
-    """What is shared out: a `pykafka.partition.Partition`, or what has as much of it."""
+    """A partition as far as sharing out is concerned, such as `pykafka.partition.Partition`."""
 
     @property
     def id(self) -> int: ...
@@ -20,6 +26,8 @@ class Shared(Protocol):
 
 
 P = TypeVar("P", bound=Shared)
+M = TypeVar("M")
+T = TypeVar("T")
 
 #: `(ids of all members, {partition id: Partition}, id of one member) -> its partitions`; each member must come to the same
 #: result, and each partition must go to one member.
@@ -27,12 +35,12 @@ DecidePartitions = Callable[[Iterable[Any], Mapping[int, Any], Any], "set[Any]"]
 
 
 class GroupMembershipProtocol(NamedTuple):
-    """Name a way to share out partitions.
+    """A way to share out partitions, and the name under which members agree on it.
 
     :param protocol_type: kind of the group's members; b"consumer" for all consumers
     :param protocol_name: the name that all members of the group must know
-    :param metadata: what members say when they join; consumers copy it and fill in their topic
-    :param decide_partitions: shares out
+    :param metadata: what members send when they join; consumers copy it and fill in their topic
+    :param decide_partitions: computes one member's share, see `DecidePartitions`
     """
 
     protocol_type: str | bytes
@@ -42,9 +50,9 @@ class GroupMembershipProtocol(NamedTuple):
 
 
 def valid_protocol(param: Any) -> Any:
-    """Return what has all that a `GroupMembershipProtocol` has.
+    """Return a membership protocol, or anything with the same fields.
 
-    :raises TypeError: it has not
+    :raises TypeError: a field of `GroupMembershipProtocol` is missing
     """
     missing = [field for field in GroupMembershipProtocol._fields if not hasattr(param, field)]
     if missing:
@@ -55,8 +63,46 @@ def valid_protocol(param: Any) -> Any:
     return param
 
 
+def in_runs(members: Sequence[M], ordered: Sequence[T]) -> dict[M, list[T]]:
+    """Share out in runs of neighbours: the algorithm named `range`.
+
+    :param members: in the order that all members agree on, at least one
+    :param ordered: what is shared out, in the order that all members agree on
+    :returns: {member: its run}; the first members get one more where it does not come out even
+    """
+    size, left_over = divmod(len(ordered), len(members))
+    shares: dict[M, list[T]] = {member: [] for member in members}
+    start = 0
+    for place, member in enumerate(members):
+        end = start + size + (place < left_over)
+        shares[member] += ordered[start:end]
+        start = end
+    return shares
+
+
+def in_turn(
+    members: Sequence[M], ordered: Iterable[T], wants: Callable[[M, T], bool] | None = None
+) -> dict[M, list[T]]:
+    """Share out one by one, as cards are dealt: the algorithm named `roundrobin`.
+
+    :param members: in the order that all members agree on, at least one
+    :param ordered: what is shared out, in the order that all members agree on
+    :param wants: tells whether a member takes part in sharing out this one; None if each takes part in all. The turn of
+        a member that does not passes to the next one.
+    :returns: {member: what it got}
+    """
+    shares: dict[M, list[T]] = {member: [] for member in members}
+    turns = cycle(members)
+    for one in ordered:
+        for member in islice(turns, len(members)):
+            if wants is None or wants(member, one):
+                shares[member].append(one)
+                break
+    return shares
+
+
 def _by_leader(partitions: Mapping[int, P]) -> list[P]:
-    # As text, leader first: the order that consumers of 2.x have, which share groups in ZooKeeper with ours.
+    # As text, leader first: consumers of PyKafka 2.x use this order, and share groups in ZooKeeper with ours.
     def place(partition: Shared) -> str:
         leader, topic = partition.leader, partition.topic
         return f"{topic.name if topic else ''}-{leader.id if leader else -1}-{partition.id}"
@@ -65,59 +111,56 @@ def _by_leader(partitions: Mapping[int, P]) -> list[P]:
 
 
 def _by_number(partitions: Mapping[int, P]) -> list[P]:
-    # The order of all clients whose groups the brokers keep: it does not change with the leaders.
+    # All clients use this order in groups that the brokers keep: it does not change when leaders do.
     return [partitions[id_] for id_ in sorted(partitions)]
 
 
-def _range(participants: Iterable[Any], ordered: list[P], consumer_id: Any) -> set[P]:
+def _decide(
+    share_out: Callable[..., dict[Any, list[P]]],
+    order: Callable[[Mapping[int, P]], list[P]],
+    participants: Iterable[Any],
+    partitions: Mapping[int, P],
+    consumer_id: Any,
+) -> set[P]:
     members = sorted(participants)
-    place = members.index(consumer_id)
-    share, left_over = divmod(len(ordered), len(members))
-    start = share * place + min(place, left_over)
-    return set(ordered[start : start + share + (place < left_over)])
-
-
-def _roundrobin(participants: Iterable[Any], ordered: list[P], consumer_id: Any) -> set[P]:
-    members = sorted(participants)
-    return set(ordered[members.index(consumer_id) :: len(members)])
+    if consumer_id not in members:
+        raise ValueError(f"consumer {consumer_id!r} is not among the members of the group: {members}")
+    return set(share_out(members, order(partitions))[consumer_id])
 
 
 def decide_partitions_range(participants: Iterable[Any], partitions: Mapping[int, P], consumer_id: Any) -> set[P]:
-    """Give each member a run of neighbouring partitions; the first members get one more where it does not come out even.
+    """Return one member's share where each member gets a run of neighbouring partitions.
 
-    Neighbours have the same leader, as for members of groups in ZooKeeper; in a group that the brokers keep they have
-    neighbouring numbers, whoever leads them.
+    The first members get one more where it does not come out even. Neighbours have the same leader, as members of groups
+    in ZooKeeper order them; in a group that the brokers keep they have neighbouring numbers, whatever their leaders.
 
     :param participants: ids of all members
     :param partitions: of the topic, by id
-    :param consumer_id: whose share to return
-    :raises ValueError: that is none of the members
+    :param consumer_id: the member whose share to return
+    :raises ValueError: `consumer_id` is not among the members
     """
-    return _range(participants, _by_leader(partitions), consumer_id)
+    return _decide(in_runs, _by_leader, participants, partitions, consumer_id)
 
 
 def decide_partitions_roundrobin(participants: Iterable[Any], partitions: Mapping[int, P], consumer_id: Any) -> set[P]:
-    """Deal the partitions out one by one, as cards; order, parameters and errors as of `decide_partitions_range`."""
-    return _roundrobin(participants, _by_leader(partitions), consumer_id)
+    """Return one member's share where partitions are dealt out one by one, as cards.
+
+    Order, parameters and errors are those of `decide_partitions_range`. Each topic is dealt out by itself, so the first
+    member gets the first partition of each.
+    """
+    return _decide(in_turn, _by_leader, participants, partitions, consumer_id)
 
 
-def _range_by_number(participants: Iterable[Any], partitions: Mapping[int, P], consumer_id: Any) -> set[P]:
-    return _range(participants, _by_number(partitions), consumer_id)
-
-
-def _roundrobin_by_number(participants: Iterable[Any], partitions: Mapping[int, P], consumer_id: Any) -> set[P]:
-    return _roundrobin(participants, _by_number(partitions), consumer_id)
-
-
-_KEPT_BY_BROKERS: dict[DecidePartitions, DecidePartitions] = {
-    decide_partitions_range: _range_by_number,
-    decide_partitions_roundrobin: _roundrobin_by_number,
+_STOCK: dict[DecidePartitions, Callable[..., Any]] = {
+    decide_partitions_range: in_runs,
+    decide_partitions_roundrobin: in_turn,
 }
 
 
 def as_brokers_keep_it(decide: DecidePartitions) -> DecidePartitions:
-    """Return what shares out in a group that the brokers keep: the stock functions go by partition number there."""
-    return _KEPT_BY_BROKERS.get(decide, decide)
+    """Return the function to use in a group that the brokers keep: there the stock functions order partitions by number."""
+    share_out = _STOCK.get(decide)
+    return decide if share_out is None else partial(_decide, share_out, _by_number)
 
 
 RangeProtocol = GroupMembershipProtocol(

@@ -79,7 +79,6 @@ class ConsumerCoordinator(BaseCoordinator):
         if not self._assignors:
             raise ValueError("assignors must name one at least, such as RangePartitionAssignor")
         self._joined_for: frozenset[str] = frozenset()
-        self._divided: dict[str, int] = {}
         self._topics = SharedTopics(self._cluster)
         self._refresh_needed = False
         #: Generation and member id under which the present share was given: what is consumed of it is committed under these.
@@ -104,9 +103,7 @@ class ConsumerCoordinator(BaseCoordinator):
         """Return whether the group is to be joined again: it changes, or topics or their partitions have."""
         if self._joined_for and self._joined_for != frozenset(self._subscription.topics()):
             self.request_rejoin()
-        self._topics.look(self._divided)
-        if any(self._topics.count(name, count) != count for name, count in self._divided.items()):
-            self._divided = {}
+        if self._topics.have_changed():
             self.request_rejoin()
         return super().need_rejoin()
 
@@ -145,7 +142,7 @@ class ConsumerCoordinator(BaseCoordinator):
         if any(self._cluster.topic_metadata(name) is None for name in topics):
             self._cluster.update(sorted(topics))
         partitions = {name: self._topics.ids(name) for name in topics}
-        self._divided = {name: len(ids) for name, ids in partitions.items()}
+        self._topics.divided = {name: len(ids) for name, ids in partitions.items()}
         shares = self._assignor(protocol).assign(partitions, wanted)
         return {member: bytes(share.get_bytes()) for member, share in shares.items()}
 

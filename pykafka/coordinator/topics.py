@@ -1,24 +1,26 @@
-"""`SharedTopics`: the topics that a group shares out, as their number of partitions changes and as they come and go."""
+"""The topics that a group shares out: which members read them, how many partitions they have, whether they exist."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException
+from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.protocol import documented
 
 log = logging.getLogger(__name__)
 
-#: How long (s), and by how many answers, metadata must lack a topic before that is believed: a broker that has just
-#: started, or is cut off from the others, answers as well.
+#: Metadata must lack a topic for this long (s), and in this many answers, before a member believes that it is gone: a broker
+#: that has just started, or is cut off from the others, answers as well.
 GONE_S = 5.0
 GONE_ANSWERS = 3
-#: How often the cluster is asked about a topic that it does not know (s): until it is believed, and from then on.
+#: How often a member asks the cluster about a topic that it does not know (s): until the member believes it, and from then on.
 ASK_S = 1.0
 ASK_SELDOM_S = 3.0
 
@@ -33,7 +35,7 @@ class Absence:
 
 
 class SharedTopics:
-    """What a member believes of topics: a topic is gone only when the cluster has said so for a while.
+    """A member's view of topics: a topic is gone only when the cluster has said so for a while.
 
     State: belongs to the worker that looks after the membership.
 
@@ -45,9 +47,22 @@ class SharedTopics:
         self._now = cluster.handler.now
         self._absences: dict[str, Absence] = {}
         self._seen: dict[str, list[int]] = {}
+        #: The topics that this member has shared out as the leader: {topic: number of partitions}.
+        self.divided: dict[str, int] = {}
 
-    def look(self, names: Iterable[str]) -> None:
-        """Look at what metadata says; the cluster is asked, every now and then, about those that it lacks."""
+    def have_changed(self, names: Iterable[str] = ()) -> bool:
+        """Return whether a topic that this member has shared out has another number of partitions now; once for each change.
+
+        :param names: of other topics to look at
+        """
+        self._look({*names, *self.divided})
+        changed = any(self._count(name, count) != count for name, count in self.divided.items())
+        if changed:
+            self.divided = {}
+        return changed
+
+    def _look(self, names: Iterable[str]) -> None:
+        """Look for topics in the metadata; ask the cluster, every now and then, about those that it lacks."""
         for name in names:
             if self._cluster.topic_metadata(name) is not None:
                 if self._absences.pop(name, None) is not None:
@@ -66,12 +81,12 @@ class SharedTopics:
                 absence.answers += self._cluster.topic_metadata(name) is None
 
     def is_gone(self, name: str) -> bool:
-        """Return whether a topic is not there any more."""
+        """Return whether a topic does not exist any more."""
         absence = self._absences.get(name)
         return absence is not None and absence.answers >= GONE_ANSWERS and self._now() - absence.since >= GONE_S
 
     def ids(self, name: str) -> list[int]:
-        """Return a topic's partitions; where metadata lacks it and it is not gone, those that it had."""
+        """Return the ids of a topic's partitions; if metadata lacks the topic and it is not gone, those that it had."""
         metadata = self._cluster.topic_metadata(name)
         if metadata is not None:
             self._seen[name] = list(metadata.partitions)
@@ -79,9 +94,21 @@ class SharedTopics:
             self._seen.pop(name, None)
         return self._seen.get(name, [])
 
-    def count(self, name: str, before: int) -> int:
-        """Return how many partitions a topic has; where metadata lacks it and it is not gone, as many as `before`."""
+    def _count(self, name: str, before: int) -> int:
+        """Return how many partitions a topic has; if metadata lacks it and it is not gone, as many as `before`."""
         metadata = self._cluster.topic_metadata(name)
         if metadata is not None:
             return len(metadata.partitions)
         return 0 if self.is_gone(name) else before
+
+
+def readers_of(members: Mapping[str, documented.ConsumerGroupProtocolMetadata]) -> dict[str, list[str]]:
+    """Return {topic: ids of the members that read it, sorted}, sorted by topic.
+
+    :param members: {member id: the metadata that it sent}
+    """
+    readers: dict[str, list[str]] = {}
+    for member in sorted(members):
+        for topic in {get_string(name) for name in members[member].topic_names}:  # one may be named twice
+            readers.setdefault(topic, []).append(member)
+    return dict(sorted(readers.items()))

@@ -1,4 +1,4 @@
-"""`AbstractPartitionAssignor`: what shares out partitions among the members of a group."""
+"""`AbstractPartitionAssignor`: the interface of what shares out partitions among the members of a group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pykafka.protocol import documented
 
 
 class AbstractPartitionAssignor(ABC):
-    """Share out partitions; what is called on the class as well as on an instance of it."""
+    """A way to share out partitions of any number of topics; `ConsumerCoordinator` calls it on the class or an instance."""
 
     #: The name that all members of a group must know; other clients' assignors of this name must divide alike.
     name: ClassVar[str]
@@ -20,37 +20,31 @@ class AbstractPartitionAssignor(ABC):
     def assign(
         cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, documented.ConsumerGroupProtocolMetadata]
     ) -> dict[str, documented.MemberAssignment]:
-        """Return what each member gets.
+        """Return each member's share.
 
-        :param partitions: {topic: partition ids}, of every topic that a member wants; of a missing topic, none
-        :param members: {member id: what it said}
+        :param partitions: {topic: partition ids}, of every topic that a member reads; no ids for a missing topic
+        :param members: {member id: the metadata that it sent}
         """
 
     @classmethod
     def metadata(cls, topics: Iterable[str]) -> documented.ConsumerGroupProtocolMetadata:
-        """Return what a member of these topics says when it joins."""
+        """Return the metadata that a member sends when it joins.
+
+        :param topics: those that it reads
+        """
         said = documented.ConsumerGroupProtocolMetadata(0, user_data=b"")
         said.topic_names = [*sorted(topics)]  # perhaps none
         return said
 
     @classmethod  # noqa: B027 - most forget what they have assigned
     def on_assignment(cls, assignment: documented.MemberAssignment) -> None:
-        """Be told this member's share."""
-
-
-def readers_of(members: Mapping[str, documented.ConsumerGroupProtocolMetadata]) -> dict[str, list[str]]:
-    """Return {topic: ids of the members that want it, sorted}, sorted by topic."""
-    readers: dict[str, list[str]] = {}
-    for member in sorted(members):
-        for topic in members[member].topic_names:
-            readers.setdefault(topic if isinstance(topic, str) else topic.decode(), []).append(member)
-    return dict(sorted(readers.items()))
+        """Note this member's share; `ConsumerCoordinator` calls it after each rebalance."""
 
 
 def as_assignments(
     members: Iterable[str], shares: Mapping[tuple[str, str], Iterable[int]]
 ) -> dict[str, documented.MemberAssignment]:
-    """Return what each member gets, given {(member id, topic): partition ids}."""
+    """Return each member's share, given {(member id, topic): partition ids}."""
     return {
         member: documented.MemberAssignment(
             [(topic, sorted(ids)) for (owner, topic), ids in sorted(shares.items()) if owner == member and ids], 0

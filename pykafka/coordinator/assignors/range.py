@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, as_assignments, readers_of
+from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, as_assignments
+from pykafka.coordinator.topics import readers_of
+from pykafka.membershipprotocol import in_runs
 from pykafka.protocol import documented
 
 
 class RangePartitionAssignor(AbstractPartitionAssignor):
-    """Cut each topic into runs, one for each member that wants it; the first runs are longer where it must be.
+    """The assignor that cuts each topic into runs, one for each member that reads it; the first runs may be longer by one.
 
     Partitions of the same number, in topics of the same size with the same readers, go to the same member.
     """
@@ -20,14 +22,12 @@ class RangePartitionAssignor(AbstractPartitionAssignor):
     def assign(
         cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, documented.ConsumerGroupProtocolMetadata]
     ) -> dict[str, documented.MemberAssignment]:
-        """Return what each member gets; parameters as of `AbstractPartitionAssignor.assign`."""
-        shares: dict[tuple[str, str], list[int]] = {}
-        for topic, readers in readers_of(members).items():
-            ids = sorted(partitions.get(topic, ()))
-            share, left_over = divmod(len(ids), len(readers))
-            start = 0
-            for place, member in enumerate(readers):
-                end = start + share + (place < left_over)
-                shares[member, topic] = ids[start:end]
-                start = end
-        return as_assignments(members, shares)
+        """Return each member's share; parameters as of `AbstractPartitionAssignor.assign`."""
+        return as_assignments(
+            members,
+            {
+                (member, topic): ids
+                for topic, readers in readers_of(members).items()
+                for member, ids in in_runs(readers, sorted(partitions.get(topic, ()))).items()
+            },
+        )

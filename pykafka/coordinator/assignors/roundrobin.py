@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from itertools import cycle
 
-from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, as_assignments, readers_of
+from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, as_assignments
+from pykafka.coordinator.topics import readers_of
+from pykafka.membershipprotocol import in_turn
 from pykafka.protocol import documented
 
 
 class RoundRobinPartitionAssignor(AbstractPartitionAssignor):
-    """Deal out the partitions of all topics in one go; a member that does not want a topic is passed over."""
+    """The assignor that deals out the partitions of all topics in one go; a turn skips members that do not read the topic.
+
+    `pykafka.membershipprotocol.RoundRobinProtocol`, which has the same name in a group, deals out each topic by itself.
+    """
 
     name = "roundrobin"
 
@@ -18,11 +22,11 @@ class RoundRobinPartitionAssignor(AbstractPartitionAssignor):
     def assign(
         cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, documented.ConsumerGroupProtocolMetadata]
     ) -> dict[str, documented.MemberAssignment]:
-        """Return what each member gets; parameters as of `AbstractPartitionAssignor.assign`."""
+        """Return each member's share; parameters as of `AbstractPartitionAssignor.assign`."""
+        readers = readers_of(members)
+        ordered = [(topic, id_) for topic in readers for id_ in sorted(partitions.get(topic, ()))]
         shares: dict[tuple[str, str], list[int]] = {}
-        turns = cycle(sorted(members))
-        for topic, readers in readers_of(members).items():
-            for id_ in sorted(partitions.get(topic, ())):
-                member = next(member for member in turns if member in readers)
+        for member, dealt in in_turn(sorted(members), ordered, lambda member, one: member in readers[one[0]]).items():
+            for topic, id_ in dealt:
                 shares.setdefault((member, topic), []).append(id_)
         return as_assignments(members, shares)

@@ -24,6 +24,7 @@ from pykafka.membershipprotocol import (
     GroupMembershipProtocol,
     RangeProtocol,
     RoundRobinProtocol,
+    as_brokers_keep_it,
     decide_partitions_range,
     decide_partitions_roundrobin,
 )
@@ -169,7 +170,7 @@ def test_ranges_are_those_of_old_consumers() -> None:
     partitions: dict[int, Any] = {id_: Numbered(id_, id_ % 2) for id_ in range(12)}
     share = decide_partitions_range(["b", "a"], partitions, "a")
     assert {part.id for part in share} == {0, 2, 4, 6, 8, 10}
-    with pytest.raises(ValueError, match="not in list"):
+    with pytest.raises(ValueError, match="'a' is not among the members"):
         decide_partitions_range(["b"], partitions, "a")
 
 
@@ -182,7 +183,9 @@ class Named:
 
 
 def _divided(protocol: Any, partitions: dict[int, Any]) -> dict[str, list[int]]:
-    member: Any = SimpleNamespace(_protocol=protocol, _partitions_of=lambda name: partitions)
+    member: Any = SimpleNamespace(
+        _protocol=protocol, _partitions_of=lambda name: partitions, _topics=SimpleNamespace(divided={})
+    )
     metadata = bytes(ConsumerGroupProtocolMetadata(topic_names=["t"]).get_bytes())
     found = TopicMember.divide(member, [(name, metadata) for name in "bca"])
     return {name: list(share.partition_assignment[0][1]) for name, share in found.items()}
@@ -239,6 +242,33 @@ def test_assignors_give_every_wanted_partition_to_one_that_wants_it(
             given_away.update((topic, id_) for id_ in ids)
     wanted = set().union(*wishes.values())
     assert given_away == Counter((topic, id_) for topic in wanted for id_ in partitions.get(topic, ()))
+
+
+@pytest.mark.parametrize(
+    ("assignor", "protocol"),
+    [(RangePartitionAssignor, RangeProtocol), (RoundRobinPartitionAssignor, RoundRobinProtocol)],
+    ids=["range", "roundrobin"],
+)
+@given(members=st.sets(st.text(min_size=1), min_size=1, max_size=8), count=st.integers(0, 40))
+def test_both_faces_share_a_topic_alike(assignor: Any, protocol: Any, members: set[str], count: int) -> None:
+    """A group may have members of both faces: the leader decides, whichever it has."""
+    numbers = assignor.assign({"t": range(count)}, {member: assignor.metadata(["t"]) for member in members})
+    partitions = {id_: Numbered(id_, -id_ % 3 or None) for id_ in range(count)}
+    decide = as_brokers_keep_it(protocol.decide_partitions)
+    for member in members:
+        assert {id_ for _, ids in numbers[member].partition_assignment for id_ in ids} == {
+            one.id for one in decide(members, partitions, member)
+        }
+
+
+def test_a_member_that_names_its_topic_twice_has_one_share() -> None:
+    """What it said went to the leader as it came: the partitions of its first share went to nobody."""
+    members = {"a": RangePartitionAssignor.metadata(["t", "t"]), "b": RangePartitionAssignor.metadata(["t"])}
+    for assignor in (RangePartitionAssignor, RoundRobinPartitionAssignor):
+        shares = assignor.assign({"t": range(6)}, members)
+        assert sorted(id_ for one in shares.values() for _, ids in one.partition_assignment for id_ in ids) == [
+            *range(6)
+        ]
 
 
 @pytest.mark.parametrize(
