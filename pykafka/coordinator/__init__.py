@@ -1,1 +1,6 @@
-"""Membership of the groups that Kafka's brokers keep: who takes part, who gets which partitions, and who is alive."""
+"""Membership of the groups that Kafka's brokers keep: who takes part, who gets which partitions, who is alive.
+
+`ManagedBalancedConsumer` takes part through a `TopicMember` (`member.py`), a `BaseCoordinator` (`base.py`).
+`ConsumerCoordinator` (`documented/`, at its documented place `consumer.py`) is the other `BaseCoordinator`. It is API for
+programs that bring their own consumer; no consumer of this package uses it.
+"""

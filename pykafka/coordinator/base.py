@@ -1,17 +1,17 @@
-"""`BaseCoordinator`: a member of a group that the brokers keep, whatever the group is for."""
+"""`BaseCoordinator`: the membership of a group that the brokers keep, whatever the group is for."""
 
 from __future__ import annotations
 
 import logging
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
 from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
 from pykafka.coordinator.metrics import GroupCoordinatorMetrics, Metrics
+from pykafka.coordinator.openrequest import OpenRequest, TimeIsUp
 from pykafka.coordinator.requests import STATIC_SINCE, check_instance_id, encoded, join_request, sync_request
 from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED, Event, Membership, State
 from pykafka.exceptions import (
@@ -26,43 +26,32 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.handlers.ending import Ending
-from pykafka.network.channel import group_channel
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.network.channel import PendingResponse
+    from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 __all__ = ["BaseCoordinator", "GroupCoordinatorMetrics", "HeartbeatTask"]
 
 
-class Asked(NamedTuple):
-    """A request that is on its way, and whose answer more than one call may wait for."""
+class BaseCoordinator(ABC):
+    """One member of a group, from joining to leaving.
 
-    coordinator: Broker
-    request: Any
-    pending: PendingResponse[Any]
-
-
-class TimeIsUp(ResponseTimeoutError):
-    """Tell that the caller wants its turn back before the answer is there; the next call goes on waiting for it."""
-
-
-class BaseCoordinator(GroupLink, ABC):
-    """Be one member of a group, by dealing with the broker that coordinates it.
-
-    A member registers with what it has to say (`group_protocols`); one of them is made leader and shares out
-    (`_perform_assignment`); each is told its share (`_on_join_complete`). Heartbeats go out from a native thread from
-    then on. When the others are to find shares anew, `need_rejoin` says so, and `ensure_active_group` joins again.
+    A member joins with its metadata (`group_protocols`). The coordinator makes one member the leader, which shares out
+    (`_perform_assignment`), and tells each its share (`_on_join_complete`). From then on heartbeats go out from a native
+    thread. When the group rebalances, `need_rejoin` returns True, and `ensure_active_group` joins again.
 
     State: one worker at a time joins, syncs and closes; any may ask `need_rejoin`.
 
     :param client: a KafkaClient, or a Cluster
     :param metrics: where measurements go; None for nowhere
     :param configs: as `DEFAULT_CONFIG` has them; others are left alone
-    :raises ValueError: the heartbeat interval is not shorter than the session timeout, or the `group_instance_id` is none
+    :raises ValueError: the heartbeat interval is not shorter than the session timeout, or the `group_instance_id` is not one
     """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
@@ -78,8 +67,12 @@ class BaseCoordinator(GroupLink, ABC):
     }
 
     def __init__(self, client: Any, metrics: Metrics | None = None, **configs: Any) -> None:
-        super().__init__(client, {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()})
-        check_instance_id(self.config["group_instance_id"])
+        self.config = config = {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()}
+        check_instance_id(config["group_instance_id"])
+        self._cluster: BaseCluster = getattr(client, "cluster", client)
+        self._handler = self._cluster.handler
+        self.group_id: str = config["group_id"]
+        self.link = GroupLink(self._cluster, self.group_id, config["retry_backoff_ms"])
         self.membership = Membership()
         self.activity = Activity()
         #: Set when there may be news; see `sender.shares_events`.
@@ -89,14 +82,14 @@ class BaseCoordinator(GroupLink, ABC):
             self._handler, self.heartbeat, self.activity, self.config["max_poll_interval_ms"], self.changed.set
         )
         self.heartbeat_task = HeartbeatTask(self)
-        #: What waits for its answer, for this call or the next.
-        self._asked: Asked | None = None
+        self.open_request = OpenRequest(self.link)
+        self._refreshed_at = self._handler.now()
         self._join_started = 0.0
-        #: What each member is to get, where this one is the leader.
+        #: Each member's share, if this one is the leader.
         self._shares: dict[str, bytes] = {}
-        #: Whether `_on_join_prepare` was called for the rebalance that is under way.
+        #: Whether `_on_join_prepare` was called for the present rebalance.
         self._prepared = False
-        #: When the caller wants its turn back, of the handler's clock (s).
+        #: The caller's deadline, of the handler's clock (s).
         self._deadline: float | None = None
         self._metrics = GroupCoordinatorMetrics(self.heartbeat, metrics, self.config["metric_group_prefix"])
         self._ending = Ending(self._handler, f"pykafka.Leaving.{self.group_id}")
@@ -105,14 +98,12 @@ class BaseCoordinator(GroupLink, ABC):
     def _after_fork(self) -> None:
         # The member is the parent's; this process has to become one of its own.
         self.membership.apply(Event.LEFT)
-        self.coordinator = None
-        self.connection_id = uuid.uuid4()
-        self._asked = None
+        self.link.after_fork()
+        self.open_request.forget()
         self._prepared = False
         self.activity.waiting = []
         self.changed = self._handler.Event()
         self.sender.notify = self.changed.set
-        self._closing = False
         self._ending = Ending(self._handler, f"pykafka.Leaving.{self.group_id}")
 
     # -- what a kind of group defines --------------------------------------------------------------------------------
@@ -125,32 +116,68 @@ class BaseCoordinator(GroupLink, ABC):
     def group_protocols(self) -> Sequence[tuple[str, Any]]:
         """Return (name, metadata) of each way to share out that this member knows, the best first.
 
-        Metadata is bytes, or has `encode()`. The coordinator takes one that all members know.
+        Metadata is bytes, or has `encode()`. The coordinator chooses a name that all members know.
         """
 
-    def _on_join_prepare(self, generation: int, member_id: str) -> None:
-        """Be told that the present share, if there is one, is about to be void: the time to commit."""
+    def _on_join_prepare(self, generation: int, member_id: str) -> None:  # noqa: B027 - many have nothing to do
+        """Commit what was consumed; called before a rebalance takes the present share away, if there is one."""
 
     @abstractmethod
     def _perform_assignment(
         self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
     ) -> Mapping[str, Any]:
-        """Share out, as the leader: return what each member gets, as bytes or with `encode()`.
+        """Return each member's share, as bytes or with `encode()`; called where this member is the leader.
 
         :param leader_id: this member
-        :param protocol: name of the one that was taken
+        :param protocol: name of the one that the coordinator has chosen
         :param members: (member id, metadata) pairs
         """
 
     @abstractmethod
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        """Be told this member's share, as the leader's `_perform_assignment` made it."""
+        """Take this member's share, as the leader's `_perform_assignment` made it."""
+
+    # -- the coordinator -----------------------------------------------------------------------------------------------
+
+    @property
+    def coordinator(self) -> Broker | None:
+        """The broker that coordinates the group; None if that is not known."""
+        return self.link.coordinator
+
+    def coordinator_unknown(self) -> bool:
+        """Return whether the coordinator is to be looked for; one that has left the cluster is forgotten."""
+        return self.link.is_unknown()
+
+    def coordinator_dead(self, error: Any) -> None:
+        """Forget which broker coordinates the group.
+
+        :param error: why, for the log
+        """
+        self.link.lose(error)
+
+    def ensure_coordinator_known(self, timeout_ms: int | None = None) -> None:
+        """Find out which broker coordinates the group, unless that is known.
+
+        :param timeout_ms: how long to go on trying; by default the client's socket timeout
+        :raises KafkaException: it could not be found out
+        """
+        self.link.find(timeout_ms)
+
+    def refresh_if_old(self) -> None:
+        """Refresh metadata every `metadata_max_age_ms`: new partitions have to be shared out too."""
+        now = self._handler.now()
+        if now - self._refreshed_at > self.config["metadata_max_age_ms"] / 1000:
+            self._refreshed_at = now
+            self._refresh()
+
+    def _refresh(self) -> None:
+        self._cluster.refresh(self._cluster.generation)
 
     # -- being a member ------------------------------------------------------------------------------------------------
 
     @property
     def generation(self) -> int:
-        """The group's generation that this member belongs to; -1 for none."""
+        """The generation of the group that this member belongs to; -1 for none."""
         return self.membership.generation_id
 
     @property
@@ -159,7 +186,7 @@ class BaseCoordinator(GroupLink, ABC):
         return self.membership.member_id
 
     def need_rejoin(self) -> bool:
-        """Return whether there is a share to be had that this member has not.
+        """Return whether this member has to join again to have a share.
 
         :raises FencedInstanceId: another member has taken this one's `group_instance_id`; once
         """
@@ -167,14 +194,14 @@ class BaseCoordinator(GroupLink, ABC):
         return self.membership.state is not State.STABLE
 
     def request_rejoin(self) -> None:
-        """Have the shares found anew at the next occasion: what there is to share has changed."""
+        """Join again at the next occasion, so that the leader shares out anew."""
         if self.membership.state is State.STABLE:
             self.membership.apply(Event.REBALANCE)
 
     def ensure_active_group(self, timeout_ms: int | None = None) -> None:
-        """Join, and join again, until this member has its share.
+        """Join, again if need be, until this member has its share.
 
-        :param timeout_ms: after which to give up; None tries for as long as it takes
+        :param timeout_ms: how long to try; None tries for as long as it takes
         :raises ProtocolClientError: the coordinator refuses for good
         :raises ResponseTimeoutError: not in time
         """
@@ -185,18 +212,18 @@ class BaseCoordinator(GroupLink, ABC):
                 self._on_join_prepare(self.generation, self.member_id)
                 self._prepared = True
             try:
-                self.ensure_coordinator_known(None if deadline is None else self._left_ms(deadline))
+                self.link.find(None if deadline is None else self.link.left_ms(deadline))
                 self.join_and_sync(deadline)
                 self._prepared = False
             except TimeIsUp as error:
                 raise self._too_late(timeout_ms, error) from error
             except KafkaException as error:
-                if not self.may_try_again(error):
+                if not self.link.may_try_again(error):
                     raise
                 if deadline is not None and self._handler.now() > deadline:
                     raise self._too_late(timeout_ms, error) from error
                 log.info("group %s: %s; joining again", self.group_id, error)
-                self._pause()
+                self.link.pause()
 
     def _too_late(self, timeout_ms: int | None, error: KafkaException) -> ResponseTimeoutError:
         return ResponseTimeoutError(
@@ -204,12 +231,12 @@ class BaseCoordinator(GroupLink, ABC):
         )
 
     def join_and_sync(self, deadline: float | None = None) -> None:
-        """Join once, and be told the share; `_on_join_complete` has it.
+        """Join once, get the share, and give it to `_on_join_complete`.
 
-        :param deadline: of the handler's clock (s): what is not answered by then is waited for by the next call
-        :raises KafkaException: it did not come to that; `may_try_again` knows about it
+        :param deadline: of the handler's clock (s): the next call goes on waiting for what is not answered by then
+        :raises KafkaException: it failed; `GroupLink.may_try_again` tells whether to try again
         """
-        if not self._waits_for(State.SYNCING, wire.SyncGroupRequest):
+        if self._asked(State.SYNCING, wire.SyncGroupRequest) is None:
             joined = self.join(deadline)
             self._shares = {}
             if joined.leader == joined.member_id:
@@ -220,23 +247,22 @@ class BaseCoordinator(GroupLink, ABC):
         self._on_join_complete(self.generation, self.member_id, self.membership.protocol, share)
 
     def join(self, deadline: float | None = None) -> wire.JoinGroupResponse:
-        """Join once, and return the answer, in which the leader finds all members; `sync` is to follow.
+        """Join once, and return the answer, in which the leader finds all members; call `sync` next.
 
         :param deadline: as for `join_and_sync`
-        :raises KafkaException: it failed; `may_try_again` knows about it
+        :raises KafkaException: it failed; `GroupLink.may_try_again` tells whether to try again
         """
         self._take_news()
-        self.ensure_coordinator_known(None if deadline is None else self._left_ms(deadline))
+        self.link.find(None if deadline is None else self.link.left_ms(deadline))
         coordinator = self.coordinator
-        if self._closing or coordinator is None:
+        if self.link.closing or coordinator is None:
             raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
         try:
             version = self._join_version(coordinator)
             protocols = self.group_protocols()
             request = join_request(self.config, version, self.member_id, self.protocol_type(), protocols)
-            asked = self._asked
-            same = asked is not None and getattr(asked.request, "protocols", None) == request.protocols
-            if not same or not self._waits_for(State.JOINING, wire.JoinGroupRequest):
+            asked = self._asked(State.JOINING, wire.JoinGroupRequest)
+            if asked is None or asked.protocols != request.protocols:
                 self._begin_join(request)
             response = self._ask_to_join(coordinator, request, version, deadline)
         except TimeIsUp:
@@ -259,7 +285,7 @@ class BaseCoordinator(GroupLink, ABC):
     def _begin_join(self, request: wire.JoinGroupRequest) -> None:
         if self.membership.state in {State.JOINING, State.SYNCING}:  # where a former attempt has ended
             self.membership.apply(Event.FAILED)
-        self._forget_asked()
+        self.open_request.drop()
         self.request_rejoin()
         self.membership.apply(Event.JOIN)
         self._join_started = self._handler.now()
@@ -268,12 +294,13 @@ class BaseCoordinator(GroupLink, ABC):
     def _ask_to_join(
         self, coordinator: Broker, request: wire.JoinGroupRequest, version: int, deadline: float | None
     ) -> wire.JoinGroupResponse:
-        """Return the answer to a request to join: again with the member id that is given where one is insisted on."""
+        """Return the answer to a request to join; send it again with the member id where the coordinator insists on one."""
         while True:
-            if self._asked is None:
+            if not self.open_request.is_open:
                 patience = request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms
-                self._ask(coordinator, request, version, self._cluster.socket_timeout_ms + patience)
-            response: wire.JoinGroupResponse = self._answer(deadline)
+                patience += self._cluster.socket_timeout_ms
+                self.open_request.send(coordinator, request, version, patience)
+            response: wire.JoinGroupResponse = self.open_request.answer(deadline)
             if response.error_code != MemberIdRequired.ERROR_CODE:
                 return response
             # Noted at once: with it this member leaves, however the join ends.
@@ -281,85 +308,17 @@ class BaseCoordinator(GroupLink, ABC):
             self.membership.apply(Event.NAMED, member_id=response.member_id)
             request.member_id = response.member_id
 
-    # -- what it waits for -------------------------------------------------------------------------------------------------
-
-    def _ask(self, coordinator: Broker, request: Any, version: int, patience_ms: int) -> None:
-        """Send what `_answer` waits for, over a connection of the member's own and never over a second one.
-
-        A member that stops ends the connection on which it waits for the others: that must not make it join again.
-        """
-        if self._closing:
-            raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
-        channel = group_channel(self.connection_id)
-        try:
-            pending = coordinator.send(request, channel, timeout_ms=patience_ms, version=version)
-        except BaseException:
-            coordinator.drop_channel(channel)  # it may be on its way all the same
-            raise
-        self._asked = Asked(coordinator, request, pending)
-
-    def _answer(self, deadline: float | None) -> Any:
-        """Return the answer to what was asked.
-
-        :raises TimeIsUp: it has not come by the deadline; it may be waited for again
-        :raises KafkaException: none will come
-        """
-        asked = self._asked
-        if asked is None:
-            raise ConsumerStoppedException(f"group {self.group_id}: the member was closed meanwhile")
-        try:
-            if deadline is None:
-                response = asked.pending.get_when_due()
-            else:
-                response = asked.pending.get(max(0.0, deadline - self._handler.now()))
-        except ResponseTimeoutError as error:
-            if deadline is not None and not asked.pending.future.done:
-                raise TimeIsUp(f"{type(asked.request).__name__}: {error}", broker=asked.coordinator.address) from error
-            self._asked = None
-            raise
-        except KafkaException:
-            self._asked = None
-            raise
-        self._asked = None
-        return response
-
-    def _waits_for(self, state: State, request_cls: type[Any]) -> bool:
-        """Return whether an earlier call, whose time was up, has asked what is to be asked now."""
-        asked = self._asked
-        return (
-            self.membership.state is state
-            and asked is not None
-            and isinstance(asked.request, request_cls)
-            and asked.coordinator is self.coordinator
-        )
-
-    def _forget_asked(self) -> None:
-        """Have what is asked next not wait behind what nobody waits for any more."""
-        asked, self._asked = self._asked, None
-        if asked is not None and not asked.pending.future.done:
-            asked.coordinator.drop_channel(group_channel(self.connection_id))
+    def _asked(self, state: State, kind: type[R]) -> R | None:
+        """Return the request of an earlier call whose time was up, if this call is to wait for its answer."""
+        return self.open_request.of(kind) if self.membership.state is state else None
 
     def _learn_member_id(self, timeout_ms: int) -> None:
-        """Wait for the id that this member is about to be given, where it has asked for one, without which it cannot leave.
-
-        Brokers from 2.2 on give it at once, older ones when the whole group has joined.
-        """
-        asked = self._asked
-        static = self.config["group_instance_id"] is not None
-        if asked is None or static or self.member_id or not isinstance(asked.request, wire.JoinGroupRequest):
+        """Wait for the id that this member is about to be given, if it has none yet: it leaves with it."""
+        if self.config["group_instance_id"] is not None or self.member_id:
             return
-        try:
-            response = asked.pending.get(timeout_ms / 1000)
-        except KafkaException as error:
-            log.warning(
-                "group %s: the coordinator did not tell this member's id (%s), so it cannot leave: the others wait for "
-                "its session's end",
-                self.group_id,
-                error,
-            )
-            return
-        if response.member_id and self.membership.state in {State.JOINING, State.STALE}:
-            self.membership.apply(Event.NAMED, member_id=response.member_id)
+        member_id = self.open_request.member_id(timeout_ms)
+        if member_id and self.membership.state in {State.JOINING, State.STALE}:
+            self.membership.apply(Event.NAMED, member_id=member_id)
 
     def _join_version(self, coordinator: Broker) -> int:
         version = coordinator.api_version(wire.JoinGroupRequest)
@@ -373,11 +332,11 @@ class BaseCoordinator(GroupLink, ABC):
         return version
 
     def sync(self, shares: Mapping[str, bytes], deadline: float | None = None) -> bytes:
-        """Be told this member's share, as bytes.
+        """Return this member's share, as bytes.
 
-        :param shares: of all members, from the leader; nothing from the others
+        :param shares: of all members, from the leader; empty from the others
         :param deadline: as for `join_and_sync`
-        :raises KafkaException: it failed; `may_try_again` knows about it
+        :raises KafkaException: it failed; `GroupLink.may_try_again` tells whether to try again
         """
         coordinator = self.coordinator
         if coordinator is None:
@@ -387,12 +346,12 @@ class BaseCoordinator(GroupLink, ABC):
         started = self._handler.now()
         patience = self._cluster.socket_timeout_ms + self.config["session_timeout_ms"]
         try:
-            if not self._waits_for(State.SYNCING, wire.SyncGroupRequest):
-                self._forget_asked()
+            if self._asked(State.SYNCING, wire.SyncGroupRequest) is None:
+                self.open_request.drop()
                 version = coordinator.api_version(wire.SyncGroupRequest)
                 request = sync_request(self.config, version, self.membership, self.protocol_type(), shares)
-                self._ask(coordinator, request, version, patience)
-            response: wire.SyncGroupResponse = self._answer(deadline)
+                self.open_request.send(coordinator, request, version, patience)
+            response: wire.SyncGroupResponse = self.open_request.answer(deadline)
         except TimeIsUp:
             raise
         except KafkaException as error:
@@ -401,7 +360,7 @@ class BaseCoordinator(GroupLink, ABC):
         self._still(State.SYNCING)
         self._check(response.error_code, "SyncGroup", coordinator)
         self.membership.apply(Event.SYNCED)
-        # Heartbeats before this moment may have been told of the very rebalance that ends here.
+        # Answers to earlier heartbeats may tell of the very rebalance that ends here.
         self.sender.news.clear()
         self._send_heartbeats(restart=False)
         self._metrics.synced(self._handler.now() - started)
@@ -409,9 +368,9 @@ class BaseCoordinator(GroupLink, ABC):
         return bytes(response.assignment)
 
     def _still(self, state: State) -> None:
-        """Make sure that nobody has closed this member while it waited for an answer.
+        """Check that this member was not closed while it waited for an answer.
 
-        :raises ConsumerStoppedException: somebody has
+        :raises ConsumerStoppedException: it was
         """
         if self.membership.state is not state:
             raise ConsumerStoppedException(f"group {self.group_id}: the member was closed meanwhile")
@@ -433,7 +392,7 @@ class BaseCoordinator(GroupLink, ABC):
         return error_for(code, text, broker=address, api=api)
 
     def handle_error(self, code: int) -> None:
-        """Draw the conclusions of an error code that the coordinator answered.
+        """Change the membership as an error code of the coordinator demands.
 
         :param code: not 0
         """
@@ -442,14 +401,14 @@ class BaseCoordinator(GroupLink, ABC):
             self.sender.beat(None)
         self.membership.apply(event)
         if code in MOVED:
-            self.coordinator_dead(error_for(code))
+            self.link.lose(error_for(code))
 
     def _failed(self, error: BaseException | None) -> None:
         self.membership.apply(Event.FAILED)
-        if self._closing:  # which ended the connection; the coordinator is there, and is told of the end
+        if self.link.closing:  # which ended the connection; the coordinator is there, and this member is about to leave
             return
         if isinstance(error, KafkaException) and not isinstance(error, (ProtocolClientError, UnsupportedVersion)):
-            self.coordinator_dead(error)
+            self.link.lose(error)
 
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 
@@ -471,17 +430,17 @@ class BaseCoordinator(GroupLink, ABC):
         )
 
     def _take_news(self) -> None:
-        """Draw the conclusions of what the heartbeat's thread had to tell."""
+        """Change the membership as the news of the heartbeat's thread demands."""
         while self.sender.news:
             news = self.sender.news.popleft()
-            # while joining or syncing, the answer to that tells more
+            # while the member joins or syncs, the answer to that request tells more
             settled = self.membership.state in {State.STABLE, State.STALE}
             if settled and self.membership.is_present(news.generation_id, news.member_id):
                 self._take(news)
         latency, self.sender.latency = self.sender.latency, 0.0
         if latency:
             self._metrics.answered(latency)
-        if self.membership.state is State.STABLE and self.coordinator_unknown() and not self._closing:
+        if self.membership.state is State.STABLE and self.link.is_unknown() and not self.link.closing:
             self._find_again()
 
     def _take(self, news: News) -> None:
@@ -495,7 +454,7 @@ class BaseCoordinator(GroupLink, ABC):
             self.membership.apply(Event.LEFT)
             return
         if news.code == 0 or news.code in MOVED:
-            self.coordinator_dead(news.error or error_for(news.code))
+            self.link.lose(news.error or error_for(news.code))
             return
         log.info("group %s: the answer to a heartbeat is error %d", self.group_id, news.code)
         self.handle_error(news.code)
@@ -503,42 +462,42 @@ class BaseCoordinator(GroupLink, ABC):
             raise self._explained(news.code, news.broker, "Heartbeat")
 
     def _find_again(self) -> None:
-        """Have heartbeats go to whoever coordinates the group now; where that is not known yet, the next call tries."""
+        """Send heartbeats to the broker that coordinates the group now; if that is not known yet, the next call tries again."""
         try:
-            self.ensure_coordinator_known(0)
+            self.link.find(0)
             self._send_heartbeats(restart=False)
         except KafkaException as error:
-            if not self.may_try_again(error):
+            if not self.link.may_try_again(error):
                 raise
-            self.coordinator_dead(error)
+            self.link.lose(error)
             self._cluster.limiter.warn(log, self.group_id, "group %s: %s", self.group_id, error)
 
-    # -- the end -------------------------------------------------------------------------------------------------------
+    # -- leaving -------------------------------------------------------------------------------------------------------
 
     def abort(self) -> None:
-        """Have a `join` or `sync` that waits in another worker fail now, and none begin: for who is about to `close`."""
-        self._closing = True
+        """End a `join` or `sync` that waits in another worker by an error, and let none begin; call `close` next."""
+        self.link.closing = True
         self._learn_member_id(LEAVE_TIMEOUT_MS)
-        self._drop_connection()
+        self.link.drop_connection()
 
     def close(self, *, timeout_ms: int | None = None) -> None:
         """End heartbeats, leave the group, and forget generation and member id; joining again begins anew.
 
         A static member does not leave: it is expected back within the session timeout.
 
-        What ends this call, as a greenlet's timeout may, does not keep the member from leaving.
+        If a greenlet's timeout ends this call, the member leaves all the same.
 
         :param timeout_ms: how long leaving may take; by default 5,000
         """
         nothing = self.membership.state is State.UNJOINED and not self.member_id and self.sender.has_ended
-        if nothing and not self._closing:
+        if nothing and not self.link.closing:
             self.await_closed()
             return
-        self._closing = True
+        self.link.closing = True
         self._ending.take(partial(self._close, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms))
 
     def await_closed(self) -> None:
-        """Wait until the member has left, where a `close` that did not wait for it has begun with that."""
+        """Wait until the member has left, if an earlier `close` was cut off while it left."""
         self._ending.wait()
 
     def _close(self, patience_ms: int) -> None:
@@ -547,20 +506,21 @@ class BaseCoordinator(GroupLink, ABC):
             self._learn_member_id(patience_ms)
             member_id = self.member_id
             self.membership.apply(Event.LEFT)
-            self._asked, self._prepared = None, False
-            self._drop_connection()  # a request to join that waits there would hold up what comes behind it
+            self.open_request.forget()
+            self._prepared = False
+            self.link.drop_connection()  # a request to join that waits there would hold up the request to leave
             if self.config["group_instance_id"] is None:
-                self._leave(member_id, patience_ms)
-            self._drop_connection()
-            self.coordinator = None
+                self.link.leave(member_id, patience_ms)
+            self.link.drop_connection()
+            self.link.coordinator = None
         finally:
-            self._closing = False
+            self.link.closing = False
 
 
 class HeartbeatTask:
-    """Turns a coordinator's heartbeats on and off.
+    """The switch of a coordinator's heartbeats.
 
-    :param coordinator: whose
+    :param coordinator: that sends them
     """
 
     def __init__(self, coordinator: BaseCoordinator) -> None:
@@ -571,6 +531,6 @@ class HeartbeatTask:
         self._coordinator.sender.beat(None)
 
     def reset(self) -> None:
-        """Send them for the present membership, which begins now as far as timeouts go."""
+        """Send them for the present membership; its timeouts begin now."""
         if self._coordinator.membership.state in {State.SYNCING, State.STABLE, State.STALE}:
             self._coordinator._send_heartbeats()

@@ -1,4 +1,4 @@
-"""`GroupLink`: who coordinates a group, and the connection to it; what a member asks of it, whatever the group is for."""
+"""`GroupLink`: which broker coordinates a group, and one member's connection to it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pykafka.coordinator.requests import leave_request
 from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED
 from pykafka.exceptions import (
     ClientClosedError,
+    GroupCoordinatorNotAvailable,
     KafkaException,
     NotCoordinatorForGroup,
     ProtocolClientError,
@@ -26,103 +27,131 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How long leaving may take (ms): whoever leaves is in a hurry, and the session times out by itself.
+#: How long leaving may take (ms): a member that leaves is in a hurry, and the session times out by itself.
 LEAVE_TIMEOUT_MS = 5000
 
 
 class GroupLink:
-    """Be the part of a member that finds the broker which coordinates its group.
+    """The way to the broker that coordinates a group, over a connection of one member's own.
 
-    :param client: a KafkaClient, or a BaseCluster
-    :param config: group_id, retry_backoff_ms and what subclasses want
+    State: `coordinator` may be set by any worker of the member.
+
+    :param cluster: that has the group
+    :param group_id: the group
+    :param retry_backoff_ms: pause before a request is tried again (ms)
     """
 
-    def __init__(self, client: Any, config: dict[str, Any]) -> None:
-        self.config = config
-        self._cluster: BaseCluster = getattr(client, "cluster", client)
-        self._handler = self._cluster.handler
-        self.group_id: str = config["group_id"]
+    def __init__(self, cluster: BaseCluster, group_id: str, retry_backoff_ms: int) -> None:
+        self.cluster = cluster
+        self.handler = cluster.handler
+        self.group_id = group_id
         self.coordinator: Broker | None = None
+        #: Set while the member is being closed: what waits for the coordinator gives up then.
+        self.closing = False
+        self._retry_backoff_s = retry_backoff_ms / 1000
         #: Members of one process cannot share a connection: a join may wait for long.
-        self.connection_id = uuid.UUID(int=self._handler.random.getrandbits(128), version=4)
-        self._closing = False
-        self._refreshed_at = self._handler.now()
+        self._connection_id = uuid.UUID(int=self.handler.random.getrandbits(128), version=4)
 
-    def refresh_if_old(self) -> None:
-        """Have metadata asked for every `metadata_max_age_ms`: new partitions are to be shared out too."""
-        now = self._handler.now()
-        if now - self._refreshed_at > self.config["metadata_max_age_ms"] / 1000:
-            self._refreshed_at = now
-            self._refresh()
+    def after_fork(self) -> None:
+        """Leave coordinator and connection to the parent process."""
+        self.coordinator = None
+        self._connection_id = uuid.uuid4()  # the handler's random numbers are the parent's
+        self.closing = False
 
-    def _refresh(self) -> None:
-        self._cluster.refresh(self._cluster.generation)
+    @property
+    def channel(self) -> str:
+        """The name of this member's connection."""
+        return group_channel(self._connection_id)
 
-    def coordinator_unknown(self) -> bool:
-        """Return whether the coordinator is to be looked for; one that has been found closed is forgotten."""
+    # -- the coordinator -------------------------------------------------------------------------------------------
+
+    def is_unknown(self) -> bool:
+        """Return whether the coordinator is to be looked for; one that has left the cluster is forgotten."""
         broker = self.coordinator
-        if broker is not None and self._cluster.brokers.get(broker.id) is not broker:
-            self.coordinator_dead(f"{broker.address} has left the cluster or moved")
+        if broker is not None and self.cluster.brokers.get(broker.id) is not broker:
+            self.lose(f"{broker.address} has left the cluster or moved")
         return self.coordinator is None
 
-    def coordinator_dead(self, error: Any) -> None:
-        """Forget who coordinates the group.
+    def lose(self, error: Any) -> None:
+        """Forget which broker coordinates the group.
 
         :param error: why, for the log
         """
         if self.coordinator is not None:
             log.info("group %s: coordinator %s is given up: %s", self.group_id, self.coordinator.address, error)
-            self._drop_connection()
+            self.drop_connection()
             self.coordinator = None
 
-    def ensure_coordinator_known(self, timeout_ms: int | None = None) -> None:
-        """Find out who coordinates the group, where that is not known.
+    def find(self, timeout_ms: int | None = None) -> None:
+        """Find out which broker coordinates the group, unless that is known.
 
         :param timeout_ms: how long to go on trying; by default the client's socket timeout
         :raises KafkaException: it could not be found out
         """
-        if not self.coordinator_unknown():
+        if not self.is_unknown():
             return
-        patience = self._cluster.socket_timeout_ms if timeout_ms is None else timeout_ms
-        deadline = self._handler.now() + patience / 1000
+        patience = self.cluster.socket_timeout_ms if timeout_ms is None else timeout_ms
+        deadline = self.handler.now() + patience / 1000
         while True:
-            left_ms = None if timeout_ms is None else max(0, round((deadline - self._handler.now()) * 1000))
+            left_ms = None if timeout_ms is None else max(0, round((deadline - self.handler.now()) * 1000))
             try:
-                self._find_coordinator(left_ms)
+                self._ask_for_coordinator(left_ms)
                 return
             except (ClientClosedError, UnsupportedVersion):
                 raise
             except KafkaException as error:
-                if not error.retriable or self._closing or self._handler.now() > deadline:
+                if not error.retriable or self.closing or self.handler.now() > deadline:
                     raise
                 log.info("group %s: %s; asking again", self.group_id, error)
-            self._pause()
+            self.pause()
 
-    def _find_coordinator(self, timeout_ms: int | None = None) -> None:
-        """Ask who coordinates the group; errors and `timeout_ms` as of `Cluster.get_group_coordinator`."""
-        self.coordinator = self._cluster.get_group_coordinator(self.group_id, timeout_ms)
+    def found(self, timeout_ms: int | None = None) -> Broker:
+        """Return the coordinator; parameters and errors as of `find`."""
+        self.find(timeout_ms)
+        coordinator = self.coordinator
+        if coordinator is None:
+            raise GroupCoordinatorNotAvailable(f"group {self.group_id}: the coordinator was lost a moment ago")
+        return coordinator
+
+    def _ask_for_coordinator(self, timeout_ms: int | None = None) -> None:
+        """Ask which broker coordinates the group; errors and `timeout_ms` as of `Cluster.get_group_coordinator`."""
+        self.coordinator = self.cluster.get_group_coordinator(self.group_id, timeout_ms)
         log.info("group %s: coordinated by %s", self.group_id, self.coordinator.address)
 
-    def _pause(self) -> None:
-        self._handler.sleep(self.config["retry_backoff_ms"] / 1000)
+    # -- trying again ----------------------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Wait for `retry_backoff_ms`."""
+        self.handler.sleep(self._retry_backoff_s)
+
+    def left_ms(self, deadline: float, least: int = 100) -> int:
+        """Return the time left until a deadline (ms); one that has passed leaves time for one answer that is quick."""
+        return max(least, int((deadline - self.handler.now()) * 1000))
 
     def may_try_again(self, error: KafkaException) -> bool:
         """Return whether joining again may help against an error of `join` or `sync`."""
-        if self._closing or self._cluster.closed:
+        if self.closing or self.cluster.closed:
             return False
         if isinstance(error, ProtocolClientError):
             return error.ERROR_CODE in EVENT_OF_ERROR or error.retriable
-        return self._cluster.may_pass(error)
+        return self.cluster.may_pass(error)
 
-    def _drop_connection(self) -> None:
+    def drop_connection(self) -> None:
+        """End this member's connection; another is made when the next request needs one."""
         if self.coordinator is not None:
-            self.coordinator.drop_channel(group_channel(self.connection_id))
+            self.coordinator.drop_channel(self.channel)
 
-    def _leave(self, member_id: str, timeout_ms: int) -> None:
-        """Have the coordinator strike a member off, wherever that is by now; where it does not, the session times out."""
+    # -- leaving ---------------------------------------------------------------------------------------------------
+
+    def leave(self, member_id: str, timeout_ms: int) -> None:
+        """Ask the coordinator, wherever it is by now, to remove a member; if that fails, the session times out.
+
+        :param member_id: the member; empty for none
+        :param timeout_ms: for how long to try
+        """
         if not member_id:
             return
-        deadline = self._handler.now() + timeout_ms / 1000
+        deadline = self.handler.now() + timeout_ms / 1000
         while True:
             try:
                 self._leave_once(member_id, deadline)
@@ -130,36 +159,27 @@ class GroupLink:
                 return
             except KafkaException as error:
                 passing = not isinstance(error, ProtocolClientError) or error.ERROR_CODE in MOVED or error.retriable
-                if not passing or self._cluster.closed or self._handler.now() > deadline:
-                    text = "group %s: leaving failed, so the others wait for the session's end: %s"
-                    log.log(
-                        logging.INFO if isinstance(error, UnknownMemberId) else logging.WARNING,
-                        text,
-                        self.group_id,
-                        error,
-                    )
+                if not passing or self.cluster.closed or self.handler.now() > deadline:
+                    level = logging.INFO if isinstance(error, UnknownMemberId) else logging.WARNING
+                    text = "group %s: leaving failed, so the other members wait until the session ends: %s"
+                    log.log(level, text, self.group_id, error)
                     return
                 log.info("group %s: leaving: %s; trying again", self.group_id, error)
-                self._drop_connection()
+                self.drop_connection()
                 self.coordinator = None
-            self._pause()
+            self.pause()
 
     def _leave_once(self, member_id: str, deadline: float) -> None:
-        if self.coordinator_unknown():
-            self._find_coordinator(self._left_ms(deadline))
+        if self.is_unknown():
+            self._ask_for_coordinator(self.left_ms(deadline))
         coordinator = self.coordinator
         if coordinator is None:
             raise NotCoordinatorForGroup(f"group {self.group_id}: the coordinator was lost a moment ago")
         version = coordinator.api_version(wire.LeaveGroupRequest)
         request = leave_request(self.group_id, member_id, version)
-        channel = group_channel(self.connection_id)
-        left_ms = self._left_ms(deadline)
-        response = coordinator.call(request, channel, timeout_ms=left_ms, version=version, latest=deadline)
+        left_ms = self.left_ms(deadline)
+        response = coordinator.call(request, self.channel, timeout_ms=left_ms, version=version, latest=deadline)
         codes = [response.error_code, *(member.error_code for member in response.members)]
         code = next((code for code in codes if code), 0)
         if code:
             raise error_for(code, broker=coordinator.address, api="LeaveGroup")
-
-    def _left_ms(self, deadline: float, least: int = 100) -> int:
-        """Return what is left until a deadline (ms); one that has passed leaves time for one answer that is quick."""
-        return max(least, int((deadline - self._handler.now()) * 1000))

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from pykafka import KafkaClient, ManagedBalancedConsumer
-from pykafka.coordinator.subscription import OffsetAndMetadata, TopicPartition
+from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.groups.groupconsumer import GroupConsumer
 from pykafka.topic import Topic
 from tests.support.topics import create_topic

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.common import OffsetType
+from pykafka.common import OffsetType, TopicPartition
 from pykafka.consumer import offsets
 from pykafka.coordinator.consumer import ConsumerCoordinator
-from pykafka.coordinator.subscription import TopicPartition
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     IncompleteResponseError,

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.offsets import GroupOffsets
 from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from pykafka.coordinator.consumer import ConsumerCoordinator
-from pykafka.coordinator.subscription import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import OffsetsNotCommitted, ResponseTimeoutError
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
@@ -104,7 +104,7 @@ def test_a_commit_s_callback_gets_the_response_or_the_error(
     assert response.topics[topic.name][0].err == 0
     assert seen == [(good, response)]
     coordinator.membership.generation_id += 1
-    coordinator._shared_as = (coordinator.generation, coordinator.member_id)
+    coordinator.offsets.shared_as = (coordinator.generation, coordinator.member_id)
     future = coordinator.commit_offsets_async(good, lambda *told: seen.append(told))
     with pytest.raises(Exception, match="ILLEGAL_GENERATION"):
         future.get(timeout=10)
@@ -166,8 +166,7 @@ def test_a_poll_takes_no_longer_than_it_may_and_goes_on_next_time(
         with pytest.raises(ResponseTimeoutError, match="not a member within"):
             second.poll(timeout_ms=1000)
     assert time.monotonic() - started < 8
-    asked = second._asked
-    assert asked is not None
+    assert second.open_request.is_open
     member = second.member_id
     together(client, first, second)
     assert member in {second.member_id, ""}  # which brokers before 2.2 tell at the end

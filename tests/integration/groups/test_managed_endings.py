@@ -137,7 +137,7 @@ def test_a_member_that_is_told_its_id_late_leaves_with_it(
     handler = group.client.cluster.handler
     member = group.join(auto_start=False)
     starting = handler.spawn(member.start)
-    group.until(lambda: member._member._asked is not None)
+    group.until(lambda: member._member.open_request.is_open)
     stopping = handler.spawn(member.stop)
     handler.sleep(0.3)
     assert stopping.is_alive()
@@ -159,7 +159,7 @@ def test_a_stop_that_is_cut_off_leaves_all_the_same(
     leave_once = GroupLink._leave_once
 
     def slowly(self: GroupLink, *args: Any) -> None:
-        self._handler.sleep(1)
+        self.handler.sleep(1)
         leave_once(self, *args)
 
     monkeypatch.setattr(GroupLink, "_leave_once", slowly)

@@ -1,4 +1,4 @@
-"""`AutoCommitTask`: commits every now and then what was consumed."""
+"""`AutoCommitTask`: commits regularly what a `ConsumerCoordinator`'s subscription has consumed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ log = logging.getLogger(__name__)
 
 #: How long `disable` waits for a commit that is on its way (s), beyond the socket timeout.
 GRACE_S = 5.0
-#: How long the worker waits at a time (s), so that one whose coordinator is gone ends.
+#: The longest wait of the worker at a time (s): it looks then whether its coordinator is still there.
 LOOK_S = 1.0
 
 
 class Committer(Protocol):
-    """Whose offsets are committed: a `ConsumerCoordinator`."""
+    """What commits the offsets: a `ConsumerCoordinator`."""
 
     config: dict[str, Any]
     group_id: str
@@ -31,9 +31,9 @@ class Committer(Protocol):
 
 
 class AutoCommitTask:
-    """Commit what a coordinator's subscription has consumed, from a worker of its own.
+    """The worker that commits regularly what a coordinator's subscription has consumed.
 
-    :param coordinator: whose
+    :param coordinator: that commits
     :param interval: how often (s)
     """
 
@@ -47,14 +47,14 @@ class AutoCommitTask:
         self._worker: Any = None
 
     def reschedule(self, at: float | None = None) -> None:
-        """Commit next at this time, and from then on again; starts the worker where there is none.
+        """Commit at this time, and regularly from then on; start the worker if there is none.
 
         :param at: of the handler's clock (s); by default when the interval has passed
         """
         self._next = self._handler.now() + self._interval if at is None else at
         self._wake.set()
         if self._worker is None:
-            self._stopping = self._handler.Event()  # another: one that was not waited out heeds the old one
+            self._stopping = self._handler.Event()  # a new one: a worker that is still ending heeds the old one
             self._worker = self._handler.spawn(
                 self._run, self._stopping, name=f"pykafka.AutoCommit.{self._coordinator.group_id}"
             )
@@ -87,5 +87,5 @@ class AutoCommitTask:
                 self._coordinator._cluster.limiter.warn(log, group, text, group, error, level=logging.ERROR)
                 if error.retriable:
                     self._next = self._handler.now() + self._coordinator.config["retry_backoff_ms"] / 1000
-            except Exception as error:  # noqa: BLE001 - of the subscription, which is the user's: the next attempt may do
+            except Exception as error:  # noqa: BLE001 - the subscription is the user's code, and may succeed next time
                 self._handler.report(f"group {self._coordinator.group_id}: auto-commit", error)

@@ -1,4 +1,4 @@
-"""`Subscription`: what a `ConsumerCoordinator` wants of whoever consumes."""
+"""`Subscription`: the interface that a program gives to a `ConsumerCoordinator`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Protocol
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 
-__all__ = ["OffsetAndMetadata", "Subscription", "TopicPartition"]
-
 
 class Subscription(Protocol):
-    """What a `ConsumerCoordinator` asks and tells whoever consumes; it is called by the coordinator's callers' workers.
+    """What a program consumes, and how far: a `ConsumerCoordinator` calls these methods from the workers that call it.
 
-    `consumed_offsets` is called by the auto-commit worker as well. Nothing but `revoked` and `assigned` may wait.
+    The auto-commit worker calls `consumed_offsets` as well. Only `revoked` and `assigned` may wait.
     """
 
     def topics(self) -> Collection[str]:
@@ -23,13 +21,13 @@ class Subscription(Protocol):
         """Return the present share."""
 
     def consumed_offsets(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """Return how far each partition of the share was consumed, to be committed."""
+        """Return the offsets to commit: how far each partition of the share was consumed."""
 
     def revoked(self, partitions: Collection[TopicPartition]) -> object:
-        """Be told that the share is about to be void; what was consumed has been committed where auto-commit is on."""
+        """Stop consuming the share, which the next rebalance takes away; auto-commit, where it is on, has committed before."""
 
     def assigned(self, partitions: Collection[TopicPartition]) -> object:
         """Take a new share: `assigned_partitions` returns it from now on."""
 
     def committed(self, partition: TopicPartition, offset: OffsetAndMetadata) -> object:
-        """Be told what the group has committed for a partition of the share."""
+        """Go on where the group has committed for a partition of the share."""

@@ -1,0 +1,133 @@
+"""`OpenRequest`: the request that a member has sent and whose answer more than one call may wait for."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.coordinator.link import GroupLink
+    from pykafka.network.channel import PendingResponse
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+
+class TimeIsUp(ResponseTimeoutError):
+    """The caller's time is up before the answer is there; the next call goes on waiting for it."""
+
+
+class _Asked(NamedTuple):
+    coordinator: Broker
+    request: Any
+    pending: PendingResponse[Any]
+
+
+class OpenRequest:
+    """The JoinGroup or SyncGroup request of a member that is on its way: at most one at a time.
+
+    It belongs to the member, not to the call that has sent it: a call whose time is up leaves it to the next one.
+
+    :param link: to the coordinator
+    """
+
+    def __init__(self, link: GroupLink) -> None:
+        self._link = link
+        self._asked: _Asked | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an answer is due."""
+        return self._asked is not None
+
+    def of(self, kind: type[R]) -> R | None:
+        """Return the request, if it is of a kind and was sent to the broker that coordinates the group now.
+
+        :param kind: the request's class
+        """
+        asked = self._asked
+        if asked is None or asked.coordinator is not self._link.coordinator or not isinstance(asked.request, kind):
+            return None
+        return asked.request
+
+    def send(self, coordinator: Broker, request: Any, version: int, patience_ms: int) -> None:
+        """Send a request, over the member's connection and never over a second one.
+
+        A member that stops ends the connection on which it waits for the others: that must not make it join again.
+
+        :param patience_ms: how long the answer may take
+        :raises KafkaException: the request could not be sent, or the member is being closed
+        """
+        if self._link.closing:
+            raise ConsumerStoppedException(f"group {self._link.group_id}: the member is being closed")
+        channel = self._link.channel
+        try:
+            pending = coordinator.send(request, channel, timeout_ms=patience_ms, version=version)
+        except BaseException:
+            coordinator.drop_channel(channel)  # it may be on its way all the same
+            raise
+        self._asked = _Asked(coordinator, request, pending)
+
+    def answer(self, deadline: float | None) -> Any:
+        """Wait for the answer and return it.
+
+        :param deadline: of the handler's clock (s); None waits for as long as the request has patience
+        :raises TimeIsUp: it has not come by the deadline; it may be waited for again
+        :raises KafkaException: none will come
+        """
+        asked = self._asked
+        if asked is None:
+            raise ConsumerStoppedException(f"group {self._link.group_id}: the member was closed meanwhile")
+        try:
+            if deadline is None:
+                response = asked.pending.get_when_due()
+            else:
+                response = asked.pending.get(max(0.0, deadline - self._link.handler.now()))
+        except ResponseTimeoutError as error:
+            if deadline is not None and not asked.pending.future.done:
+                raise TimeIsUp(f"{type(asked.request).__name__}: {error}", broker=asked.coordinator.address) from error
+            self._asked = None
+            raise
+        except KafkaException:
+            self._asked = None
+            raise
+        self._asked = None
+        return response
+
+    def forget(self) -> None:
+        """Wait for the answer no more; the connection is left alone."""
+        self._asked = None
+
+    def drop(self) -> None:
+        """Wait for the answer no more, and end the connection: the next request must not wait behind this one."""
+        asked, self._asked = self._asked, None
+        if asked is not None and not asked.pending.future.done:
+            asked.coordinator.drop_channel(self._link.channel)
+
+    def member_id(self, timeout_ms: int) -> str:
+        """Wait for the member id that the answer to a JoinGroup request brings: without it the member cannot leave.
+
+        Brokers from 2.2 on answer with it at once, older ones when the whole group has joined.
+
+        :param timeout_ms: how long to wait
+        :returns: empty if no such answer is due, or it did not come
+        """
+        asked = self._asked
+        if asked is None or not isinstance(asked.request, wire.JoinGroupRequest):
+            return ""
+        try:
+            response = asked.pending.get(timeout_ms / 1000)
+        except KafkaException as error:
+            log.warning(
+                "group %s: the coordinator did not tell this member's id (%s), so it cannot leave: the other members wait "
+                "until its session ends",
+                self._link.group_id,
+                error,
+            )
+            return ""
+        return str(response.member_id)
