@@ -17,13 +17,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from pykafka.common import OffsetType, TopicPartition
+from pykafka.common import OffsetType
 from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.consumer.offsets import may_commit_later
 from pykafka.consumer.options import ConsumerOptions, valid_pairs
 from pykafka.consumer.positions import Position
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, OffsetsNotCommitted
+from pykafka.groups.callback import wanted_positions
+from pykafka.groups.carried import CarriedPositions
 from pykafka.groups.options import GroupOptions
+from pykafka.groups.worker import look_after
 from pykafka.simpleconsumer import BATCH_MESSAGES, SimpleConsumer
 from pykafka.utils.error_handlers import valid_callable
 
@@ -46,9 +49,6 @@ T = TypeVar("T")
 #: How long a change of shares waits for the application to deal with what it was given last (s).
 HAND_WAIT_S = 1.0
 
-#: How often a worker that waits looks whether its consumer is still there (s).
-GONE_S = 1.0
-
 
 class _Deadline:
     """An `unblock_event` that is set once a moment has come, or the caller's own is set."""
@@ -65,8 +65,8 @@ class _Deadline:
 class GroupConsumer(ABC):
     """Consume a share of a topic: the base of `BalancedConsumer` and `ManagedBalancedConsumer`.
 
-    State: `_consumer`, `_carried` and `_old_offsets` change under `_rebalancing_lock`, held for one attempt to change
-    shares and for commits; `consume()` takes no lock.
+    State: `_consumer` and `_positions` change under `_rebalancing_lock`, held for one attempt to change shares and for
+    commits; `consume()` takes no lock.
     """
 
     def _configure(
@@ -110,14 +110,8 @@ class GroupConsumer(ABC):
         self._stopping = self._handler.Event()
         self._worker_exceptions: deque[BaseException] = deque()
         self._consumer: SimpleConsumer | None = None
-        self._carried: dict[int, tuple[int, int, int]] = {}
+        self._positions = CarriedPositions(self._topic)
         self._midway = False
-        #: The partitions that the topic had when this member got its first share; others were added since.
-        self._known: frozenset[int] | None = None
-        self._old_offsets: dict[int, int] = {}
-        #: Where the present share began, and where this member was in the partitions that it has lost: {partition id: offset}.
-        self._begun: dict[int, int] = {}
-        self._lost: dict[int, int] = {}
         self._running = False
         self._here = self._handler.local()
         #: Looks after the share.
@@ -175,7 +169,7 @@ class GroupConsumer(ABC):
         self._restart = False
         self._stopping = self._handler.Event()
         self._worker_exceptions.clear()
-        self._lost = {}
+        self._positions.forget_lost()
         self._running = True
         try:
             self._enter()
@@ -427,25 +421,8 @@ class GroupConsumer(ABC):
             consumer = self._present("commit")
             if partition_offsets is not None:
                 partition_offsets = valid_pairs(partition_offsets, 0)
-                self._check_not_stale(partition_offsets)
+                self._positions.check_not_stale(self._consumer_group, partition_offsets)
             consumer.commit_offsets(partition_offsets)
-
-    def _check_not_stale(self, pairs: Iterable[tuple[Partition, int]]) -> None:
-        """Make sure that offsets do not put the group back to where this member was when it lost a partition.
-
-        :raises OffsetsNotCommitted: they do
-        """
-        stale = {
-            (self._topic.name, partition.id): offset
-            for partition, offset in pairs
-            if offset <= self._lost.get(partition.id, -1) < self._begun.get(partition.id, -1)
-        }
-        if stale:
-            raise OffsetsNotCommitted(
-                f"group {self._consumer_group}: this member lost these partitions after it had consumed that, and others have "
-                "gone on; what is consumed now is committed as usual, and reset_offsets() goes back on purpose",
-                stale,
-            )
 
     def reset_offsets(self, partition_offsets: Iterable[tuple[Partition, Position]] | None = None) -> None:
         """Move partitions of this consumer's share, and commit where they are then.
@@ -460,8 +437,7 @@ class GroupConsumer(ABC):
                 partition_offsets = valid_pairs(partition_offsets, OffsetType.EARLIEST, or_time=True)
                 moved = {partition.id for partition, _ in partition_offsets}
             consumer.reset_offsets(partition_offsets)
-            # who goes back on purpose may commit that
-            self._lost = {id_: offset for id_, offset in self._lost.items() if id_ not in moved}
+            self._positions.forget_lost(moved)  # an application that goes back on purpose may commit that
 
     def _present(self, what: str) -> SimpleConsumer:
         if self._consumer is None:
@@ -493,16 +469,7 @@ class GroupConsumer(ABC):
                 return False
             self._halt_or_report()
             consumer = self._get_internal_consumer(wanted, start=False)
-            if self._known is None:
-                self._known = frozenset(self._topic.partitions)
-            engine = consumer._engine
-            engine.added = frozenset(key for key in engine.partitions if key.partition not in self._known)
-            for id_, (position, held, done) in self._carried.items():
-                key = TopicPartition(self._topic.name, id_)
-                if key in engine.partitions:
-                    engine.move(key, position, held)
-                    if done != position:  # whoever consumes has it in hand still
-                        engine.buffers.hold(engine.partitions[key], done)
+            self._positions.give_to(consumer)
             try:
                 if start:
                     consumer.start()
@@ -512,8 +479,7 @@ class GroupConsumer(ABC):
                 _discard(consumer)
                 raise
             self._start_over = False
-            self._carried, self._old_offsets = {}, {}
-            self._begun = {key.partition: owned.position for key, owned in engine.partitions.items()}
+            self._positions.begin(consumer)
             if self._stopping.is_set():  # by the callback itself, which cannot wait for the worker that it runs in
                 consumer.stop()
                 return False
@@ -553,16 +519,16 @@ class GroupConsumer(ABC):
         callback = self._group_options.post_rebalance_callback
         if callback is None:
             return
-        offsets = callback(self, self._old_offsets, consumer.held_offsets)
+        offsets = callback(self, self._positions.old_offsets, consumer.held_offsets)
         if offsets:
-            consumer.reset_offsets(_pairs(consumer, offsets))
+            consumer.reset_offsets(wanted_positions(consumer, offsets))
 
     def _spawn_worker(self, leave: Callable[[], None], name: str) -> Any:
         """Start the worker that looks after the share until `stop()`, or until nobody holds this consumer any more.
 
         :param leave: leaves the group for a consumer that is gone; does not refer to it
         """
-        return self._handler.spawn(_look_after, weakref.ref(self), self._stopping, leave, os.getpid(), name=name)
+        return self._handler.spawn(look_after, weakref.ref(self), self._stopping, leave, os.getpid(), name=name)
 
     @abstractmethod
     def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
@@ -624,13 +590,7 @@ class GroupConsumer(ABC):
                 (consumer.stop_midway if midway else consumer.stop)()
             finally:
                 self._worker_exceptions.extend(engine.errors)
-                self._old_offsets = consumer.held_offsets
-                done = engine.done_at_stop
-                self._carried = {
-                    key.partition: (owned.position, owned.last_offset_consumed, done.get(key, owned.position))
-                    for key, owned in engine.partitions.items()
-                    if owned.position >= 0
-                }
+                self._positions.take_from(consumer)
 
     def _still_owns(self) -> bool:
         """Return whether the share has been this member's all along, so that its positions may be committed.
@@ -685,59 +645,10 @@ class GroupConsumer(ABC):
         :param kept: ids of those that were this member's all the time
         """
         with self._rebalancing_lock:
-            wanted = set(kept)
-            self._lost |= {id_: position for id_, (position, _, _) in self._carried.items() if id_ not in wanted}
-            self._carried = {id_: found for id_, found in self._carried.items() if id_ in wanted}
+            self._positions.forget(kept)
 
 
 def _discard(consumer: SimpleConsumer) -> None:
     """Stop an internal consumer without committing anything."""
     consumer._engine.never_commit()
     consumer.stop()
-
-
-def _pairs(consumer: SimpleConsumer, offsets: Any) -> list[tuple[Partition, Position]]:
-    """Return what a callback wants as `reset_offsets()` takes it.
-
-    :raises TypeError, KafkaException: it names no offsets, or those of partitions that are not in the share
-    """
-    if not isinstance(offsets, Mapping):
-        raise TypeError(f"post_rebalance_callback must return {{partition id: offset}} or None, not {offsets!r}")
-    partitions = consumer.partitions
-    strangers = [id_ for id_ in offsets if id_ not in partitions]
-    if strangers:
-        raise KafkaException(
-            f"post_rebalance_callback names partitions {strangers}, which are not in the new share: {sorted(partitions)}",
-            topic=consumer.topic.name,
-        )
-    return [(partitions[id_], offset) for id_, offset in offsets.items()]
-
-
-def _look_after(
-    reference: weakref.ref[GroupConsumer], stopping: EventType, leave: Callable[[], None], pid: int
-) -> None:
-    """Look after a consumer's share: its worker's main function. What ends it ends the consumer.
-
-    It holds the consumer only while it does something, and leaves the group where nobody else holds it.
-    """
-    try:
-        while True:
-            consumer = reference()
-            if consumer is None:
-                if not stopping.is_set() and pid == os.getpid():  # a forked child has a copy of a greenlet
-                    leave()
-                return
-            consumer._here.is_worker = True
-            waiting = consumer._turn(stopping)
-            del consumer
-            if waiting is None:
-                return
-            event, seconds = waiting
-            event.wait(min(seconds, GONE_S))
-    except BaseException as error:
-        consumer = reference()
-        if consumer is not None:
-            consumer._worker_ended(stopping, error)
-            del consumer
-        if isinstance(error, (KeyboardInterrupt, SystemExit)):  # which may be a signal's, meant for the program
-            raise

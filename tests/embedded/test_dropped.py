@@ -11,7 +11,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.consumer import commits, recovery
 from pykafka.embedded import EmbeddedCluster
-from pykafka.groups import groupconsumer
+from pykafka.groups import worker
 from pykafka.handlers import Handler
 from pykafka.producer import deliveries, sender
 from tests.support.leftovers import Belongings, left_since
@@ -27,7 +27,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (sender, "LOOK_UP_S"),
         (deliveries, "IDLE_S"),
-        (groupconsumer, "GONE_S"),
+        (worker, "GONE_S"),
         (commits, "GONE_S"),
         (recovery, "LOOK_S"),
     ):
