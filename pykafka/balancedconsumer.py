@@ -1,4 +1,4 @@
-"""`BalancedConsumer`: consumers that share a topic's partitions and agree on the shares through ZooKeeper."""
+"""`BalancedConsumer`: a consumer that shares a topic's partitions with others; they agree on the shares through ZooKeeper."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How often partitions without an owner are looked for (s), and new ones, of which a ZooKeeper without brokers does not tell.
+#: How often members look for partitions without an owner (s), and for new ones, of which a ZooKeeper without brokers does not
+#: tell.
 CHECK_S = 10.0
 #: How long leaving may take (s), besides ZooKeeper's answers: kazoo ends its workers.
 LEAVING_S = 10.0
 
 
 class BalancedConsumer(GroupConsumer):
-    """Consume a share of a topic; the members of a group agree on their shares through ZooKeeper.
+    """A consumer of a share of a topic; the members of a group agree on their shares through ZooKeeper.
 
-    Each member registers in ZooKeeper and works out from the sorted list of members which partitions are its own. It
-    commits (where auto-commit is on) before it lets a partition go, and consumes one only once it owns its node there.
-    Members without a partition idle until there is one for them.
+    Each member registers in ZooKeeper and computes its share from the sorted list of members. It commits (if auto-commit
+    is on) before it releases a partition, and consumes a partition only while it owns the partition's node in ZooKeeper.
+    A member without a partition idles until there is one for it.
 
     :param topic: to read a share of
     :param cluster: that has it
@@ -128,7 +129,7 @@ class BalancedConsumer(GroupConsumer):
         arguments = locals() | {"zookeeper_hosts": zookeeper_connect or zookeeper_hosts}
         self._zookeeper_options = ZooKeeperOptions.of(arguments)
         self._external_zookeeper = zookeeper
-        # the same objects every time: kazoo keeps a set of those that wait
+        # the same objects each time: kazoo keeps a set of watches
         proxy = weakref.ref(self)
         self._on_change = self._build_watch_callback(BalancedConsumer._share_may_change, proxy)
         self._on_owners = self._build_watch_callback(BalancedConsumer._partition_may_be_free, proxy)
@@ -138,13 +139,13 @@ class BalancedConsumer(GroupConsumer):
     def _begin_afresh(self) -> None:
         super()._begin_afresh()
         self._group: ZooKeeperGroup | None = None
-        #: The ids of the partitions that were divided last.
+        #: The ids of the partitions that were shared out last.
         self._divided: set[int] = set()
         self._outage_told_s = 0.0
         self._ending = Ending(self._handler, f"pykafka.Leaving.{self._topic.name}")
-        # When the share is looked at next, though nobody has called.
+        # When the worker checks the share next, even if no watch was called.
         self._check_at = 0.0
-        #: Set where shares may have to change, and where a partition may have been let go.
+        #: Set when shares may have to change, and when a member may have released a partition.
         self._wanted = self._handler.Event()
         self._released = self._handler.Event()
 
@@ -169,10 +170,10 @@ class BalancedConsumer(GroupConsumer):
     def stop(self) -> None:
         """Stop consuming, committing first where auto-commit is on; then leave the group.
 
-        An own connection to ZooKeeper is closed last; one that was given stays open.
+        The consumer closes its own connection to ZooKeeper last; a `zookeeper` that it was given stays open.
 
-        :raises OffsetsNotCommitted: that commit failed, or one before that no `consume()` has told of; the consumer is
-            stopped all the same
+        :raises OffsetsNotCommitted: that commit failed, or an earlier one failed and no `consume()` has raised that; the
+            consumer is stopped all the same
         """
         super().stop()
 
@@ -198,7 +199,7 @@ class BalancedConsumer(GroupConsumer):
         return 2 * (self._zookeeper_options.zookeeper_connection_timeout_ms + self._cluster.socket_timeout_ms) / 1000
 
     def _leave(self) -> None:
-        """Let go of everything in ZooKeeper; what cannot be deleted goes with the session."""
+        """Delete this member's nodes in ZooKeeper; those that cannot be deleted vanish with the session."""
         group, self._group = self._group, None
         if group is not None:
             self._ending.take(partial(_leave, group, self._topic, self._consumer_group), self._leaving_s)
@@ -207,13 +208,13 @@ class BalancedConsumer(GroupConsumer):
 
     @property
     def _leaving_s(self) -> float:
-        """How long leaving may take (s): ZooKeeper is asked a few times."""
+        """The time that leaving may take (s): it is a few requests to ZooKeeper."""
         return 4 * self._zookeeper_options.zookeeper_connection_timeout_ms / 1000 + LEAVING_S
 
     # -- ZooKeeper -------------------------------------------------------------------------------------------------
 
     def _setup_zookeeper(self, zookeeper_connect: str, timeout: int) -> None:
-        """Open the connection, or take the one that was given.
+        """Open the connection, or use the one that was given.
 
         :param zookeeper_connect: "host:port,host:port/chroot"
         :param timeout: for connecting and for answers (ms)
@@ -244,16 +245,16 @@ class BalancedConsumer(GroupConsumer):
 
     @property
     def _path_self(self) -> str:
-        """Where this consumer is registered in ZooKeeper."""
+        """The path of this consumer's node in ZooKeeper."""
         return f"/consumers/{self._consumer_group}/ids/{self._consumer_id}"
 
     @property
     def _topic_path(self) -> str:
-        """Where the owners of this topic's partitions stand."""
+        """The path of the owners of this topic's partitions."""
         return f"/consumers/{self._consumer_group}/owners/{self._topic.name}"
 
     def _path_from_partition(self, p: Partition) -> str:
-        """Return where the owner of a partition stands."""
+        """Return the path of the node that names a partition's owner."""
         return f"{self._topic_path}/{self._slug(p)}"
 
     @staticmethod
@@ -262,10 +263,10 @@ class BalancedConsumer(GroupConsumer):
         return f"{leader.id if leader is not None else 0}-{p.id}"
 
     def _build_watch_callback(self, fn: Callable[..., None], proxy: Callable[[], Any]) -> Callable[..., bool]:
-        """Return what ZooKeeper may call: `fn(consumer)` as long as the consumer is there and runs.
+        """Return a watch for ZooKeeper: it calls `fn(consumer)` as long as the consumer is there and runs.
 
-        :param fn: must not wait: it runs in a worker of kazoo's
-        :param proxy: gives the consumer, or None
+        :param fn: must not wait: a worker of kazoo's calls it
+        :param proxy: returns the consumer, or None
         """
 
         def callback(*_: Any) -> bool:
@@ -284,7 +285,7 @@ class BalancedConsumer(GroupConsumer):
         self._released.set()
 
     def _set_watches(self) -> None:
-        """Hear of it when brokers, topics or this topic's partitions change; of members `_get_participants` does."""
+        """Watch brokers, topics and this topic's partitions; `_get_participants` watches members."""
         self._nodes.watch_brokers(self._on_change)
 
     def _add_self(self) -> None:
@@ -292,11 +293,11 @@ class BalancedConsumer(GroupConsumer):
         self._nodes.register()
 
     def _get_participants(self) -> list[str]:
-        """Return the ids of the topic's consumers in the group, sorted; hear of it when they change."""
+        """Return the ids of the topic's consumers in the group, sorted; watch for changes."""
         return self._nodes.participants(self._on_change)
 
     def _get_held_partitions(self) -> set[Partition]:
-        """Return the partitions that are this consumer's according to ZooKeeper; hear of it when owners change."""
+        """Return the partitions that this consumer owns in ZooKeeper; watch for changes of owners."""
         partitions = self._topic.partitions
         return {partitions[id_] for id_ in self._nodes.held(self._on_owners) if id_ in partitions}
 
@@ -310,7 +311,7 @@ class BalancedConsumer(GroupConsumer):
             self._nodes.claim({id_: self._slug(p) for id_, p in sorted(by_id.items())}, by_id.__getitem__)
 
     def _remove_partitions(self, partitions: Iterable[Partition]) -> None:
-        """Let partitions go."""
+        """Release partitions."""
         self._nodes.release({p.id for p in partitions})
 
     def _decide_partitions(self, participants: Sequence[str]) -> set[Partition]:
@@ -320,16 +321,16 @@ class BalancedConsumer(GroupConsumer):
         """
         decide = self._membership_protocol.decide_partitions
         partitions = self._topic.partitions
-        # a picture of this moment: metadata may change while it is looked at
+        # a snapshot: metadata may change while this runs
         seen = {id_: partition.snapshot() for id_, partition in list(partitions.items())}
         return {partitions[one.id] for one in decide(participants, seen, self._consumer_id) if one.id in partitions}
 
     # -- shares ----------------------------------------------------------------------------------------------------
 
     def _update_member_assignment(self) -> None:
-        """Take the share that is due, waiting while other members have yet to let go of some of it.
+        """Take this member's share; wait while other members have yet to release some of it.
 
-        :raises PartitionOwnedError: one has not, after all retries; what could be had is consumed
+        :raises PartitionOwnedError: another member still owns a partition after all retries; the rest is consumed
         """
         backoff_s = self._group_options.rebalance_backoff_ms / 1000
         deadline = self._handler.now() + self._group_options.rebalance_max_retries * backoff_s
@@ -349,11 +350,11 @@ class BalancedConsumer(GroupConsumer):
                     raise
                 log.info("group %s: %s; trying again", self._consumer_group, error)
             self._released.wait(min(backoff_s, remaining))
-            # others try at the same moment
+            # other members try at the same moment
             self._stopping.wait(self._handler.random.uniform(0, min(0.05, backoff_s)))
 
     def _take_share(self) -> None:
-        """Let go of what is another's now, take what is due, and consume that."""
+        """Release the partitions that go to other members, take those of this member's share, and consume them."""
         self._set_watches()
         participants = self._get_participants()
         if self._consumer_id not in participants:
@@ -362,10 +363,10 @@ class BalancedConsumer(GroupConsumer):
         self._divided = set(self._topic.partitions)
         due = self._decide_partitions(participants)
         if not due:
-            log.info("group %s: no partition of %s is left over", self._consumer_group, self._topic.name)
+            log.info("group %s: no partition of %s is left for this member", self._consumer_group, self._topic.name)
         held = self._get_held_partitions()
         if not held <= due or not self._partitions <= held:
-            # Consumption ends, and is committed, before anybody else can begin.
+            # This member stops and commits before another can begin.
             if self._consumer is not None:
                 self._await_hand(self._consumer)
             self._halt_or_report()
@@ -379,7 +380,7 @@ class BalancedConsumer(GroupConsumer):
         return min(CHECK_S, self._options.metadata_max_age_ms / 1000)
 
     def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
-        """Change shares where ZooKeeper or the brokers' metadata call for it, and survive failures."""
+        """Change shares when ZooKeeper or the brokers' metadata tell of a change, and survive failures."""
         # another event: this is a greenlet of the process that this one was forked from
         if stopping.is_set() or stopping is not self._stopping:
             return None
@@ -389,11 +390,11 @@ class BalancedConsumer(GroupConsumer):
             pause = self._check_interval_s
             try:
                 if not self._session_holds():
-                    # looked at again soon: nobody calls when a connection stays lost
+                    # check again soon: no watch is called while a connection stays lost
                     pause = 0.1
                 elif called or self._share_is_due():
                     self._rebalance()
-            except Exception as error:  # noqa: BLE001 - whoever consumes hears of it, and this worker goes on
+            except Exception as error:  # noqa: BLE001 - consume() raises it, and this worker goes on
                 if self._stopping.is_set():
                     return None
                 group, text = self._consumer_group, "group %s: %s; trying again"
@@ -406,14 +407,16 @@ class BalancedConsumer(GroupConsumer):
         return self._wanted, max(self._check_at - self._handler.now(), 0.0)
 
     def _session_holds(self) -> bool:
-        """Return whether this member's nodes can be relied on; stop consuming where others may have its partitions."""
+        """Return whether this member's nodes can be relied on; stop consuming if other members may have its partitions."""
         group = self._nodes
         away_s, reason = group.away_s, group.lost
-        # before others may have its partitions (`may_own`), so that there is time to commit
+        # before other members may take its partitions (`may_own`), so that there is time to commit
         if not reason and away_s > group.session_timeout_s / 4:
-            reason = f"ZooKeeper has not been reached for {away_s:.1f} s, and may end the session"
+            reason = f"ZooKeeper has not answered for {away_s:.1f} s, and may end the session"
         if reason and self._consumer is not None:
-            log.warning("group %s: %s: its partitions are let go; joining anew", self._consumer_group, reason)
+            log.warning(
+                "group %s: %s; this member stops consuming its partitions and joins again", self._consumer_group, reason
+            )
             self._halt_or_report()
         if not group.connected:
             self._tell_of_outage(away_s)
@@ -425,8 +428,8 @@ class BalancedConsumer(GroupConsumer):
         return True
 
     def _still_owns(self) -> bool:
-        # Others may have consumed, and committed, further since the session has ended; what is kept in Kafka knows nothing
-        # of sessions in ZooKeeper, and would take the older positions.
+        # Other members may have consumed, and committed, further since the session has ended. Kafka, which keeps the offsets,
+        # knows nothing of sessions in ZooKeeper, and would take the older positions.
         group = self._group
         return group is None or group.may_own()
 
@@ -440,20 +443,20 @@ class BalancedConsumer(GroupConsumer):
         return consumer
 
     def _tell_of_outage(self, away_s: float) -> None:
-        """Have `consume()` raise that ZooKeeper is away, once it has been so for longer than a restart takes."""
+        """Let `consume()` raise that ZooKeeper is away, once it has been away for longer than a restart takes."""
         if away_s - self._outage_told_s > self._cluster.socket_timeout_ms / 1000:
             self._outage_told_s = away_s
             self._worker_failed(
                 ZooKeeperError(
-                    f"ZooKeeper has not been reached for {away_s:.0f} s; nothing is consumed until it is back",
+                    f"ZooKeeper has not answered for {away_s:.0f} s; this consumer consumes nothing until it is back",
                     topic=self._topic.name,
                 )
             )
 
     def _share_is_due(self) -> bool:
-        """Return whether partitions came or went, by the brokers' metadata, or one has no owner.
+        """Return whether the brokers' metadata has other partitions than before, or a partition has no owner.
 
-        The latter happens where members did not see the same leaders, by which partitions are ordered.
+        The latter happens if members did not see the same leaders, by which partitions are ordered.
         """
         self._look_at_metadata(self._options.metadata_max_age_ms / 1000)
         partitions = set(self._topic.partitions)
@@ -463,16 +466,16 @@ class BalancedConsumer(GroupConsumer):
         try:
             self._cluster.refresh_older(max_age_s, [self._topic.name])
         except KafkaException as error:
-            # shares can be divided by what is known; whether consuming still works is the internal consumer's business
+            # members can share out what is known; the internal consumer notices whether fetching still works
             group = self._consumer_group
             self._cluster.limiter.warn(log, group, "group %s: no metadata: %s", group, error)
 
 
 def _leave(group: ZooKeeperGroup, topic: TopicView, name: str) -> None:
-    """Let go of a member's nodes and of its connection.
+    """Delete a member's nodes, and end its connection.
 
     :param group: the member
-    :param topic: whose partitions it may own
+    :param topic: the topic whose partitions it may own
     :param name: the group's
     """
     try:
@@ -480,6 +483,6 @@ def _leave(group: ZooKeeperGroup, topic: TopicView, name: str) -> None:
             group.release(set(topic.partitions))
             group.unregister()
     except ZooKeeperError as error:
-        log.warning("group %s: leaving without a word: %s", name, error)
+        log.warning("group %s: this member's nodes stay in ZooKeeper until its session ends: %s", name, error)
     finally:
         group.close()

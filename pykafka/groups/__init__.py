@@ -1,1 +1,1 @@
-"""Consumers that share a topic: what they have in common, and how they agree on shares through ZooKeeper."""
+"""The part that consumers of a shared topic have in common, and the groups that ZooKeeper keeps."""

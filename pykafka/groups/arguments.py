@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class GroupConsumerArguments(ConsumerArguments, total=False):
-    """The keyword arguments that both kinds of balanced consumers have; `BalancedConsumer` says what each means."""
+    """The keyword arguments that both kinds of balanced consumers have; see `BalancedConsumer`."""
 
     rebalance_max_retries: int
     rebalance_backoff_ms: int
@@ -22,7 +22,7 @@ class GroupConsumerArguments(ConsumerArguments, total=False):
 
 
 class BalancedConsumerArguments(GroupConsumerArguments, total=False):
-    """The keyword arguments of `BalancedConsumer`, which says what each means."""
+    """The keyword arguments of `BalancedConsumer`; see there."""
 
     zookeeper_connection_timeout_ms: int
     zookeeper_connect: str | None
@@ -31,7 +31,7 @@ class BalancedConsumerArguments(GroupConsumerArguments, total=False):
 
 
 class ManagedBalancedConsumerArguments(GroupConsumerArguments, total=False):
-    """The keyword arguments of `ManagedBalancedConsumer`, which says what each means."""
+    """The keyword arguments of `ManagedBalancedConsumer`; see there."""
 
     heartbeat_interval_ms: int
     session_timeout_ms: int

@@ -1,4 +1,4 @@
-"""What `post_rebalance_callback` returns, checked."""
+"""The check of what `post_rebalance_callback` returns."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""`GroupConsumer`: what the consumers that share a topic's partitions have in common, however they agree on the shares.
+"""`GroupConsumer`: the base of consumers that share a topic's partitions, however they agree on the shares.
 
-A member reads its share through an internal `SimpleConsumer`, made anew when the share changes and kept when it does not.
-Shares change in a worker of the member's own, so that a `consume()` that waits holds nothing up: it goes on waiting at the
-new internal consumer.
+A member reads its share through an internal `SimpleConsumer`. The member replaces it when the share changes, and keeps it
+when the share stays the same. A worker of the member changes shares, so a `consume()` that waits delays nothing: it goes on
+waiting at the new internal consumer.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: How long a change of shares waits for the application to deal with what it was given last (s).
+#: How long a change of shares waits until the application has dealt with the last messages (s).
 HAND_WAIT_S = 1.0
 
 
 class _Deadline:
-    """An `unblock_event` that is set once a moment has come, or the caller's own is set."""
+    """An `unblock_event` that is set at a deadline, or when the caller's own event is set."""
 
     def __init__(self, handler: Handler, deadline: float, event: Any) -> None:
         self._handler = handler
@@ -63,7 +63,7 @@ class _Deadline:
 
 
 class GroupConsumer(ABC):
-    """Consume a share of a topic: the base of `BalancedConsumer` and `ManagedBalancedConsumer`.
+    """A consumer of a share of a topic: the base of `BalancedConsumer` and `ManagedBalancedConsumer`.
 
     State: `_consumer` and `_positions` change under `_rebalancing_lock`, held for one attempt to change shares and for
     commits; `consume()` takes no lock.
@@ -77,22 +77,22 @@ class GroupConsumer(ABC):
         deserializer: Deserializer | None,
         use_rdkafka: bool,
     ) -> None:
-        """Take over what a constructor was given.
+        """Check and store the arguments of a constructor.
 
         :param arguments: {name: value}, among them all settings
-        :raises TypeError, ValueError: one of them is out of bounds, by name
+        :raises TypeError, ValueError: an argument is out of bounds; the error names it
         """
         self._group_options = group_options = GroupOptions.of(arguments)
         self._topic = topic
         self._cluster = cluster
         self._handler = cluster.handler
-        #: Of the internal consumer.
+        #: The internal consumer's.
         self._options = ConsumerOptions.of({**arguments, "reset_offset_on_start": False})
         self._consumer_group = group_options.consumer_group
         self._membership_protocol = group_options.membership_protocol
         self._deserializer = valid_callable(deserializer, "deserializer")
         self._use_rdkafka = use_rdkafka
-        #: Not again after the first share: later ones are made at any time.
+        #: Taken back after the first share: later shares go on where the group has committed.
         self._start_over = group_options.reset_offset_on_start
         self._group_instance_id: str | None = None
         self._left_to_parent: list[Any] = []
@@ -102,7 +102,7 @@ class GroupConsumer(ABC):
         self._handler.at_fork(self._after_fork)
 
     def _begin_afresh(self) -> None:
-        #: Who this member is; `_generation_id` with it where the brokers keep the group.
+        #: The member's id; `_generation_id` goes with it where the brokers keep the group.
         self._consumer_id = f"{os.uname().nodename}:{uuid.UUID(int=self._handler.random.getrandbits(128), version=4)}"
         self._generation_id = -1
         self._rebalancing_lock = self._handler.RLock()
@@ -114,12 +114,12 @@ class GroupConsumer(ABC):
         self._midway = False
         self._running = False
         self._here = self._handler.local()
-        #: Looks after the share.
+        #: The worker that looks after the share.
         self._worker: Any = None
 
     def _after_fork(self) -> None:
-        # The member is the parent's; the next consume() makes one of this process. What the parent's workers hold is
-        # kept, and left alone: its locks may be held by nobody.
+        # The member is the parent's; the next consume() makes one of this process. What the parent's workers used is kept,
+        # and left alone: a lock of theirs may be taken, and no worker here would release it.
         self._left_to_parent.append((self._consumer, self._rebalancing_lock, self._changed, self._stopping))
         self._restart = self._running
         self._begin_afresh()
@@ -139,16 +139,16 @@ class GroupConsumer(ABC):
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop the consumer, committing first where auto-commit is on: after an error without what was in hand."""
+        """Stop the consumer; auto-commit, where it is on, commits first: after an error not what the last call returned."""
         if exc_type is None:
             self.stop()
         else:
             self.stop_midway()
 
     def stop_midway(self) -> None:
-        """Stop as `stop()` does, but commit nothing of what the last call returned: it may not have been dealt with.
+        """Stop as `stop()` does, but commit nothing of what the last call returned: the application may not be done with it.
 
-        Leaving a `with` block by an error does this, and so does the end of the interpreter.
+        A `with` block that ends by an error calls this, and so does the end of the interpreter.
         """
         self._midway = True
         try:
@@ -161,7 +161,7 @@ class GroupConsumer(ABC):
     def start(self) -> None:
         """Join the group and take a share; a worker looks after it from then on.
 
-        :raises KafkaException: what kept it from its share
+        :raises KafkaException: the consumer could not get its share; the error says why
         """
         if self._running:
             return
@@ -189,20 +189,20 @@ class GroupConsumer(ABC):
     def stop(self) -> None:
         """Stop consuming, committing first where auto-commit is on; then leave the group, so that others can take over.
 
-        :raises OffsetsNotCommitted: that commit failed, or one before that no `consume()` has told of; the consumer is
-            stopped all the same
+        :raises OffsetsNotCommitted: that commit failed, or an earlier one failed and no `consume()` has raised that; the
+            consumer is stopped all the same
         """
         self._restart = False
         worker, self._worker = self._worker, None
         if getattr(self._here, "is_worker", False):  # called by the callback
             worker = None
-        try:  # also where it does not run: a former stop() may have been cut off anywhere
+        try:  # even if it does not run: a former stop() may have been cut off anywhere
             if self._running:
                 self._running = False
                 self._stopping.set()
                 self._changed.set()
                 self._interrupt()
-            if worker is not None:  # or it has ended this consumer, or is about to
+            if worker is not None:  # else the worker has ended this consumer, or is about to
                 worker.join(self._patience_s)
         finally:
             try:
@@ -214,11 +214,11 @@ class GroupConsumer(ABC):
 
     @abstractmethod
     def _await_leaving(self) -> None:
-        """Wait until this member has left the group, where that is under way."""
+        """Wait until this member has left the group, if it is leaving."""
 
     @abstractmethod
     def _enter(self) -> None:
-        """Get ready to take part in the group."""
+        """Prepare to take part in the group."""
 
     @abstractmethod
     def _start_worker(self) -> Any:
@@ -226,7 +226,7 @@ class GroupConsumer(ABC):
 
     @abstractmethod
     def _interrupt(self) -> None:
-        """Wake the worker, which is to end."""
+        """Wake the worker, so that it ends."""
 
     @property
     @abstractmethod
@@ -235,10 +235,10 @@ class GroupConsumer(ABC):
 
     @abstractmethod
     def _update_member_assignment(self) -> None:
-        """Find out which partitions are this member's, and have them consumed."""
+        """Determine this member's share, and consume it."""
 
     def _rebalance(self) -> None:
-        """Take this member's share anew.
+        """Determine this member's share again, and consume it.
 
         :raises ConsumerStoppedException: the consumer is not running
         """
@@ -247,7 +247,7 @@ class GroupConsumer(ABC):
         log.info("group %s: %s takes its share of %s", self._consumer_group, self._consumer_id, self._topic.name)
         self._update_member_assignment()
 
-    # -- what it reads ---------------------------------------------------------------------------------------------
+    # -- the share -----------------------------------------------------------------------------------------------
 
     @property
     def topic(self) -> TopicView:
@@ -279,9 +279,10 @@ class GroupConsumer(ABC):
         :param unblock_event: ends the wait when it is set
         :returns: None where there is none (in time)
         :raises ConsumerStoppedException: the consumer is not running
-        :raises KafkaException: what keeps it from its share or from fetching; raised once, it goes on trying
-        :raises Exception: what `post_rebalance_callback` raised: nothing of the new share is consumed until it has gone
-            through; it is called again after a pause
+        :raises KafkaException: the consumer cannot get its share, or cannot fetch; raised once, and the consumer goes on
+            trying
+        :raises Exception: `post_rebalance_callback` has raised it: the consumer calls it again after a pause, and consumes
+            nothing of the new share until it succeeds
         """
         if self._worker_exceptions:
             self._raise_worker_exceptions()
@@ -298,7 +299,7 @@ class GroupConsumer(ABC):
     def consume_batch(
         self, max_messages: int = BATCH_MESSAGES, block: bool = True, unblock_event: Any = None
     ) -> list[Message]:
-        """Return the next messages of this consumer's share: those that are there, waiting only for the first.
+        """Return the next messages of this consumer's share: those that are buffered; wait only for the first.
 
         Parameters as `SimpleConsumer.consume_batch` has them, errors as `consume` has.
 
@@ -319,7 +320,7 @@ class GroupConsumer(ABC):
         block: bool = True,
         unblock_event: Any = None,
     ) -> pa.RecordBatch | None:
-        """Return the next messages of this consumer's share as Arrow columns; waits only for the first.
+        """Return the next messages of this consumer's share as Arrow columns; wait only for the first.
 
         Parameters, columns and errors as `SimpleConsumer.consume_arrow` has them, and errors as `consume` has.
 
@@ -349,7 +350,7 @@ class GroupConsumer(ABC):
     def _consume_slowly(
         self, take: Callable[[SimpleConsumer, Any], T | None], block: bool, unblock_event: Any
     ) -> T | None:
-        """Return what `take` gives, waiting for a share where there is none at present."""
+        """Return the result of `take`; wait for a share if there is none at present."""
         timeout_ms = self._options.consumer_timeout_ms
         deadline = None if timeout_ms < 0 else self._handler.now() + timeout_ms / 1000
         unblock = unblock_event
@@ -393,15 +394,15 @@ class GroupConsumer(ABC):
         )
 
     def _raise_worker_exceptions(self) -> None:
-        """Raise what went wrong in a worker, once."""
+        """Raise the first error of a worker that was not raised yet."""
         if self._worker_exceptions:
             raise self._worker_exceptions.popleft()
 
     def _worker_failed(self, error: BaseException) -> None:
-        """Have `consume()` raise an error, also where it waits at present."""
+        """Let `consume()` raise an error, even a call that waits at present."""
         consumer = self._consumer
         if consumer is not None and consumer._engine.running:
-            if not consumer._engine.errors:  # a trouble that lasts is told once, not once an attempt
+            if not consumer._engine.errors:  # an error that lasts is raised once, not once for each attempt
                 consumer._engine.worker_failed(error)
         elif not self._worker_exceptions:
             self._worker_exceptions.append(error)
@@ -410,12 +411,12 @@ class GroupConsumer(ABC):
     # -- offsets ---------------------------------------------------------------------------------------------------
 
     def commit_offsets(self, partition_offsets: Iterable[tuple[Partition, int]] | None = None) -> None:
-        """Commit how far messages of this consumer's share were consumed.
+        """Commit how far this consumer's share was consumed.
 
         :param partition_offsets: as `SimpleConsumer.commit_offsets` has them
         :raises KafkaException: the consumer has no share at present, or a partition is not in it
         :raises OffsetsNotCommitted: some could not be committed after all retries, or were consumed before the partition
-            was another member's, who has gone on from there; `.failures` has them
+            went to another member, which has gone on from there; `.failures` has them
         """
         with self._rebalancing_lock:
             consumer = self._present("commit")
@@ -425,10 +426,10 @@ class GroupConsumer(ABC):
             consumer.commit_offsets(partition_offsets)
 
     def reset_offsets(self, partition_offsets: Iterable[tuple[Partition, Position]] | None = None) -> None:
-        """Move partitions of this consumer's share, and commit where they are then.
+        """Move partitions of this consumer's share, and commit the new positions.
 
         :param partition_offsets: as `SimpleConsumer.reset_offsets` has them
-        :raises KafkaException: as `commit_offsets` does, or offsets could not be found out
+        :raises KafkaException: as `commit_offsets` does, or the brokers did not tell offsets
         """
         with self._rebalancing_lock:
             consumer = self._present("reset")
@@ -451,15 +452,15 @@ class GroupConsumer(ABC):
     # -- the internal consumer -------------------------------------------------------------------------------------
 
     def _setup_internal_consumer(self, partitions: Iterable[Partition] | None = None, start: bool = True) -> bool:
-        """Have these partitions consumed, by the same internal consumer if they are those it consumes already.
+        """Consume these partitions, by the present internal consumer if it consumes the same ones already.
 
-        What is kept of the former share goes on where it was, the rest where the group has committed.
+        Partitions of the former share go on where they were, the others where the group has committed.
 
-        :param partitions: the new share; None for none, which idles
+        :param partitions: the new share; None for an empty one
         :param start: whether to start fetching
         :returns: whether the share changed
-        :raises KafkaException: offsets could not be found out
-        :raises Exception: what the callback raised; nothing of the share is consumed then
+        :raises KafkaException: the brokers did not tell offsets
+        :raises Exception: the callback has raised it; nothing of the share is consumed then
         """
         wanted = set(partitions or ())
         with self._rebalancing_lock:
@@ -480,7 +481,7 @@ class GroupConsumer(ABC):
                 raise
             self._start_over = False
             self._positions.begin(consumer)
-            if self._stopping.is_set():  # by the callback itself, which cannot wait for the worker that it runs in
+            if self._stopping.is_set():  # by the callback, which cannot wait for the worker that runs it
                 consumer.stop()
                 return False
             self._consumer = consumer
@@ -488,7 +489,7 @@ class GroupConsumer(ABC):
         return True
 
     def _get_internal_consumer(self, partitions: Iterable[Partition], start: bool = True) -> SimpleConsumer:
-        """Make a `SimpleConsumer` of these partitions, or its like on librdkafka."""
+        """Make a `SimpleConsumer` of these partitions, or an `RdKafkaSimpleConsumer`."""
         kind = SimpleConsumer
         if self._use_rdkafka:
             from pykafka.rdkafka import RdKafkaSimpleConsumer
@@ -498,23 +499,23 @@ class GroupConsumer(ABC):
         consumer = kind._of(self._topic, self._cluster, options, sorted(partitions), self._deserializer)
         consumer._engine.owner_stopping = self._stopping
         self._tell_membership(consumer)
-        # a membership that ended first would leave its last commit without one
+        # its last commit needs the membership, so closing the client must not stop it by itself
         self._cluster.leave_to_owner(consumer)
         if start:
             consumer.start()
         return consumer
 
     def _tell_membership(self, consumer: SimpleConsumer) -> None:
-        """Have later commits of a consumer go under the present generation."""
+        """Give the present generation to a consumer, for its commits."""
         if self._generation_id >= 0:
             member = consumer._engine.membership
             member.generation_id, member.member_id = self._generation_id, self._consumer_id
             member.group_instance_id = self._group_instance_id
 
     def _call_back(self, consumer: SimpleConsumer) -> None:
-        """Tell the user's callback of a new share, and go where it says.
+        """Call the user's callback for a new share, and go to the offsets that it returns.
 
-        What it raises keeps the share from being consumed: where to begin is not known, and might be elsewhere.
+        If it raises, nothing of the share is consumed: the callback has not said where to begin.
         """
         callback = self._group_options.post_rebalance_callback
         if callback is None:
@@ -524,15 +525,15 @@ class GroupConsumer(ABC):
             consumer.reset_offsets(wanted_positions(consumer, offsets))
 
     def _spawn_worker(self, leave: Callable[[], None], name: str) -> Any:
-        """Start the worker that looks after the share until `stop()`, or until nobody holds this consumer any more.
+        """Start the worker that looks after the share until `stop()`, or until the application has dropped this consumer.
 
-        :param leave: leaves the group for a consumer that is gone; does not refer to it
+        :param leave: leaves the group for a consumer that was dropped; does not refer to it
         """
         return self._handler.spawn(look_after, weakref.ref(self), self._stopping, leave, os.getpid(), name=name)
 
     @abstractmethod
     def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
-        """Do what is due for the share; return what to wait for, and for how long (s), or None: that was all."""
+        """Do what is due for the share; return what to wait for, and for how long (s), or None to end the worker."""
 
     def _worker_ended(self, stopping: Any, error: BaseException) -> None:
         # another event: this is a greenlet of the process that this one was forked from
@@ -540,15 +541,15 @@ class GroupConsumer(ABC):
             self._end_by(error)
 
     def _end_by(self, error: BaseException) -> None:
-        """End this consumer, in its own worker; `consume()` raises why.
+        """End this consumer, in its own worker; `consume()` raises the reason.
 
-        :param error: after which it cannot go on, or what has ended the worker, such as a callback's `sys.exit()`
+        :param error: the reason, which may be the end of the worker, such as a callback's `sys.exit()`
         """
         told = error
         if not isinstance(error, Exception):
             told = ConsumerStoppedException(
-                f"the consumer has ended, and leaves its group: its worker, which calls post_rebalance_callback, was ended by "
-                f"{type(error).__name__}{f' ({error})' if str(error) else ''}; start() it again, or make another",
+                f"the consumer has ended and leaves its group: {type(error).__name__}{f' ({error})' if str(error) else ''} has "
+                "ended its worker, which calls post_rebalance_callback; start() it again, or make another",
                 topic=self._topic.name,
             )
             told.__cause__ = error
@@ -558,7 +559,8 @@ class GroupConsumer(ABC):
         try:
             self._halt_or_report()
         finally:
-            # Not before: who is told that it does not run is told no more, as of offsets that it could not commit.
+            # Not before: once consume() raises that the consumer does not run, it raises no other errors, such as offsets
+            # that were not committed.
             self._running = False
             try:
                 self._forget_positions()
@@ -571,9 +573,9 @@ class GroupConsumer(ABC):
         """Leave the group, so that others can take over."""
 
     def _halt(self, midway: bool = True) -> None:
-        """Stop consuming, and remember where; commits where auto-commit is on and the share is still this member's.
+        """Stop consuming, and note the positions; commit if auto-commit is on and the share is still this member's.
 
-        :param midway: whether what the last call returned may not have been dealt with yet
+        :param midway: whether the application may not be done with what the last call returned
         :raises OffsetsNotCommitted: that commit failed; consuming has stopped all the same
         """
         with self._rebalancing_lock:
@@ -595,14 +597,14 @@ class GroupConsumer(ABC):
     def _still_owns(self) -> bool:
         """Return whether the share has been this member's all along, so that its positions may be committed.
 
-        Of groups that the brokers keep, they know it.
+        In groups that the brokers keep, the coordinator refuses commits of members that have lost their share.
         """
         return True
 
     def _await_hand(self, consumer: SimpleConsumer) -> None:
-        """Return no messages for now, and wait a moment for the next call, which says that the last ones are dealt with.
+        """Return no messages for now, and wait a moment for the next call: then the application is done with the last ones.
 
-        Where none comes, whoever gets their partition next gets them once more: they are not committed.
+        If no call comes, they are not committed, and the next owner of their partition gets them once more.
         """
         engine = consumer._engine
         engine.buffers.closed = True
@@ -615,23 +617,23 @@ class GroupConsumer(ABC):
                 return
 
     def _halt_or_report(self) -> None:
-        """Stop consuming in the middle of a change of shares; `consume()` raises what can never be committed.
+        """Stop consuming in the middle of a change of shares; `consume()` raises if a commit has failed for good.
 
-        What could not be committed just now, as by a coordinator that moves, costs no more than its being consumed again.
+        A commit that failed only for now, for example because the coordinator moves, costs no more than consuming again.
         """
         try:
             self._halt()
         except KafkaException as error:
             if may_commit_later(self._cluster, error):
-                log.warning("group %s: %s; it comes again", self._consumer_group, error)
+                log.warning("group %s: %s; these messages are consumed again", self._consumer_group, error)
                 return
             log.error("group %s: %s", self._consumer_group, error)
             self._worker_exceptions.append(error)
 
     def _raise_uncommitted(self) -> None:
-        """Have `stop()` raise what could not be committed at a change of shares, and no `consume()` has raised.
+        """Raise the failed commit of a change of shares, if no `consume()` has raised it.
 
-        :raises OffsetsNotCommitted: there is such
+        :raises OffsetsNotCommitted: there is one
         """
         pending = [error for error in self._worker_exceptions if isinstance(error, OffsetsNotCommitted)]
         for error in pending:
@@ -640,9 +642,9 @@ class GroupConsumer(ABC):
             raise pending[-1]
 
     def _forget_positions(self, kept: Iterable[int] = ()) -> None:
-        """Have partitions go on where the group has committed: others may have consumed them meanwhile.
+        """Let partitions go on where the group has committed: other members may have consumed them meanwhile.
 
-        :param kept: ids of those that were this member's all the time
+        :param kept: ids of the partitions that were this member's all the time
         """
         with self._rebalancing_lock:
             self._positions.forget(kept)

@@ -1,4 +1,4 @@
-"""What the consumers that share a topic can be told, in one place: defaults, checks and meanings."""
+"""The settings of consumers that share a topic, in one place: defaults, checks and meanings."""
 
 from __future__ import annotations
 

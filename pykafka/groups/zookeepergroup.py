@@ -1,12 +1,12 @@
-"""A consumer group in ZooKeeper: who is in it, and who owns which partition, in the layout that old consumers share.
+"""A consumer group in ZooKeeper: its members and the owners of partitions, in the layout of PyKafka 2.x.
 
-    /consumers/{group}/ids/{member}                     the topic's name     one of each member, ephemeral
-    /consumers/{group}/owners/{topic}/{leader}-{id}     the member's id      one of each partition that is owned, ephemeral
+    /consumers/{group}/ids/{member}                     the topic's name     one for each member, ephemeral
+    /consumers/{group}/owners/{topic}/{leader}-{id}     the member's id      one for each owned partition, ephemeral
 
-PyKafka 2.x on Python 3 looks for owners under `b'{topic}'`, with those very quotes, where it meant `{topic}`: each owner
-stands in both places, so that neither kind takes what the other has.
+PyKafka 2.x on Python 3 looks for owners under `b'{topic}'`, with those very quotes, where it meant `{topic}`. So each owner
+stands in both places, and neither kind of consumer takes a partition of the other.
 
-ZooKeeper calls back in workers of kazoo's own: what is called there sets events and nothing else.
+kazoo runs watches in workers of its own; ours set events there and do nothing else.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Watch = Callable[..., object]
 
 
 class Owner(NamedTuple):
-    """Who owns a partition: a node of `owners`."""
+    """The owner of a partition: a node of `owners`."""
 
     path: str
     member: str
@@ -48,13 +48,13 @@ class Owner(NamedTuple):
 class ZooKeeperGroup:
     """The nodes of one group for one topic, as one member reads and writes them.
 
-    State: `lost` and `suspended_since` are set in kazoo's workers and read in the member's; single assignments.
+    State: kazoo's workers set `lost` and `suspended_since`, by single assignments; the member's workers read them.
 
     :param handler: supplies the clock and kazoo's handler
     :param group: the group's name
     :param topic: the topic's name
     :param member: the member's id
-    :param timeout_ms: for connecting and for each answer; also the session timeout of an own connection
+    :param timeout_ms: for connecting and for each answer (ms); also the session timeout of an own connection
     :param changed: called when the session's state changes; must not wait
     """
 
@@ -72,37 +72,38 @@ class ZooKeeperGroup:
         self._owners_paths = [f"/consumers/{group}/owners/{name}" for name in (topic, repr(topic.encode()))]
         self.client: Any = None
         self._own = False
-        #: Why the session's nodes are gone; "" while they are not.
+        #: Why the session's nodes are gone; "" while they are there.
         self.lost = ""
-        #: When the connection was lost, where it is.
+        #: Since when the connection has been lost, of the handler's clock (s); None while it is there.
         self.suspended_since: float | None = None
 
     @property
     def session_timeout_s(self) -> float:
-        """How long ZooKeeper keeps this member's nodes without hearing of it (s), as it was agreed on."""
+        """The session timeout that ZooKeeper has agreed to (s): it keeps the nodes of a silent member for so long."""
         agreed = getattr(self.client, "_session_timeout", None)
         return float(agreed) / 1000 if agreed else self._timeout_s
 
     @property
     def away_s(self) -> float:
-        """For how long the connection has been lost (s)."""
+        """The time since the connection was lost (s); 0 while it is there."""
         since = self.suspended_since
         return 0.0 if since is None else self._handler.now() - since
 
     def may_own(self) -> bool:
-        """Return whether this member's partitions are its own still: others may have them when the session has ended.
+        """Return whether this member still owns its partitions: when its session has ended, other members may take them.
 
-        It may have ended a third of its time after the connection was found lost: kazoo may take two thirds to find out.
+        The session may end a third of its timeout after kazoo reports the connection lost: kazoo may need two thirds to
+        notice.
         """
         return not self.lost and self.away_s <= self.session_timeout_s / 3
 
     # -- the connection --------------------------------------------------------------------------------------------
 
     def connect(self, hosts: str) -> None:
-        """Open a connection of its own, which `close` ends.
+        """Open a connection, which `close` ends.
 
         :param hosts: "host:port,host:port/chroot"
-        :raises ZooKeeperError: none of them answered in time, or it is the default, where nothing listens
+        :raises ZooKeeperError: no host answered in time, or `hosts` is the default and nothing listens there
         """
         if hosts == DEFAULT_ZOOKEEPER:
             self._check_default()
@@ -123,9 +124,9 @@ class ZooKeeperGroup:
         self._listen(client)
 
     def _check_default(self) -> None:
-        """Raise at once where nothing listens at the default address, which most who see it never gave.
+        """Raise at once if nothing listens at the default address, which most users never gave on purpose.
 
-        kazoo goes on trying for as long as ZooKeeper may take to start, which is right for an address that was given.
+        kazoo goes on trying for as long as ZooKeeper may take to start, which is right for an address that the user gave.
         """
         try:
             (address, *_) = self._handler.resolve(*parse_address(DEFAULT_ZOOKEEPER))
@@ -141,14 +142,14 @@ class ZooKeeperGroup:
             log.debug("whether ZooKeeper listens at %s cannot be found out: %s", DEFAULT_ZOOKEEPER, error)
 
     def use(self, client: Any) -> None:
-        """Use a connection that somebody else opened and will close.
+        """Use a connection that the application has opened and will close.
 
         :param client: a KazooClient, started, on a kazoo handler of the same kind of concurrency
         :raises ZooKeeperError: it is not connected
         """
         if "_pykafka_parent" in vars(client):
             raise ZooKeeperError(
-                "the KazooClient given as zookeeper= is the parent process'; after a fork make another, and a consumer "
+                "the KazooClient given as zookeeper= belongs to the parent process; after a fork make another, and a consumer "
                 "with it",
                 topic=self._topic,
             )
@@ -178,11 +179,11 @@ class ZooKeeperGroup:
 
     @property
     def connected(self) -> bool:
-        """Whether ZooKeeper can be asked now."""
+        """Whether there is a connection now."""
         return self.client is not None and bool(self.client.connected)
 
     def close(self) -> None:
-        """End an own connection; let go of somebody else's. May be repeated."""
+        """End an own connection; leave the application's open. May be repeated."""
         client, self.client = self.client, None
         if client is None:
             return
@@ -199,7 +200,7 @@ class ZooKeeperGroup:
         return self._answer(name, path, getattr(self._client(), f"{name}_async")(path, *args, **kwargs))
 
     def _answer(self, name: str, path: str, result: Any) -> Any:
-        """Wait for an answer of kazoo's, but not for ever.
+        """Wait for an answer of kazoo's, for the timeout at most.
 
         :raises NoNodeError, NodeExistsError: as ZooKeeper says
         :raises ZooKeeperError: there was no answer in time, or another error
@@ -221,7 +222,7 @@ class ZooKeeperGroup:
             ) from error
 
     def leave_to_parent(self) -> None:
-        """Make this process' copy of the connection useless, after a fork: greenlets were copied, and would use it."""
+        """Disable this process' copy of the connection after a fork: copied greenlets would use it otherwise."""
         client, self.client = self.client, None
         if client is None:
             return
@@ -233,13 +234,13 @@ class ZooKeeperGroup:
             if inherited is not None and inherited.fileno() >= 0:
                 os.dup2(nowhere, inherited.fileno(), inheritable=False)
         os.close(nowhere)
-        if self._handler.cooperative:  # a thread's event may be locked for ever
+        if self._handler.cooperative:  # the event of a thread may be locked, with no thread left to unlock it
             client._stopped.set()
 
     # -- members ---------------------------------------------------------------------------------------------------
 
     def register(self) -> None:
-        """Enter this member; a node that a former session of it left behind is replaced."""
+        """Add this member; replace a node that a former session of it has left behind."""
         path = f"{self.ids_path}/{self.member}"
         self.lost = ""
         for _ in range(2):
@@ -248,14 +249,17 @@ class ZooKeeperGroup:
                 return
             except NodeExistsError:
                 self._delete(path)
-        raise ZooKeeperError("the member's id is taken again and again; are there two of it?", topic=self._topic)
+        raise ZooKeeperError(
+            "another session takes the member's id again and again; do two consumers have the same id?",
+            topic=self._topic,
+        )
 
     def unregister(self) -> None:
-        """Take this member out."""
+        """Remove this member."""
         self._delete(f"{self.ids_path}/{self.member}")
 
     def participants(self, watch: Watch | None = None) -> list[str]:
-        """Return the ids of all members that consume this topic, in the order that all of them agree on.
+        """Return the ids of all members that consume this topic, in the order that all members agree on.
 
         :param watch: called when a member comes or goes
         """
@@ -263,7 +267,7 @@ class ZooKeeperGroup:
         for member in self._children(self.ids_path, watch):
             try:
                 topic, _ = self._call("get", f"{self.ids_path}/{member}")
-            except NoNodeError:  # it left in between; the watch will tell
+            except NoNodeError:  # it has just left; the watch will report that
                 continue
             if topic == self._topic.encode():
                 found.append(member)
@@ -272,13 +276,13 @@ class ZooKeeperGroup:
     # -- owners ----------------------------------------------------------------------------------------------------
 
     def owners(self, watch: Watch | None = None) -> dict[int, list[Owner]]:
-        """Return who owns each partition that is owned: one member, but for moments in which members disagree.
+        """Return the owners of each owned partition: one member, except for moments in which members disagree.
 
-        :param watch: called when a partition is taken or let go
+        :param watch: called when a member takes or releases a partition
         """
         client = self._client()
         found: dict[int, list[Owner]] = {}
-        # all are asked for before the first answer is waited for
+        # all requests go out before the first answer is awaited
         asked = [(id_, path, client.get_async(path)) for id_, path in self._nodes(watch)]
         for id_, path, result in asked:
             owner = self._owner(path, result)
@@ -302,7 +306,7 @@ class ZooKeeperGroup:
     def _owner(self, path: str, result: Any) -> Owner | None:
         try:
             member, stat = self._answer("get", path, result)
-        except NoNodeError:  # let go in between
+        except NoNodeError:  # just released
             return None
         return Owner(path, member.decode(errors="replace"), stat.ephemeralOwner)
 
@@ -322,14 +326,14 @@ class ZooKeeperGroup:
         return owner.member == self.member and owner.session == self._client().client_id[0]
 
     def claim(self, slugs: dict[int, str], partition: Callable[[int], object]) -> None:
-        """Take partitions.
+        """Make this member the owner of partitions.
 
-        A partition's node is named after its leader, on which two members may disagree for a moment: so whoever finds
-        another's node of the same partition beside its own gives its own up, and tries again later.
+        The name of a partition's node has the leader's id, on which two members may disagree for a moment. So a member that
+        finds the node of another member beside its own deletes its own, and tries again later.
 
         :param slugs: {partition id: name of its node}
-        :param partition: gives what PartitionOwnedError shall name
-        :raises PartitionOwnedError: another member has one; those that could be taken are this member's
+        :param partition: returns the partition of an id, for PartitionOwnedError
+        :raises PartitionOwnedError: another member owns one of them; this member owns the others
         """
         before = self.owners()
         others = {
@@ -353,7 +357,7 @@ class ZooKeeperGroup:
             )
 
     def _take(self, slug: str) -> bool:
-        """Enter this member as a partition's owner in all places, or in none."""
+        """Enter this member as the owner of a partition in all places, or in none."""
         made: list[str] = []
         for place in self._owners_paths:
             path = f"{place}/{slug}"
@@ -379,9 +383,9 @@ class ZooKeeperGroup:
         return False
 
     def release(self, ids: set[int]) -> None:
-        """Let partitions go, whatever leader they were taken under.
+        """Release partitions, whatever leader's id their nodes have.
 
-        :param ids: of those
+        :param ids: of the partitions
         """
         for id_, owners in self.owners().items() if ids else ():
             if id_ in ids:
@@ -395,16 +399,16 @@ class ZooKeeperGroup:
     # -- nodes -----------------------------------------------------------------------------------------------------
 
     def watch_brokers(self, watch: Watch) -> None:
-        """Have `watch` called when brokers come or go, topics do, or this topic gets partitions; once each.
+        """Call `watch`, once each, when brokers or topics come or go, or this topic gets partitions.
 
-        A ZooKeeper that no broker uses has no such nodes: what it cannot tell, the brokers' metadata does.
+        A ZooKeeper that no broker uses has no such nodes; then the brokers' metadata tells of changes.
         """
         for path in (BROKER_IDS, BROKER_TOPICS):
             self._children(path, watch, make=False)
         try:
             self._call("get", f"{BROKER_TOPICS}/{self._topic}", watch=watch)
         except NoNodeError:
-            log.debug("ZooKeeper does not know topic %s: its partitions are watched by metadata", self._topic)
+            log.debug("ZooKeeper does not know topic %s: metadata tells of its partitions", self._topic)
 
     def _children(self, path: str, watch: Watch | None, make: bool = True) -> list[str]:
         try:
