@@ -1,4 +1,4 @@
-"""`ManagedBalancedConsumer`: consumers that share a topic's partitions in a group that the brokers keep."""
+"""`ManagedBalancedConsumer`: a consumer that shares a topic's partitions with others, in a group that the brokers keep."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: How often news of the heartbeat's thread are looked for where it cannot wake anybody on the hub (s), and where it can.
+#: How often the worker looks for news of the heartbeat thread (s): if that cannot wake workers on the hub, and if it can.
 LOOK_S = 0.1
 LOOK_SELDOM_S = 1.0
-#: How long the worker looks for the offsets of a share at a time (ms): rebalances want to be noticed in between.
+#: How long the worker asks for the offsets of a share at a time (ms): it has to notice rebalances in between.
 SEARCH_MS = 3000
 
 
 class ManagedBalancedConsumer(GroupConsumer):
-    """Consume a share of a topic; the brokers (0.9 and later) keep the group, and one of its members shares out.
+    """A consumer of a share of a topic; the brokers (0.9 and later) keep the group, and one of its members shares out.
 
-    It balances in one group with all consumers that know its membership protocol: `range` and `roundrobin` are everybody's.
-    Heartbeats go out from an OS thread of their own, also while the application computes and on greenlets; who takes no
-    message for `max_poll_interval_ms` loses its share all the same, and gets another with the next `consume()`.
+    It balances in one group with all consumers that know its membership protocol: all clients know `range` and `roundrobin`.
+    An OS thread sends heartbeats, also while the application computes and on greenlets. A consumer that takes no message
+    for `max_poll_interval_ms` loses its share all the same, and gets another with the next `consume()`.
 
-    While the members find new shares no messages are returned; what was returned before is committed first where
-    auto-commit is on. A share that comes out as it was is read on as if nothing had happened.
+    During a rebalance `consume()` returns no messages; if auto-commit is on, the consumer first commits what it has returned
+    before. If its share stays the same, it goes on reading as if nothing had happened.
 
     :param topic: to read a share of
     :param cluster: that has it
@@ -153,7 +153,7 @@ class ManagedBalancedConsumer(GroupConsumer):
 
     def _begin_afresh(self) -> None:
         super()._begin_afresh()
-        #: The ids of the share, where it is not (wholly) consumed yet; and since when that has been failing.
+        #: The ids of the share while some of it is not consumed yet, and since when consuming it has failed.
         self._due: frozenset[int] | None = None
         self._trouble_since: float | None = None
         self._told_gone = False
@@ -164,17 +164,17 @@ class ManagedBalancedConsumer(GroupConsumer):
         """Join the group and take a share; a worker looks after it from then on.
 
         :raises UnsupportedVersion: the brokers are older than 0.9
-        :raises KafkaException: what kept it from its share
+        :raises KafkaException: the consumer could not get its share; the error says why
         """
         super().start()
 
     def stop(self) -> None:
         """Stop consuming, committing first where auto-commit is on; then leave the group, so that others can take over.
 
-        A static member does not leave: others take over when its session has ended.
+        A static member does not leave: other members take over when its session has ended.
 
-        :raises OffsetsNotCommitted: that commit failed, or one before that no `consume()` has told of; the consumer is
-            stopped all the same
+        :raises OffsetsNotCommitted: that commit failed, or an earlier one failed and no `consume()` has raised that; the
+            consumer is stopped all the same
         """
         super().stop()
 
@@ -201,11 +201,11 @@ class ManagedBalancedConsumer(GroupConsumer):
         return self._setup_heartbeat_worker()
 
     def _setup_heartbeat_worker(self) -> Any:
-        """Start the worker that heeds what coordinators answer to heartbeats; these go out from a native thread."""
+        """Start the worker that acts on the answers to heartbeats; a native thread sends these."""
         return self._spawn_worker(self._member.close, f"pykafka.Membership.{self._topic.name}")
 
     def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
-        """Take a share anew where the group does, and survive failures."""
+        """Join again when the group rebalances, and survive failures."""
         member = self._member
         # another event: this is a greenlet of the process that this one was forked from
         if stopping is not self._stopping or stopping.is_set():
@@ -222,7 +222,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         except FencedInstanceId as error:  # joining again would put out the member that has taken its place
             self._end_by(error)
             return None
-        except Exception as error:  # noqa: BLE001 - whoever consumes hears of it, and this worker goes on
+        except Exception as error:  # noqa: BLE001 - consume() raises it, and this worker goes on
             if self._stopping.is_set():
                 return None
             self._tell_of_trouble(error)
@@ -232,7 +232,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         return member.changed, LOOK_SELDOM_S if member.sender.shares_events else LOOK_S
 
     def _tell_of_trouble(self, error: Exception) -> None:
-        """Have `consume()` raise what does not pass by itself; of a share that cannot be consumed yet, what has lasted."""
+        """Let `consume()` raise an error; while a new share is not consumed yet, one that may pass only once it has lasted."""
         now = self._handler.now()
         if self._due is not None and isinstance(error, KafkaException) and self._cluster.may_pass(error):
             if self._trouble_since is None:
@@ -249,25 +249,26 @@ class ManagedBalancedConsumer(GroupConsumer):
         self._cluster.limiter.warn(log, group, text, group, error, level=level)
 
     def _tell_of_deletion(self) -> None:
-        """Have `consume()` raise, once, that the topic is gone; this member stays one, and reads it when it is made anew."""
+        """Let `consume()` raise, once, that the topic is gone; this member stays in the group, in case the topic returns."""
         gone = self._member.topic_is_gone
         if gone and not self._told_gone:
             error = UnknownTopicOrPartition(
-                "the topic has been deleted: nothing is consumed until it is made anew", topic=self._topic.name
+                "the topic was deleted; this consumer consumes nothing until the topic exists again",
+                topic=self._topic.name,
             )
             log.error("group %s: %s", self._consumer_group, error)
             self._worker_failed(error)
         self._told_gone = gone
 
     def _is_idle(self) -> bool:
-        """Return whether nobody takes messages, so that a share would be of no use; what is left of one is given up."""
+        """Return whether the application takes no messages, so that a share would be of no use; give up the present share."""
         if not self._member.sender.idle:
             return False
         self._give_up_share()
         return not self._member.sender.active_again
 
     def _give_up_share(self) -> None:
-        """Stop consuming what others may have by now."""
+        """Stop consuming the share: other members may have it by now."""
         with self._rebalancing_lock:
             if self._consumer is not None:
                 self._halt_or_report()
@@ -308,9 +309,9 @@ class ManagedBalancedConsumer(GroupConsumer):
     # -- shares ------------------------------------------------------------------------------------------------------
 
     def _update_member_assignment(self) -> None:
-        """Join the group and take the share that is assigned, again where the group changes meanwhile.
+        """Join the group and take the share that the leader assigns; start again if the group changes meanwhile.
 
-        :raises KafkaException: what kept it from its share, when it cannot pass or all retries have
+        :raises KafkaException: the member could not get its share, for a reason that cannot pass, or after all retries
         """
         self._pause_share()
         try:
@@ -324,10 +325,10 @@ class ManagedBalancedConsumer(GroupConsumer):
         pause = 0.1
         again = False
         while True:
-            if self._stopping.is_set():  # what is still to be committed is refused once the group has gone on
+            if self._stopping.is_set():  # the coordinator refuses stop()'s commit once the group has gone on
                 raise self._stopped()
             if self._member.generation < 0:
-                self._give_up_share()  # others may have had it meanwhile
+                self._give_up_share()  # other members may have had it meanwhile
             if self._is_idle():
                 return
             try:
@@ -336,7 +337,7 @@ class ManagedBalancedConsumer(GroupConsumer):
             except KafkaException as error:
                 if self._stopping.is_set():
                     raise self._stopped() from error
-                if self._due is not None:  # the share is known, and joining again would change nothing of what is wrong
+                if self._due is not None:  # the share is known, so that joining again would not help
                     if not self._member.need_rejoin():
                         raise
                 elif not self._member.link.may_try_again(error):
@@ -344,7 +345,7 @@ class ManagedBalancedConsumer(GroupConsumer):
                 log.info("group %s: %s; joining again", self._consumer_group, error)
                 if _moves_on(error):
                     continue
-                # a join that was never answered has taken longer than all retries may: one more, if retries are wanted
+                # a join without an answer has taken longer than all retries may: one more, if retries are wanted
                 if self._handler.now() > deadline and (again or not self._group_options.rebalance_max_retries):
                     raise
                 again = True
@@ -354,7 +355,7 @@ class ManagedBalancedConsumer(GroupConsumer):
     def _take_share(self) -> None:
         self._due = None
         group_assignments = self._join_group()
-        # from here on the old generation cannot commit
+        # from here on the coordinator refuses commits of the old generation
         with self._rebalancing_lock:
             share = self._sync_group(group_assignments)
             ids = {id_ for name, found in share if name == self._topic.name for id_ in found}
@@ -362,7 +363,7 @@ class ManagedBalancedConsumer(GroupConsumer):
             kept = self._has_missed_nothing()
             present = self._consumer
             if present is not None and (not kept or ids != set(present.partitions)):
-                # it has been committed, and may be another's by now
+                # it has been committed, and may be another member's by now
                 present._engine.never_commit()
                 self._halt_or_report()
             self._forget_positions(ids if kept else ())
@@ -373,18 +374,18 @@ class ManagedBalancedConsumer(GroupConsumer):
     def _has_missed_nothing(self) -> bool:
         """Return whether the present share was this member's until now.
 
-        In a generation that it has joined without being told its share, others may have consumed, and committed, beyond
-        where it is.
+        If this member has joined a generation and not got its share, other members may have consumed, and committed, beyond
+        its positions.
         """
         member = self._member
         same = member.member_id == self._consumer_id
         return same and member.generation in {self._generation_id, self._generation_id + 1}
 
     def _consume_due(self) -> None:
-        """Have the share consumed that is due, as far as the cluster's metadata knows it; the worker tries the rest again.
+        """Consume the new share, as far as the cluster's metadata knows its partitions; the worker tries the rest again.
 
-        :raises KafkaException: offsets could not be found out
-        :raises Exception: what the callback raised
+        :raises KafkaException: the brokers did not tell offsets
+        :raises Exception: the callback has raised it
         """
         wanted = self._due
         if wanted is None:
@@ -403,7 +404,7 @@ class ManagedBalancedConsumer(GroupConsumer):
             self._due = self._trouble_since = None
 
     def _consume_what_is_due(self) -> None:
-        """Try again to have the share consumed, in the worker; errors as of `_consume_due`.
+        """Try again to consume the share, in the worker; errors as of `_consume_due`.
 
         :raises UnknownTopicOrPartition: metadata still lacks some of it
         """
@@ -412,19 +413,19 @@ class ManagedBalancedConsumer(GroupConsumer):
             missing = (self._due or frozenset()) - set(self._topic.partitions)
         if missing:
             raise UnknownTopicOrPartition(
-                f"the group's leader has assigned partitions {sorted(missing)}, which the cluster's metadata does not name; "
-                "they are looked for on",
+                f"the group's leader has assigned partitions {sorted(missing)}, which the cluster's metadata does not have; "
+                "this consumer goes on looking for them",
                 topic=self._topic.name,
             )
 
     def _partitions_of(self, ids: Iterable[int]) -> list[Partition]:
         wanted = sorted(ids)
         if any(id_ not in self._topic.partitions for id_ in wanted):
-            self._cluster.update([self._topic.name])  # the leader has seen partitions that are new
+            self._cluster.update([self._topic.name])  # the leader has seen new partitions
         return [self._topic.partitions[id_] for id_ in wanted if id_ in self._topic.partitions]
 
     def _get_internal_consumer(self, partitions: Iterable[Partition], start: bool = True) -> SimpleConsumer:
-        """Make the internal consumer; one that the worker makes looks for its offsets for a short time, and then again."""
+        """Make the internal consumer; in the worker it asks for offsets for a short time only: the worker tries again."""
         consumer = super()._get_internal_consumer(partitions, start=False)
         if getattr(self._here, "is_worker", False):
             consumer._engine.search_timeout_ms = min(SEARCH_MS, self._cluster.socket_timeout_ms)
@@ -433,7 +434,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         return consumer
 
     def _join_group(self) -> list[tuple[str, documented.MemberAssignment]]:
-        """Join the group once, and return what each member is to get: of no member, where this one is not the leader.
+        """Join the group once, and return each member's share; an empty list if this member is not the leader.
 
         :raises KafkaException: it failed
         """
@@ -446,16 +447,16 @@ class ManagedBalancedConsumer(GroupConsumer):
     def _sync_group(
         self, group_assignments: Sequence[tuple[str, documented.MemberAssignment]]
     ) -> list[tuple[str, list[int]]]:
-        """Be told this member's share: (topic name, partition ids) pairs.
+        """Return this member's share: (topic name, partition ids) pairs.
 
-        :param group_assignments: what `_join_group` has returned
+        :param group_assignments: the result of `_join_group`
         :raises KafkaException: it failed
         """
         shares = {member: bytes(share.get_bytes()) for member, share in group_assignments}
         return documented.MemberAssignment.from_bytestring(self._member.sync(shares)).partition_assignment
 
     def _pause_share(self) -> None:
-        """Return no messages for now, and commit those that were dealt with, where auto-commit is on."""
+        """Return no messages for now, and commit those that the application is done with, if auto-commit is on."""
         consumer = self._consumer
         if consumer is None or self._member.generation < 0:
             return
@@ -474,7 +475,7 @@ class ManagedBalancedConsumer(GroupConsumer):
     # -- errors ------------------------------------------------------------------------------------------------------
 
     def _build_default_error_handlers(self) -> dict[int, Callable[[], None]]:
-        """Return what is done about each error code after which the member goes on."""
+        """Return the handler of each error code after which the member goes on."""
 
         def handler(code: int) -> Callable[[], None]:
             return lambda: self._member.handle_error(code)
@@ -482,10 +483,10 @@ class ManagedBalancedConsumer(GroupConsumer):
         return {code: handler(code) for code in EVENT_OF_ERROR}
 
     def _handle_error(self, error_code: int) -> None:
-        """Draw the conclusions of an error code that the coordinator has answered.
+        """Change the membership as an error code of the coordinator demands.
 
         :param error_code: not 0
-        :raises ProtocolClientError: it is one that does not pass
+        :raises ProtocolClientError: the error does not pass
         """
         handle = self._default_error_handlers.get(error_code)
         if handle is None:
@@ -498,7 +499,7 @@ BalancedConsumer.register(ManagedBalancedConsumer)
 
 
 def _moves_on(error: KafkaException) -> bool:
-    """Return whether an error tells that the group has moved on, so that joining again at once is right."""
+    """Return whether an error means that the group has moved on, so that the member joins again at once."""
     return isinstance(error, ProtocolClientError) and EVENT_OF_ERROR.get(error.ERROR_CODE) in {
         Event.OUTDATED,
         Event.LOST,

@@ -1,4 +1,4 @@
-"""`SimpleConsumer`: all partitions of a topic, or those that are named, read by one consumer."""
+"""`SimpleConsumer`: a consumer of all partitions of a topic, or of some, without a group that shares them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 __all__ = ["OwnedPartition", "SimpleConsumer"]
 
-#: How many messages `consume_batch` gives by default: Kafka's own max.poll.records.
+#: How many messages `consume_batch` returns by default: Kafka's own max.poll.records.
 BATCH_MESSAGES = 500
 
 
 class SimpleConsumer(DocumentedConsumer):
-    """Read a topic without sharing it: several of these each get every message.
+    """A consumer that does not share its topic: each of several such consumers gets every message.
 
     Messages come from the partitions in turn, those of one partition in order. Fetch workers, shared with other
     consumers of the same client, keep some buffered ahead of `consume()`.
@@ -123,7 +123,7 @@ class SimpleConsumer(DocumentedConsumer):
         partitions: Iterable[Partition] | None,
         deserializer: Deserializer | None,
     ) -> Self:
-        """Return a consumer with settings that were checked before, not started."""
+        """Return a consumer that is not started, with settings that were checked before."""
         consumer = cls.__new__(cls)
         consumer._set_up(topic, cluster, options, partitions, deserializer)
         return consumer
@@ -169,7 +169,7 @@ class SimpleConsumer(DocumentedConsumer):
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop the consumer, committing first where auto-commit is on: after an error without what was in hand."""
+        """Stop the consumer; auto-commit, where it is on, commits first: after an error not what the last call returned."""
         if exc_type is None:
             self.stop()
         else:
@@ -203,25 +203,25 @@ class SimpleConsumer(DocumentedConsumer):
     # -- life ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Find out where to begin, then start fetching; a stopped consumer goes on after what it consumed last.
+        """Ask the brokers where to begin, then start fetching; a stopped consumer goes on behind the last message consumed.
 
         With `reset_offset_on_start` it begins at `auto_offset_reset`, each time.
 
-        :raises KafkaException: offsets could not be found out
+        :raises KafkaException: the brokers did not tell offsets
         """
         self._engine.start()
 
     def stop(self) -> None:
-        """Stop fetching, and commit all that was returned where auto-commit is on; does nothing when it is stopped.
+        """Stop fetching; if auto-commit is on, commit all that was returned. Do nothing if the consumer is stopped.
 
         :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
         """
         self._engine.stop()
 
     def stop_midway(self) -> None:
-        """Stop as `stop()` does, but commit nothing of what the last call returned: it may not have been dealt with.
+        """Stop as `stop()` does, but commit nothing of what the last call returned: the application may not be done with it.
 
-        Leaving a `with` block by an error does this, and so does the end of the interpreter.
+        A `with` block that ends by an error calls this, and so does the end of the interpreter.
         """
         self._engine.stop(midway=True)
 
@@ -240,10 +240,10 @@ class SimpleConsumer(DocumentedConsumer):
         :param unblock_event: ends the wait when it is set
         :returns: None where there is none (in time)
         :raises ConsumerStoppedException: the consumer is not running
-        :raises KafkaException: what keeps it from fetching; raised once, fetching goes on where it can
+        :raises KafkaException: a partition cannot be fetched; raised once, and fetching goes on where it can
         :raises DeserializationError: the deserializer failed at a message; the next call goes on behind it
-        :raises OffsetResetNeededError: `auto_offset_reset="none"`, and a partition has no offset to go on at; again
-            every second or two until somebody says where, by `seek()` or `reset_offsets()`
+        :raises OffsetResetNeededError: `auto_offset_reset="none"`, and a partition has no offset to go on at; raised
+            every second or two until the application names one, by `seek()` or `reset_offsets()`
         """
         if self._deserializing is not None:
             return self._deserializing.one(block, unblock_event)
@@ -267,17 +267,17 @@ class SimpleConsumer(DocumentedConsumer):
     def consume_batch(
         self, max_messages: int = BATCH_MESSAGES, block: bool = True, unblock_event: Any = None
     ) -> list[Message]:
-        """Return the next messages: those that are there, waiting only for the first.
+        """Return the next messages: those that are buffered; wait only for the first.
 
-        Those of a partition are in order; those of several come one partition after another. On greenlets it returns
-        fewer where the hub is to turn before more are taken.
+        The messages of a partition are in order; those of several come one partition after another. On greenlets it returns
+        fewer messages when it is time to let the hub run.
 
         :param max_messages: the most to return
         :param block: whether to wait for the first, `consumer_timeout_ms` at most
         :param unblock_event: ends the wait when it is set
         :returns: an empty list where there is none (in time)
         :raises ConsumerStoppedException: the consumer is not running
-        :raises KafkaException: what keeps it from fetching; raised once, fetching goes on where it can
+        :raises KafkaException: a partition cannot be fetched; raised once, and fetching goes on where it can
         """
         valid_int(max_messages, name="max_messages")
         if self._deserializing is not None:
@@ -293,7 +293,7 @@ class SimpleConsumer(DocumentedConsumer):
         block: bool = True,
         unblock_event: Any = None,
     ) -> pa.RecordBatch | None:
-        """Return the next messages as Arrow columns, without an object for each; waits only for the first.
+        """Return the next messages as Arrow columns, with no Python object for each message; wait only for the first.
 
         The columns are those of the Spark source: key and value (binary), topic (string), partition (int32), offset
         (int64), timestamp (microseconds, UTC), timestampType (int32; 0 create time, 1 append time, -1 none) and
@@ -302,20 +302,20 @@ class SimpleConsumer(DocumentedConsumer):
 
         :param max_messages: the most rows to return
         :param columns: which, in the order wanted; by default all
-        :param max_bytes: of keys, values and headers as far as they are asked for; a single message may have more
+        :param max_bytes: of those keys, values and headers that `columns` asks for; a single message may have more
         :param block: whether to wait for the first, `consumer_timeout_ms` at most
         :param unblock_event: ends the wait when it is set
         :returns: None where there is no message (in time)
         :raises ImportError: pyarrow is not installed (extra `arrow`)
-        :raises ValueError: there is no such column, or the consumer has a deserializer, which columns know nothing of
+        :raises ValueError: there is no such column, or the consumer has a deserializer, which cannot apply to columns
         :raises ConsumerStoppedException: the consumer is not running
-        :raises KafkaException: what keeps it from fetching; raised once, fetching goes on where it can
+        :raises KafkaException: a partition cannot be fetched; raised once, and fetching goes on where it can
         """
         valid_int(max_messages, name="max_messages")
         valid_int(max_bytes, name="max_bytes")
         if self._deserializing is not None:
             raise ValueError(
-                "consume_arrow() gives bytes as they were sent: make the consumer without a deserializer, or use "
+                "consume_arrow() returns bytes as they were sent: make the consumer without a deserializer, or use "
                 "consume_batch()"
             )
         return self._arrow.next(max_messages, columns, max_bytes, block, unblock_event)
@@ -323,13 +323,13 @@ class SimpleConsumer(DocumentedConsumer):
     # -- positions -------------------------------------------------------------------------------------------------
 
     def reset_offsets(self, partition_offsets: Iterable[tuple[Partition, Position]] | None = None) -> None:
-        """Move partitions, and commit where they are then if there is a consumer group.
+        """Move partitions, and commit the new positions if there is a consumer group.
 
         :param partition_offsets: (partition, where) pairs; where is an OffsetType, a datetime (the first message that is
             not older, or the end), or the offset to hold, as `held_offsets` has it: the next message is the one after;
             by default all partitions go to `auto_offset_reset`. `seek()` names the next message itself.
-        :raises KafkaException: a partition is not one of this consumer's, or offsets could not be found out
-        :raises ValueError: nothing says where: no `partition_offsets`, and `auto_offset_reset` is "none"
+        :raises KafkaException: a partition is not one of this consumer's, or the brokers did not tell offsets
+        :raises ValueError: there is no position: no `partition_offsets`, and `auto_offset_reset` is "none"
         """
         if partition_offsets is None:
             wanted: dict[TopicPartition, Position] = dict.fromkeys(
@@ -349,7 +349,7 @@ class SimpleConsumer(DocumentedConsumer):
             self.commit_offsets()
 
     def seek(self, partition: Partition, offset: int) -> None:
-        """Go on with the message at `offset`, or the next there is.
+        """Go to the message at `offset`, or the next one that exists.
 
         :param partition: one of this consumer's
         :param offset: 0 or more
@@ -370,7 +370,7 @@ class SimpleConsumer(DocumentedConsumer):
     # -- committed offsets -----------------------------------------------------------------------------------------
 
     def commit_offsets(self, partition_offsets: Iterable[tuple[Partition, int]] | None = None) -> None:
-        """Commit how far messages were consumed, to the group's coordinator: all that was returned, done with or not.
+        """Commit how far messages were consumed: all that was returned, whether the application is done with it or not.
 
         :param partition_offsets: (partition, offset of the next message to consume) pairs, committed as they are; by
             default behind what `consume()` has returned
@@ -384,10 +384,10 @@ class SimpleConsumer(DocumentedConsumer):
             commits.commit({self._own(partition): offset for partition, offset in valid_pairs(partition_offsets, 0)})
 
     def fetch_offsets(self) -> list[tuple[int, documented.OffsetFetchPartitionResponse]]:
-        """Return what the group has committed for each partition, and move there unless told otherwise.
+        """Return what the group has committed for each partition, and go there, unless `reset_offset_on_fetch` is False.
 
         :returns: (partition id, OffsetFetchPartitionResponse) pairs; offset -1 where nothing is committed
-        :raises KafkaException: there is no consumer group, or it could not be found out
+        :raises KafkaException: there is no consumer group, or its coordinator did not tell offsets
         """
         engine = self._engine
         found = engine.commits_of("fetch_offsets()").group.fetch(engine.partitions)

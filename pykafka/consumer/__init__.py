@@ -1,1 +1,1 @@
-"""What consumers are made of: fetch workers, buffers of what was fetched, offsets."""
+"""The parts of consumers: the engine, fetch workers, buffers of fetched messages, positions and committed offsets."""

@@ -1,7 +1,7 @@
-"""`AbortedTransactions`: which batches of a fetch answer were never committed. Without I/O.
+"""`AbortedTransactions`: the batches of a fetch answer that were never committed, found without I/O.
 
 A broker that is asked for committed records only (KIP-98) stops its answer before the first transaction that is still
-open. Of those that ended it sends everything, with a list of the aborted ones: leaving these out is the reader's part.
+open. It sends all records of ended transactions, with a list of the aborted ones; the reader leaves those out.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _ABORT = 0
 
 
 class AbortedTransaction(Protocol):
-    """One entry of the list, as FetchResponse has it."""
+    """An entry in the list of aborted transactions, as FetchResponse has it."""
 
     producer_id: int
     first_offset: int
 
 
 class AbortedTransactions:
-    """Tell the batches of one partition in one fetch answer apart; ask for each, in order.
+    """The aborted transactions of one partition in one fetch answer; ask about each batch, in order.
 
-    :param aborted: what the answer says was aborted; None where it says nothing
+    :param aborted: the answer's list; None if it has none
     """
 
     def __init__(self, aborted: Iterable[AbortedTransaction] | None) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerArguments(TypedDict, total=False):
-    """The keyword arguments that all consumers of a topic have; `SimpleConsumer` says what each means."""
+    """The keyword arguments that all consumers of a topic have; see `SimpleConsumer`."""
 
     fetch_message_max_bytes: int
     num_consumer_fetchers: int
@@ -38,7 +38,7 @@ class ConsumerArguments(TypedDict, total=False):
 
 
 class SimpleConsumerArguments(ConsumerArguments, total=False):
-    """The keyword arguments of `SimpleConsumer`, which says what each means."""
+    """The keyword arguments of `SimpleConsumer`; see there."""
 
     partitions: Iterable[Partition] | None
     generation_id: int

@@ -1,4 +1,4 @@
-"""`ArrowBatches`: fetched messages as Arrow columns, without an object for each."""
+"""`ArrowBatches`: fetched messages as Arrow columns, with no Python object for each message."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import Loan
     from pykafka.consumer.engine import ConsumerEngine
 
-#: Where a batch is cut by default, as the Spark source does: rows, and bytes of keys, values and headers.
+#: The default size of a batch, as in the Spark source: rows, and bytes of keys, values and headers.
 ARROW_MESSAGES = 65_536
 ARROW_BYTES = 8 * 1024 * 1024
-#: Greenlets: more than this is decoded off the hub (rows, bytes).
+#: Greenlets: a batch with more than this is decoded off the hub (rows, bytes).
 OFFLOAD_ROWS = 1000
 OFFLOAD_BYTES = 128 * 1024
-#: No Arrow batch is made of more Kafka batches than this, each of which costs a stretch of Python.
+#: The largest number of Kafka batches in an Arrow batch: each costs some Python code.
 CURSORS_MAX = 512
 
 
 class ArrowBatches:
-    """Decode what an engine has buffered of one topic.
+    """The decoder of the messages that an engine has buffered of one topic.
 
-    :param engine: whose messages
-    :param topic: its name, for the column
+    :param engine: that has the messages
+    :param topic: the topic's name, for the column
     """
 
     def __init__(self, engine: ConsumerEngine, topic: str) -> None:
@@ -56,7 +56,7 @@ class ArrowBatches:
         return decoder
 
     def _take(self, decoder: ArrowDecoder, max_messages: int, max_bytes: int) -> pa.RecordBatch | None:
-        """Return what is buffered as columns; None where nothing is."""
+        """Return buffered messages as columns; None if there are none."""
         handler = self._engine.handler
         while True:
             loans = self._borrow(max_messages, max_bytes)
@@ -72,18 +72,18 @@ class ArrowBatches:
             except InvalidMessageError:  # of the first record
                 self._settle(loans, {})
                 raise
-            except BaseException:  # a greenlet's timeout, say: the pool may go on reading these cursors
+            except BaseException:  # such as a greenlet's timeout: the pool may go on reading these cursors
                 self._abandon(loans)
                 raise
-            # where all partitions were moved meanwhile, as by stop(), what was read of them is taken again
+            # where all partitions were moved meanwhile, as by stop(), the next turn reads them again
             if self._settle(loans, last_offsets) and batch is not None:
                 return batch
 
     def _settle(self, loans: list[Loan], last_offsets: dict[int, int]) -> bool:
         counted = False
-        for loan in reversed(loans):  # those that nothing was taken of come first next time
+        for loan in reversed(loans):  # partitions of which nothing was taken come first next time
             counted = self._engine.buffers.settle(loan, last_offsets.get(loan.owned.partition_id, -1)) or counted
-        self._engine.arrived()  # others may have found nothing meanwhile
+        self._engine.arrived()  # another consume() may have found nothing meanwhile
         return counted
 
     def _abandon(self, loans: list[Loan]) -> None:
@@ -93,7 +93,7 @@ class ArrowBatches:
                 loan.owned.wake.set()
 
     def _borrow(self, rows: int, nbytes: int) -> list[Loan]:
-        """Borrow what makes up an Arrow batch, of as many partitions as that takes."""
+        """Borrow messages for an Arrow batch, of as many partitions as that takes."""
         loans: list[Loan] = []
         cursors = CURSORS_MAX
         while rows > 0 and nbytes > 0 and cursors > 0:

@@ -1,4 +1,4 @@
-"""`Commits`: what a consumer commits for its group: when it is told to, regularly, and again before brokers forget it."""
+"""`Commits`: a consumer's commits for its group: on demand, regularly, and again before brokers forget them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, int]
 
-#: How old a commit may be that auto-commit does not do again (s). Brokers forget it offsets.retention.minutes after it, by
-#: default a day before Kafka 2.1 and a week since, unless (since 2.1) the group has members: see KIP-211.
+#: The age at which auto-commit repeats a commit (s). Brokers forget commits after offsets.retention.minutes, by default a day
+#: before Kafka 2.1 and a week since, unless (since 2.1) the group has members: see KIP-211.
 COMMIT_AGAIN_S = 3600.0
 #: How often the worker that commits looks whether its consumer is still there (s).
 GONE_S = 1.0
-#: The text that is kept with each offset.
+#: The text that brokers keep with each offset.
 METADATA = "pykafka"
 
 
@@ -47,13 +47,13 @@ class Progress(Protocol):
 
 
 class Commits:
-    """Commit the progress of one consumer.
+    """The commits of one consumer.
 
-    State: `_committed` and `_committed_at` change under `_lock`, which is held while the coordinator is asked: one commit
-    at a time, or one that is tried again would overwrite a later one.
+    State: `_committed` and `_committed_at` change under `_lock`, which is held while the coordinator is asked: of two commits
+    at a time, the retry of the first could overwrite the second.
 
-    :param progress: the consumer; the worker holds neither
-    :param group: where the group's offsets are kept
+    :param progress: the consumer; the worker holds neither it nor this object
+    :param group: the offsets of its group
     :param regularly: called at each interval; commits
     """
 
@@ -64,21 +64,22 @@ class Commits:
         self._options = progress.options
         self._handler = progress.handler
         self._regularly = regularly
-        #: Whether the partitions are still the consumer's, where it shares them and can tell: else others may have gone on.
+        #: Returns whether the partitions are still the consumer's: otherwise other members may have gone on. None if the
+        #: consumer cannot tell, or does not share them.
         self.may_commit: Callable[[], bool] | None = None
-        #: Whether nothing is to be committed any more.
+        #: Whether the consumer must not commit any more.
         self.given_up = False
         self._committed: dict[TopicPartition, int] = {}
-        #: When each was committed, or found out to be in other hands; absent where it was found committed.
+        #: When this consumer committed each, or found another's commit; absent for commits from before.
         self._committed_at: dict[TopicPartition, float] = {}
         self._lock = self._handler.Lock()
         self._worker: Any = None
-        #: Since when auto-commit has failed; None while it does not.
+        #: Since when auto-commit has failed; None while it succeeds.
         self._failing_since: float | None = None
 
     @property
     def name(self) -> str:
-        """Of what logs are about: the group, and what it reads."""
+        """The subject of log lines: the group, and what it reads."""
         return f"{self._options.consumer_group} {self._progress.name}"
 
     def after_fork(self) -> None:
@@ -87,15 +88,15 @@ class Commits:
         self._worker = None
 
     def owns(self) -> bool:
-        """Return whether the consumer may commit: its partitions are its own still, as far as it can tell."""
+        """Return whether the consumer may commit: it still owns its partitions, as far as it can tell."""
         return not self.given_up and (self.may_commit is None or self.may_commit())
 
     def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, int]:
-        """Return those of some offsets that this consumer has not committed last."""
+        """Return the offsets that differ from this consumer's last commit."""
         return {key: offset for key, offset in offsets.items() if self._committed.get(key) != offset}
 
     def found(self, offsets: Offsets) -> None:
-        """Take note of what is committed already."""
+        """Store offsets that are committed already."""
         self._committed.update(offsets)
 
     def commit(self, offsets: Offsets | Callable[[], Offsets], go_on: Callable[[], bool] | None = None) -> None:
@@ -110,7 +111,7 @@ class Commits:
         self._progress.note_committed(committed)
 
     def commit_at_stop(self, offsets: Offsets) -> None:
-        """Commit what has not been committed yet; nothing where the partitions may be others' by now.
+        """Commit the offsets that are not committed yet, unless other members may own the partitions by now.
 
         :raises OffsetsNotCommitted: it failed for the time of a socket timeout
         """
@@ -131,7 +132,7 @@ class Commits:
         )
 
     def join(self) -> None:
-        """Wait for the worker to end; the consumer's `stopping` was set before."""
+        """Wait for the worker to end; set the consumer's `stopping` before."""
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.join(self._cluster.socket_timeout_ms / 1000)
@@ -142,14 +143,14 @@ class Commits:
         return self._worker
 
     def turn(self) -> None:
-        """Commit what is due; called by the worker at each interval."""
+        """Commit what is due; the worker calls this at each interval."""
         self._regularly()
         self._commit_again()
 
     def auto_commit(self) -> None:
-        """Commit what the calls before the last one have returned, where that is more than was committed.
+        """Commit the messages of the calls before the last one, if they are not committed yet.
 
-        A failure is raised by `consume()` where it does not pass by itself, or has not for `auto_commit_timeout_ms`.
+        `consume()` raises a failure that does not pass by itself, or has lasted for `auto_commit_timeout_ms`.
         """
         progress = self._progress
         if not self.uncommitted(progress.done()) or not self.owns():
@@ -170,7 +171,7 @@ class Commits:
             progress.worker_failed(error)
 
     def _may_pass(self, error: KafkaException) -> bool:
-        """Return whether the next auto-commit may well succeed, and log now and then that this one did not."""
+        """Return whether the next auto-commit may succeed; if so, log the failure now and then."""
         if not may_commit_later(self._cluster, error):
             return False
         now = self._handler.now()
@@ -182,9 +183,9 @@ class Commits:
         return True
 
     def _commit_again(self) -> None:
-        """Commit again what was committed long ago and still holds, before the brokers forget it.
+        """Repeat old commits that still hold, before the brokers forget them.
 
-        Where somebody else has moved the group meanwhile, that stands. What fails is tried again at the next interval.
+        If another client has moved the group meanwhile, its commit stands. A failure is tried again at the next interval.
         """
         stopping = self._progress.stopping
         if not self._held() or not self.owns():
@@ -203,11 +204,11 @@ class Commits:
                     raise
         except KafkaException as error:
             if not stopping.is_set():
-                text = "group %s: what is committed could not be committed again: %s; it is tried again"
+                text = "group %s: old commits could not be repeated: %s; trying again at the next interval"
                 self._cluster.limiter.warn(log, self.name, text, self._options.consumer_group, error)
 
     def _held(self) -> dict[TopicPartition, int]:
-        """Return what is committed, still holds, and was last committed long ago, or nobody knows when."""
+        """Return the offsets whose commit still holds, and is old or of unknown age."""
         since = self._handler.now() - COMMIT_AGAIN_S
         return {
             key: offset
@@ -217,7 +218,7 @@ class Commits:
 
 
 def _commit_regularly(commits: weakref.ref[Commits], stopping: EventType, interval_s: float) -> None:
-    """Commit every so often while the consumer runs; the worker's main function, which does not keep it alive."""
+    """Commit regularly while the consumer runs: the worker's main function, which does not keep the consumer alive."""
     left = interval_s
     while not stopping.wait(min(left, GONE_S)):
         found = commits()

@@ -1,4 +1,4 @@
-"""`Deserializing`: handing out messages after the user's deserializer has been over them, and what becomes of its errors."""
+"""`Deserializing`: messages that have passed the user's deserializer, and the errors of the deserializer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Deserializer = Callable[[Any, Any], tuple[Any, Any]]
 
 
 class _PutOff(NamedTuple):
-    """A message that could not be deserialized.
+    """A message that the deserializer could not convert.
 
     :param owned: its partition
-    :param moves: how often that had been moved
+    :param moves: how often the partition had been moved
     :param offset: of the message
-    :param error: raised by the next call; None where it was raised
+    :param error: raised by the next call; None if it was raised
     """
 
     owned: OwnedPartition
@@ -32,23 +32,23 @@ class _PutOff(NamedTuple):
 
 
 class Deserializing:
-    """Hand out deserialized messages; one whose deserializer fails costs no other.
+    """The source of deserialized messages; a message that cannot be deserialized does not cost any other.
 
-    A message whose error is raised counts as not consumed until the next call: who stops at the error finds the message
-    again, and who goes on does not.
+    A message whose error is raised counts as not consumed until the next call: an application that stops at the error finds
+    the message again, and one that goes on does not.
 
-    :param engine: whose messages
+    :param engine: that has the messages
     :param deserializer: the user's
     """
 
     def __init__(self, engine: ConsumerEngine, deserializer: Deserializer) -> None:
         self._engine = engine
         self._deserializer = deserializer
-        #: Messages that could not be deserialized.
+        #: Messages that the deserializer could not convert.
         self._put_off: tuple[_PutOff, ...] = ()
 
     def after_fork(self) -> None:
-        """Forget what was put off: this process fetches those messages again."""
+        """Forget the messages that were put off: this process fetches them again."""
         self._put_off = ()
 
     def one(self, block: bool, unblock_event: Any) -> Message | None:
@@ -66,7 +66,7 @@ class Deserializing:
         except DeserializationError:
             self._put_off_until_called_again(message, None)
             raise
-        except BaseException:  # a greenlet's timeout, say
+        except BaseException:  # such as a greenlet's timeout
             engine.give_back([message])
             raise
 
@@ -95,9 +95,9 @@ class Deserializing:
         return batch
 
     def _deserialized(self, message: Message) -> Message:
-        """Return a message after the user's deserializer has been over it.
+        """Return a message with the value and key that the user's deserializer returns.
 
-        :raises DeserializationError: the deserializer failed, or gave no pair
+        :raises DeserializationError: the deserializer failed, or did not return a pair
         """
         try:
             value, key = self._deserializer(message.value, message.partition_key)
@@ -116,18 +116,18 @@ class Deserializing:
         return message
 
     def _put_off_until_called_again(self, message: Message, error: DeserializationError | None) -> None:
-        """Have a message count as not consumed until the call after the one that raises its error.
+        """Count a message as not consumed until the call after the one that raises its error.
 
-        :param error: raised by the next call; None where this one raises it
+        :param error: raised by the next call; None if this call raises it
         """
         owned, offset = self._engine.partitions[key_of(message)], message.offset
         if self._engine.buffers.correct(owned, owned.moves, offset + 1, offset):
             self._put_off += (_PutOff(owned, owned.moves, offset, error),)
 
     def _deal_with_put_off(self) -> None:
-        """Go on behind messages whose error was raised, and raise one that waits.
+        """Go on behind messages whose error was raised, and raise the next error that waits.
 
-        :raises DeserializationError: of a message that came behind others
+        :raises DeserializationError: of a message that an earlier call met behind others
         """
         buffers = self._engine.buffers
         buffers.begin_call()

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class DocumentedConsumer:
-    """Offer the reference's internals over the engine.
+    """The reference's internals, over the engine.
 
-    Calling these works; overriding one changes nothing but for `_setup_fetch_workers` and `_auto_commit`.
+    Calling these works; overriding one has an effect for `_setup_fetch_workers` and `_auto_commit` only.
     """
 
     _engine: ConsumerEngine
 
     @property
     def _partitions(self) -> dict[Partition, OwnedPartition]:
-        """What is known of each partition: the usage guide rewinds by its `last_offset_consumed`."""
+        """The state of each partition: the usage guide rewinds by its `last_offset_consumed`."""
         return {owned.partition: owned for owned in self._engine.partitions.values()}
 
     @property
@@ -55,9 +55,9 @@ class DocumentedConsumer:
         self._engine.membership.member_id = get_string(value)
 
     def fetch(self) -> None:
-        """Have every partition fetched now that has room in its buffer, without waiting for the answers.
+        """Fetch every partition that has room in its buffer now, without waiting for the answers.
 
-        Fetch workers do so by themselves; nobody needs to call this.
+        Fetch workers do so by themselves; a program need not call this.
 
         :raises ConsumerStoppedException: the consumer is not running
         """
@@ -66,11 +66,11 @@ class DocumentedConsumer:
         self._engine.hurry()
 
     def cleanup(self) -> None:
-        """Have the fetch workers leave this consumer's partitions alone; commits nothing."""
+        """Stop fetching this consumer's partitions; commit nothing."""
         self._engine.detach_all()
 
     def _setup_fetch_workers(self) -> None:
-        """Have the fetch workers of the leaders fetch each partition that is not being fetched."""
+        """Give each partition that is not being fetched to the fetch worker of its leader."""
         self._engine.attach_all()
 
     def _setup_autocommit_worker(self) -> None:
@@ -81,18 +81,18 @@ class DocumentedConsumer:
         self._engine.commits_of("auto_commit_enable").start()
 
     def _auto_commit(self) -> None:
-        """Commit what the calls before the last one have returned, where that is more than was committed.
+        """Commit the messages of the calls before the last one, if they are not committed yet.
 
-        A failure is raised by `consume()` where it does not pass by itself, or has not for `auto_commit_timeout_ms`.
+        `consume()` raises a failure that does not pass by itself, or has lasted for `auto_commit_timeout_ms`.
         """
         self._engine.commits_of("auto_commit_enable").auto_commit()
 
     def _raise_worker_exceptions(self) -> None:
-        """Raise what went wrong in a worker, once."""
+        """Raise the first error of a worker that was not raised yet."""
         self._engine.raise_errors()
 
     def _update(self) -> None:
-        """Bring metadata up to date, and have partitions fetched from where they are led now.
+        """Update metadata, and fetch partitions from their present leaders.
 
         :raises NoBrokersAvailableError: no broker answered
         """
@@ -114,7 +114,7 @@ class DocumentedConsumer:
     def _build_default_error_handlers(self) -> dict[int, Callable[[Iterable[tuple[OwnedPartition, Any]]], None]]:
         """Return handlers for `pykafka.utils.error_handlers.handle_partition_responses`, by error code.
 
-        They do what fetch workers and commits of this client do by themselves.
+        This client's fetch workers and commits do the same by themselves.
         """
 
         def out_of_range(parts: Iterable[tuple[OwnedPartition, Any]]) -> None:

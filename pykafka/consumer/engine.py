@@ -1,4 +1,4 @@
-"""`ConsumerEngine`: partitions of any number of topics, fetched and buffered, and where each of them stands."""
+"""`ConsumerEngine`: partitions of any number of topics, fetched and buffered, and the position of each."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ LOANS_WAIT_S = 2.0
 
 
 class Hooks(Protocol):
-    """The methods of a consumer that old code overrides; the engine calls them, and they the engine."""
+    """The methods of a consumer that old code overrides: the engine calls them, and they call the engine."""
 
     def _setup_fetch_workers(self) -> None: ...
     def _auto_commit(self) -> None: ...
 
 
 class ConsumerEngine:
-    """Have partitions fetched, hand out what came, and know where each stands.
+    """The part that all consumers share: it fetches partitions, hands out messages, and knows each position.
 
-    State: `partitions` is replaced, never changed: readers take no lock. `errors` is what `consume()` has to raise, in order.
-    Buffers, recovery and growth are of one process, and made anew after a fork.
+    State: `partitions` is replaced, never changed: readers take no lock. `errors` are those that `consume()` has to raise, in
+    order. Buffers, recovery and growth belong to one process; after a fork the engine makes new ones.
 
     :param cluster: that has the topics
     :param options: checked
-    :param name: what is read, for logs and errors: a topic's name
-    :param hooks: what old code may override
+    :param name: what the consumer reads, for logs and errors: a topic's name
+    :param hooks: the methods that old code may override
     """
 
     def __init__(self, cluster: BaseCluster, options: ConsumerOptions, name: str, hooks: Hooks) -> None:
@@ -58,18 +58,18 @@ class ConsumerEngine:
         self.name = name
         self._hooks = hooks
         self.partitions: dict[TopicPartition, OwnedPartition] = {}
-        #: The topics of which all partitions are read, those that are added, too.
+        #: The topics that are read as a whole, with the partitions that are added to them.
         self.whole_topics: dict[str, TopicView] = {}
-        #: The partitions that were added to their topic, as far as that is known: read from their beginning.
+        #: The partitions that are known to have been added to their topic: they are read from their beginning.
         self.added: frozenset[TopicPartition] = frozenset()
-        #: Set when whoever owns this consumer stops, and waits for `start()` to end.
+        #: Set when the owner of this consumer stops, and waits for `start()` to end.
         self.owner_stopping: EventType | None = None
-        #: For how long leaders are sought when offsets are to be found out (ms); None for the socket timeout.
+        #: How long to look for leaders when asking for offsets (ms); None for the socket timeout.
         self.search_timeout_ms: int | None = None
         self.errors: deque[BaseException] = deque()
         self.running = False
         self.restart = False
-        #: Where each partition stood at `stop()`, without what was in hand.
+        #: The position of each partition at `stop()`, without the messages in hand.
         self.done_at_stop: dict[TopicPartition, int] = {}
         self._left_to_parent: list[Any] = []
         self.membership = Membership()
@@ -86,7 +86,7 @@ class ConsumerEngine:
         self._begin()
 
     def _begin(self) -> None:
-        """Make what belongs to one process."""
+        """Make the parts that belong to one process."""
         self.buffers = Buffers(self.handler, self.options.queued_max_bytes)
         self.has_arrived = self.handler.Event()
         self.stopping = self.handler.Event()
@@ -96,13 +96,13 @@ class ConsumerEngine:
     # -- life ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Find out where to begin, then start fetching; what has stopped goes on after what was consumed last.
+        """Ask where to begin, then start fetching; a stopped consumer goes on behind the last message consumed.
 
-        :raises KafkaException: offsets could not be found out
+        :raises KafkaException: the brokers did not tell offsets
         """
         if self.running:
             return
-        self.stopping = self.handler.Event()  # another: a worker that stop() has not waited out heeds the old one
+        self.stopping = self.handler.Event()  # a new one: a worker that is still ending heeds the old one
         self.errors.clear()
         self._set_positions()
         self.running = True
@@ -112,8 +112,8 @@ class ConsumerEngine:
             self.commits.start()
 
     def after_fork(self) -> None:
-        """Leave workers and locks to the parent process; the next `consume()` starts afresh, after what was consumed last."""
-        # Workers are threads that this child has not got, or greenlets that it has got a copy of; locks may be held by nobody.
+        """Leave workers and locks to the parent process; the next `consume()` starts, behind the last message consumed."""
+        # This child does not have the parent's threads, and has copies of its greenlets; locks may be taken for ever.
         self._left_to_parent.append((self.buffers, self.recovery, self.growth, self.stopping, self.partitions))
         self.restart = self.running
         self.running = False
@@ -124,9 +124,9 @@ class ConsumerEngine:
         self.partitions = {key: owned.copy_into(self.buffers) for key, owned in self.partitions.items()}
 
     def stop(self, midway: bool = False) -> None:
-        """Stop fetching, and commit where auto-commit is on; does nothing when it is stopped.
+        """Stop fetching, and commit if auto-commit is on; do nothing if the consumer is stopped.
 
-        :param midway: whether what the last call returned may not have been dealt with: it is not committed
+        :param midway: whether the application may not be done with what the last call returned: that is not committed
         :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
         """
         self.restart = False
@@ -139,7 +139,7 @@ class ConsumerEngine:
         self.detach_all()
         self.recovery.join()
         self.growth.join()
-        self.detach_all()  # what recovery has attached meanwhile
+        self.detach_all()  # the partitions that recovery has attached meanwhile
         self.await_loans()
         if self.commits is not None:
             self.commits.join()
@@ -151,7 +151,7 @@ class ConsumerEngine:
             self.commits.commit_at_stop(offsets)
 
     def await_loans(self) -> None:
-        """Wait until what `consume_arrow()` has under way is counted; the buffers are closed, so that no more begins."""
+        """Wait until the running calls of `consume_arrow()` are counted; no more begin, since the buffers are closed."""
         deadline = self.handler.now() + LOANS_WAIT_S
         while any(owned.loan for owned in self.partitions.values()) and self.handler.now() < deadline:
             self.handler.sleep(0.001)
@@ -159,39 +159,39 @@ class ConsumerEngine:
     # -- fetching ----------------------------------------------------------------------------------------------------
 
     def attach_all(self) -> None:
-        """Have the fetch workers of the leaders fetch each partition that is not being fetched."""
+        """Give each partition that is not being fetched to the fetch worker of its leader."""
         for owned in self.partitions.values():
             if owned.fetcher is None:
                 self.recovery.attach(owned)
 
     def detach_all(self) -> None:
-        """Have the fetch workers leave the partitions alone; commits nothing."""
+        """Stop fetching all partitions; commit nothing."""
         for owned in self.partitions.values():
             fetcher = owned.fetcher
             if fetcher is not None:
                 fetcher.detach(owned)
 
     def hurry(self) -> None:
-        """Have every partition fetched now that has room in its buffer, without waiting for the answers."""
+        """Fetch every partition that has room in its buffer now, without waiting for the answers."""
         for owned in self.partitions.values():
             if owned.wake is not None:
                 owned.wake.set()
 
     def arrived(self) -> None:
-        """Wake `consume()`: there is something to read. Called by fetchers, never blocks."""
+        """Wake `consume()`: there is something to read. Fetchers call this; it never blocks."""
         self.has_arrived.set()
 
     def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None:
-        """Have a partition that could not be fetched looked after. Called by fetchers, never blocks."""
+        """Give a partition that could not be fetched to recovery. Fetchers call this; it never blocks."""
         self.recovery.failed(owned, error)
 
     def tick(self) -> None:
-        """Have new partitions looked for, where it is time to. Called by fetchers, never blocks."""
+        """Look for new partitions if it is time to. Fetchers call this; it never blocks."""
         if self.whole_topics:
             self.growth.tick()
 
     def worker_failed(self, error: BaseException) -> None:
-        """Have `consume()` raise an error, also where it waits at present."""
+        """Let `consume()` raise an error, even a call that waits at present."""
         self.errors.append(error)
         self.has_arrived.set()
 
@@ -203,7 +203,7 @@ class ConsumerEngine:
     # -- handing out ---------------------------------------------------------------------------------------------------
 
     def next_slowly(self, block: bool, unblock_event: Any) -> Message | None:
-        """Return the next message where none was at hand, waiting if asked; errors as of `wait_for`."""
+        """Return the next message, for a call that found none buffered; wait if asked. Errors as of `wait_for`."""
         return self.wait_for(self.buffers.next, block, unblock_event)
 
     def next_batch(self, max_messages: int, block: bool, unblock_event: Any) -> list[Message]:
@@ -217,24 +217,24 @@ class ConsumerEngine:
         return batch
 
     def take(self, max_messages: int) -> list[Message]:
-        """Return messages that are at hand."""
+        """Return buffered messages."""
         batch: list[Message] = self.buffers.take(max_messages)
         return batch
 
     def take_more(self, max_messages: int, held: list[Message]) -> list[Message]:
-        """Return messages that are at hand besides those that the caller holds already, which an error is not to cost."""
+        """Return buffered messages besides those that the caller holds already; an error must not cost those."""
         if self.buffers.turn_is_due():
             return []
         try:
             return self.take(max_messages)
         except InvalidMessageError:  # the next call raises it
             return []
-        except BaseException:  # a greenlet's timeout, say
+        except BaseException:  # such as a greenlet's timeout
             self.give_back(held)
             raise
 
     def give_back(self, messages: Iterable[Message]) -> None:
-        """Go back to messages that were taken and reach nobody: they are fetched again."""
+        """Go back to messages that were taken but do not reach the application: they are fetched again."""
         first: dict[TopicPartition, int] = {}
         for message in messages:
             first.setdefault(key_of(message), message.offset)
@@ -242,9 +242,9 @@ class ConsumerEngine:
             self.move(key, offset, offset - 1)
 
     def wait_for(self, take: Callable[[], T | None], block: bool, unblock_event: Any) -> T | None:
-        """Find out why there is nothing to take: stopped, a worker failed, or nothing came yet; wait if asked.
+        """Find out why there is nothing to take (stopped, a worker failed, nothing came yet), and wait if asked.
 
-        :param take: gives what is there, or None
+        :param take: returns what is there, or None
         :param block: whether to wait, `consumer_timeout_ms` at most
         :param unblock_event: ends the wait when it is set
         :raises ConsumerStoppedException: the consumer is not running
@@ -262,7 +262,7 @@ class ConsumerEngine:
                 return None
             if self.errors:
                 continue
-            # without a limit of the caller's, stop() and a worker's error still end the wait: both set the event
+            # even without a limit stop() and a worker's error end the wait: both set the event
             remaining = 1.0 if deadline is None else min(1.0, deadline - self.handler.now())
             if unblock_event is not None:
                 remaining = min(remaining, 0.1)
@@ -272,7 +272,7 @@ class ConsumerEngine:
             self.has_arrived.wait(remaining)
 
     def check_running(self) -> None:
-        """Start again what ran when this process was forked.
+        """Check that the consumer runs; start it if it ran when this process was forked.
 
         :raises ConsumerStoppedException: the consumer is not running
         """
@@ -283,13 +283,13 @@ class ConsumerEngine:
             raise self.stopped()
 
     def stopped(self) -> ConsumerStoppedException:
-        """Return the error for calls that want a running consumer."""
+        """Return the error for calls that need a running consumer."""
         return ConsumerStoppedException("the consumer is not running; call start(), or make another", topic=self.name)
 
     def commits_of(self, what: str) -> Commits:
-        """Return what commits for the group.
+        """Return the commits of the consumer.
 
-        :param what: wants to commit
+        :param what: the option or call that needs them, for the error
         :raises KafkaException: there is no consumer group
         """
         if self.commits is None:
@@ -299,21 +299,21 @@ class ConsumerEngine:
     # -- partitions ----------------------------------------------------------------------------------------------------
 
     def never_commit(self) -> dict[TopicPartition, int]:
-        """Commit nothing any more but what `commit_offsets()` is told to; return what is not committed."""
+        """Commit no more, except in `commit_offsets()`; return the offsets that are not committed."""
         if self.commits is None:
             return {}
         self.commits.given_up = True
         return self.commits.uncommitted(self.positions())
 
     def own(self, partitions: Iterable[Partition]) -> None:
-        """Read partitions, from their next `start()` on."""
+        """Read partitions, from the next `start()` on."""
         self.partitions = {**self.partitions, **self._owned(partitions)}
 
     def own_whole(self, topic: TopicView) -> None:
         """Read all partitions of a topic, and those that are added to it."""
         try:
             self.cluster.refresh_older(self.options.metadata_max_age_ms / 1000, [topic.name])
-        except KafkaException as error:  # what is known of the topic will do for now
+        except KafkaException as error:  # the known metadata of the topic will do for now
             about, text = type(error).__name__, "no metadata for %s: %s"
             self.cluster.limiter.warn(log, about, text, topic.name, error)
         self.whole_topics[topic.name] = topic
@@ -325,7 +325,7 @@ class ConsumerEngine:
         return {one.key: one for one in owned}
 
     def unread(self) -> list[Partition]:
-        """Return the partitions that whole topics have got since."""
+        """Return the partitions that were added to whole topics."""
         return [
             partition
             for topic in self.whole_topics.values()
@@ -334,9 +334,9 @@ class ConsumerEngine:
         ]
 
     def read_added(self) -> None:
-        """Read the partitions that topics have got since, too.
+        """Read the partitions that were added to whole topics, too.
 
-        :raises KafkaException: where to begin could not be found out
+        :raises KafkaException: the brokers did not tell where to begin
         """
         stopping = self.stopping
         added = self._owned(self.unread())
@@ -347,19 +347,19 @@ class ConsumerEngine:
             self.buffers.move(added[key], offset, offset - 1)
         if stopping.is_set():
             return
-        log.info("topics have got partitions %s: they are read, too", ", ".join(map(str, sorted(added))))
+        log.info("partitions %s were added; this consumer reads them too", ", ".join(map(str, sorted(added))))
         self.partitions = {**self.partitions, **added}
         self.fetch_added(added.values())
 
     def fetch_added(self, added: Iterable[OwnedPartition]) -> None:
-        """Have partitions fetched that were added."""
+        """Fetch partitions that were added."""
         for owned in added:
             self.recovery.attach(owned)
 
     # -- positions -----------------------------------------------------------------------------------------------------
 
     def _set_positions(self) -> None:
-        """Find out where each partition begins that has no position yet; all, with `reset_offset_on_start`."""
+        """Ask where each partition without a position begins; with `reset_offset_on_start`, where each partition does."""
         reset = self.options.auto_offset_reset
         if self.options.reset_offset_on_start and not isinstance(reset, str):
             self.reset(dict.fromkeys(self.partitions, reset))
@@ -371,22 +371,22 @@ class ConsumerEngine:
             self.move(key, offset, offset - 1)
 
     def _beginnings(self, keys: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Find out where to begin: as committed, else as `auto_offset_reset` says; added partitions at their beginning.
+        """Ask where to begin: at the committed offset, else at `auto_offset_reset`; added partitions at their beginning.
 
-        :raises KafkaException: it could not be found out
+        :raises KafkaException: the brokers did not tell offsets
         """
         found: dict[TopicPartition, int] = {}
         if self.commits is not None and keys:
             owner, group = self.owner_stopping, self.commits.group
             committed = group.fetch(keys, lambda: owner is None or not owner.is_set())
             found = {key: one.offset for key, one in committed.items() if one.offset >= 0}
-            # a group with members keeps its offsets; others' expire, and stop() renews them
+            # a group with members keeps its offsets; those of others expire, and stop() renews them
             if self.membership.generation_id >= 0:
                 self.commits.found(found)
         missing = [key for key in keys if key not in found]
         wanted: dict[TopicPartition, Position] = {key: OffsetType.EARLIEST for key in missing if key in self.added}
         reset = self.options.auto_offset_reset
-        if not isinstance(reset, str):  # else consume() raises that nobody has said where to begin
+        if not isinstance(reset, str):  # else consume() raises that the application has to say where to begin
             wanted |= dict.fromkeys((key for key in missing if key not in wanted), reset)
         found.update(self.find_offsets(wanted))
         return found
@@ -404,10 +404,10 @@ class ConsumerEngine:
         return find_offsets(self.cluster, wanted, level, timeout_ms or self.search_timeout_ms)
 
     def move(self, key: TopicPartition, position: int, last_offset_consumed: int) -> None:
-        """Go on elsewhere in a partition.
+        """Set a partition's position.
 
         :param position: the offset of the next message
-        :param last_offset_consumed: what to say was consumed; -1 for nothing
+        :param last_offset_consumed: the offset to report as consumed last; -1 for none
         """
         owned = self.partitions[key]
         self.buffers.move(owned, position, last_offset_consumed)
@@ -416,16 +416,16 @@ class ConsumerEngine:
         self.recovery.moved()
 
     def done(self) -> dict[TopicPartition, int]:
-        """Return where each partition stands without what the last call returned, which may not be dealt with yet."""
+        """Return each partition's position without the messages of the last call: the application may not be done with them."""
         found = {key: self.buffers.done(owned) for key, owned in self.partitions.items()}
         return {key: offset for key, offset in found.items() if offset >= 0}
 
     def positions(self) -> dict[TopicPartition, int]:
-        """Return the offset of each partition's next message, where it is known."""
+        """Return the offset of each partition's next message, if it is known."""
         return {key: owned.position for key, owned in self.partitions.items() if owned.position >= 0}
 
     def note_committed(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Take note of what was committed: it counts as done, though it may be in hand."""
+        """Count committed messages as done, though they may be in hand."""
         for key, offset in offsets.items():
             self.buffers.committed(self.partitions[key], offset)
 

@@ -1,12 +1,12 @@
-"""One fetch worker for each broker and each distinct set of fetch settings, shared by all consumers of the client.
+"""`Fetcher`: one fetch worker for each broker and each distinct set of fetch settings, shared by all consumers of the client.
 
-A round: choose what to ask for, send it, and while the broker works on it, check, decompress and hand out the answer
-before. A partition that has enough buffered is left out until it is read, and so are all of a consumer that has enough
-bytes. What is compressed is unpacked only where there is room for it, and kept as it came until then. Two consumers of one
-partition share a request while they stand at the same offset, and take turns while they do not.
+A round: choose partitions, send the request, and while the broker works on it, check, decompress and hand out the answer
+before. A partition that has enough buffered is left out until its messages are read, and so are all partitions of a consumer
+that has enough bytes. The worker unpacks compressed batches only where there is room, and keeps them as they came until then.
+Two consumers of one partition share a request while they are at the same offset, and take turns otherwise.
 
-The worker owns the list of its partitions and what it has fetched of them; what becomes of errors is for the consumers, who get
-them by `Subscriber.fetch_failed` and attach the partition again when they have dealt with it.
+The worker owns the list of its partitions, and what it has fetched of them. Errors go to the consumers, by
+`Subscriber.fetch_failed`; they attach the partition again when they have dealt with the error.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: No answer is larger than this, whatever the number of partitions (bytes): Kafka's own fetch.max.bytes.
+#: The largest answer, whatever the number of partitions (bytes): Kafka's own fetch.max.bytes.
 RESPONSE_MAX_BYTES = 50 * 1024 * 1024
 #: A batch larger than this is checked and decompressed off the hub (bytes).
 OFFLOAD_FROM = 16 * 1024
-#: While a partition waits to be read, others are polled this shortly at first (ms), so that it can join again soon.
+#: While a partition waits to be read, requests for others wait this long at first (ms), so that it can join again soon.
 SHORT_WAIT_MS = 5
-#: What is less than this part of an answer is copied out of it.
+#: Records that are less than this part (one in four) of an answer are copied out of it.
 SMALL_PART = 4
-#: How long stop() waits for the worker, who has nothing left to wait for then (s).
+#: How long stop() waits for the worker, which does not wait for anything then (s).
 JOIN_TIMEOUT_S = 5.0
-#: How often consumers are told that time has passed (s).
+#: How often the worker calls each consumer's `tick` (s).
 TICK_S = 0.5
 
 
 @dataclass(frozen=True)
 class FetchSettings:
-    """What must be equal for consumers to share a fetch worker.
+    """The settings that must be equal for consumers to share a fetch worker.
 
-    :param max_wait_ms: how long the broker may wait for data
-    :param min_bytes: how much data the broker waits for
+    :param max_wait_ms: how long the broker may wait for data (ms)
+    :param min_bytes: how much data the broker waits for (bytes)
     :param isolation_level: 0 reads all, 1 only what was committed
-    :param slot: which of several workers of the same settings
+    :param slot: the number of the worker, among several with the same settings
     """
 
     max_wait_ms: int = 100
@@ -73,19 +73,19 @@ class FetchSettings:
 
 
 class Subscriber(Protocol):
-    """Who hears of a partition's errors: the consumer."""
+    """The consumer of a partition, as far as the fetcher knows it."""
 
     def is_gone(self) -> bool:
-        """Return whether nobody can read what is fetched any more."""
+        """Return whether the application has dropped the consumer, so that nothing can read its messages."""
 
     def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None:
         """Deal with an error of a partition, which is detached from its fetcher. Must not block."""
 
     def arrived(self) -> None:
-        """Take note that there is something to read."""
+        """Wake the application: there is something to read."""
 
     def tick(self) -> None:
-        """Take note that time has passed, every second or so. Must not block."""
+        """Do what is due by time; called every second or so. Must not block."""
 
 
 class _Member(NamedTuple):
@@ -94,14 +94,14 @@ class _Member(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """Who asked for a partition in a request, at which offset and in which epoch."""
+    """A partition of a request: the offset, and the members that want it, each with its epoch."""
 
     offset: int
     members: list[tuple[_Member, int]]
 
 
 class _Fetched(NamedTuple):
-    """What came for a partition: its batches, not yet opened, and the base offsets of those that were never committed."""
+    """The answer for a partition: its batches, not yet opened, and the base offsets of those that were never committed."""
 
     asked: _Asked
     batches: list[RawBatch]
@@ -109,7 +109,7 @@ class _Fetched(NamedTuple):
 
 
 class _Coming(NamedTuple):
-    """What was fetched of a partition and not handed over yet: from which offset on, and how much."""
+    """The fetched part of a partition that is not handed over yet: its first offset, and its size."""
 
     epoch: int
     offset: int
@@ -137,11 +137,11 @@ def _apart(records: memoryview) -> memoryview | bytes:
 
 
 class Fetcher:
-    """Fetch from one broker for all who want something from it.
+    """The fetch worker of one broker, for all consumers with the same settings.
 
     :param broker: the leader
     :param handler: supplies the worker
-    :param settings: shared by all partitions here
+    :param settings: those of all its partitions
     """
 
     def __init__(self, broker: Broker, handler: Handler, settings: FetchSettings) -> None:
@@ -171,7 +171,7 @@ class Fetcher:
         with self._lock:
             if self._stopped:
                 raise self._parted()
-            if self._worker is None:  # first, since the system may start no thread: then nothing is attached
+            if self._worker is None:  # first: if the system cannot start a thread, nothing is attached
                 self._worker = self._handler.spawn(self._run, name=f"pykafka.Fetcher.{self._broker.id}")
             owned.fetcher = self
             owned.wake = self.wake
@@ -180,13 +180,13 @@ class Fetcher:
         self.wake.set()
 
     def detach(self, owned: OwnedPartition) -> None:
-        """Fetch a partition no more; what is on its way for it is dropped."""
+        """Stop fetching a partition; drop what is on its way for it."""
         with self._lock:
             self._members = [member for member in self._members if member.owned is not owned]
             self._let_go(owned)
 
     def _let_go(self, owned: OwnedPartition) -> None:
-        """Leave a partition to others, who fetch again what was not handed over; the caller holds the lock."""
+        """Release a partition: its next fetcher fetches again what was not handed over. The caller holds the lock."""
         if owned.fetcher is self:
             owned.fetcher = None
         self._kept.pop(owned, None)
@@ -196,7 +196,7 @@ class Fetcher:
             owned.buffers.rewind(owned, coming.epoch, coming.offset)
 
     def stop(self) -> None:
-        """End the worker; consumers that are still attached look for the leader anew."""
+        """End the worker; consumers that are still attached look for the leader again."""
         with self._lock:
             self._stopped = True
             members, self._members = self._members, []
@@ -211,11 +211,11 @@ class Fetcher:
             member.subscriber.fetch_failed(member.owned, self._parted())
 
     def _parted(self) -> SocketDisconnectedError:
-        # Also where the client is closed: its consumers were stopped before.
+        # Also when the client is closed: its consumers were stopped before.
         return SocketDisconnectedError("the broker left, or moved to another address", broker=self._broker.address)
 
     def abandon(self) -> None:
-        """End without touching a lock or a socket: in a forked child, where the worker is a copy, or when forsaken."""
+        """End without a lock or a socket: in a forked child, where the worker is a copy, or when the client was dropped."""
         self._stopped = True
         self._members = []
 
@@ -238,7 +238,7 @@ class Fetcher:
                 fetched = self._read(plan, pending.get())
                 try:
                     flight = self._send(self._plan())
-                finally:  # what has come is the consumers', also where nothing more will
+                finally:  # the consumers get what has come, even if nothing more will
                     self._publish(fetched)
             except KafkaException as error:
                 flight = None
@@ -255,7 +255,7 @@ class Fetcher:
                 raise
 
     def _tick(self) -> None:
-        """Tell each consumer that time has passed."""
+        """Call each consumer's `tick`."""
         now = self._handler.now()
         if now < self._tick_at:
             return
@@ -264,7 +264,7 @@ class Fetcher:
             subscriber.tick()
 
     def _wait(self) -> bool:
-        """Wait until a partition can be fetched; False when there is none left and the worker should end."""
+        """Wait until a partition can be fetched; return False if there is none left, so that the worker ends."""
         with self._lock:
             if not self._members:
                 self._worker = None
@@ -274,7 +274,7 @@ class Fetcher:
         return True
 
     def _plan(self) -> Plan:
-        """Choose what to ask for: each partition that has room, at one offset each."""
+        """Choose the partitions to ask for: each that has room, at one offset each."""
         plan: Plan = {}
         if not self._members or self._broker.muted_for(self._settings.channel):
             return plan
@@ -305,15 +305,15 @@ class Fetcher:
                     least = min(least, room[buffers])
                 else:
                     room[buffers] -= owned.max_bytes
-            # who was left out comes first next time
+            # partitions that were left out come first next time
             self._held_back = bool(later)
             self._members = later + chosen
             self._answer_max_bytes = least
         return plan
 
     def _forget_gone(self) -> None:
-        # A consumer that nobody holds any more cannot say so itself: its finalizer may run anywhere, also in a worker that
-        # holds a lock which saying it would take.
+        # A consumer that the application has dropped cannot detach itself: its finalizer may run anywhere, even in a worker
+        # that holds the lock which that would take.
         gone = {member.owned for member in self._members if member.subscriber.is_gone()}
         if gone:
             self._members = [member for member in self._members if member.owned not in gone]
@@ -321,7 +321,7 @@ class Fetcher:
                 self._let_go(owned)
 
     def _rooms(self) -> dict[Buffers, int]:
-        """Find out how much each consumer has room for (bytes); the caller holds the lock."""
+        """Return how much each consumer has room for (bytes); the caller holds the lock."""
         rooms: dict[Buffers, int] = {}
         for member in self._members:
             buffers = member.owned.buffers
@@ -330,7 +330,7 @@ class Fetcher:
         for owned, coming in self._coming.items():
             if owned.buffers in rooms:
                 rooms[owned.buffers] -= coming.nbytes
-        # What is compressed takes more room than is known: no answer is to fill all of it.
+        # Compressed batches will take an unknown amount of room: no answer may fill all of it.
         return {buffers: min(room, max(buffers.max_bytes // 4, 1)) for buffers, room in rooms.items()}
 
     def _next_fetch(self, owned: OwnedPartition) -> tuple[int, int] | None:
@@ -366,11 +366,11 @@ class Fetcher:
         return plan, self._broker.send(request, settings.channel, timeout_ms=wait + self._broker.socket_timeout_ms)
 
     def _read(self, plan: Plan, response: wire.FetchResponse) -> list[_Fetched]:
-        """Find out how far the answer goes, so that the next request can be sent before it is worked on."""
+        """Read how far the answer goes, so that the next request can go out before the answer is unpacked."""
         if response.error_code:
             raise error_for(response.error_code, broker=self._broker.address, api="Fetch")
         if response.throttle_time_ms > 0 and not response.responses:
-            return []  # all partitions are left out, since they would be more than the quota allows
+            return []  # the broker has left out all partitions, since they would exceed the quota
         fetched = []
         for topic in response.responses:
             for part in topic.partitions:
@@ -415,7 +415,7 @@ class Fetcher:
         return fetched
 
     def _find_aborted(self, batches: list[RawBatch], part: wire.FetchResponse.Topic.Partition) -> set[int]:
-        """Return the base offsets of batches that a consumer of committed messages is not to see."""
+        """Return the base offsets of batches that a consumer of committed messages must not see."""
         if not self._settings.isolation_level:
             return set()
         aborted = AbortedTransactions(part.aborted_transactions)
@@ -432,7 +432,7 @@ class Fetcher:
                     self._fed.add(owned)
 
     def _enlarge(self, asked: _Asked, needed: int) -> None:
-        """A message is larger than what was asked for: brokers before 0.10.1 cut it off."""
+        """Ask for more from now on: a message is larger than the limit, and brokers before 0.10.1 cut it off."""
         for member, _ in asked.members:
             owned = member.owned
             owned.max_bytes = max(needed, owned.max_bytes * 2)
@@ -441,13 +441,13 @@ class Fetcher:
             )
 
     def _publish(self, fetched: list[_Fetched]) -> None:
-        """Check and decompress what came, and hand it to the consumers."""
+        """Check and decompress the answer, and hand it to the consumers."""
         for asked, batches, aborted in fetched:
             for member, epoch in asked.members:
                 self._hand_over(_Kept(member, epoch, asked.offset, deque(batches), aborted))
 
     def _hand_over_kept(self) -> None:
-        """Go on handing over where there was no room before."""
+        """Hand over what was kept, as far as there is room now."""
         for kept in list(self._kept.values()):
             if not kept.member.owned.buffers.wait_for_room(self.wake):
                 with self._lock:
@@ -487,14 +487,14 @@ class Fetcher:
             self._fail(_Asked(kept.wanted, [(member, kept.epoch)]), error)
 
     def _open_some(self, kept: _Kept, readers: list[BatchReader]) -> None:
-        """Check and unpack batches into `readers`, up to the first one for which there is no room."""
+        """Check and unpack batches into `readers`, up to the first one without room."""
         owned = kept.member.owned
         room = owned.buffers.max_bytes - owned.buffers.nbytes
         while kept.batches:
             batch = kept.batches[0]
             if batch.codec and room <= 0:
                 return
-            # what has no messages takes offsets all the same
+            # a batch without messages takes offsets all the same
             reader = batch.skip() if batch.base_offset in kept.aborted else self._open(batch)
             reader.partition_id = owned.partition_id
             reader.partition = owned.partition
@@ -519,7 +519,7 @@ class Fetcher:
                 member.subscriber.fetch_failed(member.owned, error)
 
     def _fail_all(self, error: KafkaException) -> None:
-        """The connection is gone, or the broker refuses: every consumer finds out where to go on."""
+        """Give an error to all consumers: the connection is gone, or the broker refuses. Each finds out where to go on."""
         if self._stopped:
             return
         if not isinstance(error, ProtocolClientError):

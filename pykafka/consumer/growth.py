@@ -1,7 +1,7 @@
-"""`Growth`: noticing that topics have got partitions, so that a consumer of all of them reads those, too.
+"""`Growth`: the search for partitions that were added to a topic, so that a consumer of the whole topic reads them too.
 
-Fetch workers tell the time, and wait for nobody: what takes waiting, asking for metadata and for offsets, is done by a
-worker of the consumer's, which runs only then.
+Fetch workers call `tick`, and must not wait. A worker of the consumer, which runs only when it is needed, asks for metadata
+and offsets.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: When to look again where the brokers did not answer (s).
+#: The pause before the next attempt if the brokers did not answer (s).
 RETRY_S = 5.0
 
 
 class Reader(Protocol):
-    """The consumer of whole topics: an engine, which says what each member does."""
+    """The consumer of whole topics: `ConsumerEngine` documents the members."""
 
     @property
     def cluster(self) -> BaseCluster: ...
@@ -39,12 +39,12 @@ class Reader(Protocol):
 
 
 class Growth:
-    """Has the metadata of a consumer's topics asked for every now and then, and partitions that are new in it read.
+    """The regular search of one consumer for new partitions of its topics.
 
     State: `_worker` changes under `_lock`; `_due` by single stores.
 
-    :param reader: the consumer, held weakly, so that a forgotten one can go
-    :param max_age_s: how old metadata may become
+    :param reader: the consumer, held weakly, so that a dropped one can be freed
+    :param max_age_s: how old metadata may become (s)
     """
 
     def __init__(self, reader: Reader, max_age_s: float) -> None:
@@ -54,11 +54,11 @@ class Growth:
         self._lock = self._handler.Lock()
         self._worker: Any = None
         self._due = self._handler.now() + max_age_s
-        #: Until when nothing is tried, as the last attempt failed.
+        #: No attempt before this time, since the last one failed.
         self._pause = 0.0
 
     def tick(self) -> None:
-        """Look whether it is time to look; returns at once."""
+        """Start the worker if it is time to; return at once."""
         reader = self._reader()
         now = self._handler.now()
         if reader is None or not reader.running or now < self._pause:
@@ -69,7 +69,7 @@ class Growth:
                     self._worker = self._handler.spawn(self._run, name="pykafka.Growth")
 
     def join(self) -> None:
-        """Wait for the worker to end; the consumer's `stopping` was set before."""
+        """Wait for the worker to end; set the consumer's `stopping` before."""
         worker = self._worker
         if worker is not None:
             worker.join(5.0)

@@ -1,4 +1,4 @@
-"""A group's offsets: committed to and fetched from its coordinator, which may move or be slow to make up its mind."""
+"""`GroupOffsets`: the offsets of a group, committed to and fetched from its coordinator, which may move or be busy."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 FIND_COORDINATOR = "FindCoordinator"
-#: Pauses before offsets that a transaction is about to commit are asked for again (ms).
+#: The pauses while a transaction is about to commit offsets: the first and the longest (ms).
 UNSTABLE_FIRST_MS = 50
 UNSTABLE_MOST_MS = 1000
 
 
 def may_commit_later(cluster: BaseCluster, error: KafkaException) -> bool:
-    """Return whether what could not be committed may well be at another time, by itself.
+    """Return whether a failed commit may succeed later.
 
     :param error: an OffsetsNotCommitted
     """
@@ -54,11 +54,11 @@ def may_commit_later(cluster: BaseCluster, error: KafkaException) -> bool:
 
 @dataclass
 class Membership:
-    """The group membership that commits name.
+    """The group membership that commits carry.
 
     :param generation_id: -1 for none
     :param member_id: "" for none
-    :param group_instance_id: of a static member; it has a broker tell one that was fenced from one that it does not know
+    :param group_instance_id: of a static member; with it the broker can say that the member was fenced
     """
 
     generation_id: int = -1
@@ -93,13 +93,13 @@ class GroupOffsets:
 
     @property
     def coordinator(self) -> Broker:
-        """The group's coordinator, looked for when it is not known."""
+        """The group's coordinator; asks the cluster if it is not known."""
         if self._coordinator is None:
             self._coordinator = self._cluster.get_group_coordinator(self._group)
         return self._coordinator
 
     def discover(self) -> Broker:
-        """Look for the group's coordinator anew and return it; errors as of `Cluster.get_group_coordinator`."""
+        """Ask the cluster for the group's coordinator again and return it; errors as of `Cluster.get_group_coordinator`."""
         self._coordinator = None
         return self.coordinator
 
@@ -111,10 +111,10 @@ class GroupOffsets:
     ) -> dict[TopicPartition, int]:
         """Commit offsets, each that of the next message to consume.
 
-        :param offsets: {TopicPartition: offset}, or what gives that, anew for each attempt
-        :param metadata: kept with them
-        :param go_on: asked before each attempt beyond the first
-        :returns: what was committed
+        :param offsets: {TopicPartition: offset}, or a function that returns that, called for each attempt
+        :param metadata: a text that the coordinator keeps with them
+        :param go_on: returns whether to make another attempt
+        :returns: the committed offsets
         :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them
         """
         current = offsets if callable(offsets) else lambda: offsets
@@ -141,13 +141,13 @@ class GroupOffsets:
     def fetch(
         self, partitions: Collection[TopicPartition], go_on: Callable[[], bool] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return what the group has committed for each partition; offset -1 where it has not.
+        """Return the committed offset of each partition; -1 if there is none.
 
-        Where a transaction is about to commit offsets, its end is waited for, up to twice the socket timeout.
+        If a transaction is about to commit offsets, wait for its end, up to twice the socket timeout.
 
         :param partitions: to ask for
-        :param go_on: asked before each attempt beyond the first
-        :raises KafkaException: it could not be found out after all retries
+        :param go_on: returns whether to make another attempt
+        :raises KafkaException: the coordinator did not tell them after all retries
         """
         now = self._cluster.handler.now
         deadline = now() + 2 * self._cluster.socket_timeout_ms / 1000
@@ -174,14 +174,14 @@ class GroupOffsets:
         for tries_left in range(self._max_retries, -1, -1):
             try:
                 return attempt()
-            except UnstableOffsetCommit:  # has its own patience, see `fetch`
+            except UnstableOffsetCommit:  # `fetch` waits for that
                 raise
             except KafkaException as error:
                 if error.invalid_metadata or not isinstance(error, ProtocolClientError):
                     self._coordinator = None
                 if not self._cluster.may_pass(error) or not tries_left or (go_on is not None and not go_on()):
                     raise
-                # looking for a coordinator has its own patience, which all retries together would multiply
+                # looking for a coordinator retries by itself, and all retries together would multiply that
                 if error.api == FIND_COORDINATOR and now() >= waited_enough:
                     raise
                 log.info("group %s: %s; trying again", self._group, error)
@@ -193,7 +193,7 @@ class GroupOffsets:
     ) -> dict[TopicPartition, KafkaException]:
         coordinator = self.coordinator
         version = coordinator.api_version(wire.OffsetCommitRequest, ceiling=COMMIT_CEILING)
-        if version == 0:  # kept in ZooKeeper by version 0, in Kafka from version 1 on
+        if version == 0:  # version 0 commits to ZooKeeper, later ones to Kafka
             raise error_for(UnsupportedVersion.ERROR_CODE, broker=coordinator.address, api="OffsetCommit")
         wanted = {key: OffsetAndMetadata(offset, metadata) for key, offset in offsets.items()}
         member = self.membership
@@ -209,5 +209,5 @@ class GroupOffsets:
 
 
 def _worst(failures: Mapping[TopicPartition, KafkaException]) -> KafkaException:
-    """Return an error that cannot be retried, where there is one."""
+    """Return an error that cannot be retried, if there is one; else another."""
     return min(failures.values(), key=lambda error: error.retriable)

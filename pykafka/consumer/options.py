@@ -1,4 +1,4 @@
-"""What a consumer can be told, in one place: defaults, checks and meanings."""
+"""The settings of consumers, in one place: defaults, checks and meanings."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import valid_int
 from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, optional, setting
 
-#: What `auto_offset_reset` may be given as: an `OffsetType`, or the name that it has in Java's client.
+#: The type of `auto_offset_reset`: an `OffsetType`, or its name in Java's client.
 OffsetReset = int | Literal["earliest", "latest", "none"]
-#: What `auto_offset_reset` is called in Java's client.
+#: The names that Java's client has for `auto_offset_reset`.
 NO_RESET: Literal["none"] = "none"
 RESETS: dict[str, int | Literal["none"]] = {
     "earliest": int(OffsetType.EARLIEST),
@@ -39,10 +39,10 @@ RESET = (
 
 
 def valid_reset(param: Any, name: str = "auto_offset_reset") -> int | Literal["none"]:
-    """Return what `auto_offset_reset` was given as: an OffsetType's number, or "none".
+    """Return `auto_offset_reset` as an OffsetType's number, or "none".
 
-    :param param: what was given
-    :raises TypeError, ValueError: it is none of them
+    :param param: an OffsetType, its number, or a name
+    :raises TypeError, ValueError: it is something else
     """
     found = RESETS.get(param) if isinstance(param, str) else None
     if found is not None:
@@ -62,7 +62,7 @@ def valid_reset(param: Any, name: str = "auto_offset_reset") -> int | Literal["n
 def valid_isolation(param: Any, name: str = "isolation_level") -> str:
     """Return the name of an isolation level.
 
-    :raises ValueError: it is none
+    :raises ValueError: there is no such level
     """
     isolation_number(param)
     return str(param)
@@ -70,7 +70,7 @@ def valid_isolation(param: Any, name: str = "isolation_level") -> str:
 
 @dataclass(frozen=True)
 class ConsumerOptions(Settings):
-    """The settings of a consumer; parameters of `SimpleConsumer`, and of those that share a topic."""
+    """The settings of a consumer: parameters of `SimpleConsumer`, and of the balanced consumers."""
 
     consumer_group: str | None = setting(None, optional(get_string), "under which offsets are committed; None for none")
     fetch_message_max_bytes: int = setting(1024 * 1024, above_0, "how much to fetch of a partition at a time (bytes)")
@@ -122,14 +122,14 @@ class ConsumerOptions(Settings):
 
     def _check_together(self) -> None:
         if self.auto_offset_reset == NO_RESET and self.reset_offset_on_start:
-            raise ValueError('reset_offset_on_start goes to auto_offset_reset, which says nowhere: it is "none"')
+            raise ValueError('reset_offset_on_start needs a position to go to, and auto_offset_reset is "none"')
         if self.auto_commit_enable and self.consumer_group is None:
             raise ValueError("auto_commit_enable needs a consumer_group to commit for")
 
     def reset_position(self) -> int:
-        """Return where `auto_offset_reset` says to go.
+        """Return the position of `auto_offset_reset`.
 
-        :raises ValueError: it says nowhere
+        :raises ValueError: it is "none"
         """
         if isinstance(self.auto_offset_reset, str):
             raise ValueError(
@@ -138,7 +138,7 @@ class ConsumerOptions(Settings):
         return self.auto_offset_reset
 
     def fetch_settings(self, partition_id: int) -> FetchSettings:
-        """Return what decides with whom a partition's fetch worker is shared."""
+        """Return the settings that consumers must have in common to share a partition's fetch worker."""
         return FetchSettings(
             self.fetch_wait_max_ms,
             self.fetch_min_bytes,
@@ -150,10 +150,10 @@ class ConsumerOptions(Settings):
 def valid_pairs(param: Any, lowest: int = -1, *, or_time: bool = False) -> list[tuple[Partition, Any]]:
     """Return (partition, offset) pairs.
 
-    :param param: what was given
-    :param lowest: the lowest offset that will do
-    :param or_time: whether a datetime will do for an offset
-    :raises TypeError: one of them is no such pair
+    :param param: the pairs
+    :param lowest: the lowest offset allowed
+    :param or_time: whether a datetime may stand for an offset
+    :raises TypeError: one of them is not such a pair
     :raises ValueError: an offset is out of bounds
     """
     found: list[tuple[Partition, Any]] = []
@@ -166,7 +166,7 @@ def valid_pairs(param: Any, lowest: int = -1, *, or_time: bool = False) -> list[
             partition, where = None, None
         if not isinstance(partition, Partition):
             kind = "an offset or a datetime" if or_time else "an offset"
-            raise TypeError(f"a Partition and {kind} are wanted in each pair of partition_offsets, not {pair!r}")
+            raise TypeError(f"each pair of partition_offsets must be a Partition and {kind}, not {pair!r}")
         if isinstance(where, int) and not lowest <= where < INT64_MAX:
             raise ValueError(f"an offset of {partition!r} must be from {lowest} to 2**63 - 2, not {where}")
         found.append((partition, where))
@@ -174,12 +174,12 @@ def valid_pairs(param: Any, lowest: int = -1, *, or_time: bool = False) -> list[
 
 
 def valid_partitions(param: Any, topic: TopicView) -> list[Partition]:
-    """Return the partitions that a consumer is to read.
+    """Return the partitions of a topic as a list.
 
-    :param param: what was given
-    :param topic: whose they must be
-    :raises TypeError: it is no series of them
-    :raises ValueError: one of them is another topic's
+    :param param: the partitions
+    :param topic: to which they must belong
+    :raises TypeError: one of them is not a Partition
+    :raises ValueError: one of them belongs to another topic
     """
     found = list(param) if isinstance(param, Iterable) else [param]
     for one in found:

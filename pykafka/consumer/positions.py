@@ -1,4 +1,4 @@
-"""Where partitions are to be read from: which offsets an `OffsetType` or a time means."""
+"""The positions at which partitions are read: the offsets that an `OffsetType` or a time means."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def find_offsets(
     """Ask the leaders which offset an OffsetType or a time means, for each partition.
 
     :param cluster: that has the partitions
-    :param wanted: {TopicPartition: an OffsetType, or a time}; behind the last message where all are older than the time
+    :param wanted: {TopicPartition: an OffsetType, or a time}; if all messages are older than the time, the offset behind the
+        last one is returned
     :param isolation_level: 1: the end is where the first open transaction begins
-    :param timeout_ms: for how long leaders are sought; by default the socket timeout
-    :raises KafkaException: it could not be found out
+    :param timeout_ms: how long to look for leaders (ms); by default the socket timeout
+    :raises KafkaException: no leader told an offset
     """
     if not wanted:
         return {}

@@ -1,9 +1,9 @@
-"""Getting a partition fetched again after an error: find its leader, set its offset right, attach it.
+"""`Recovery`: fetching a partition again after an error: find its leader, correct its offset, attach it to a fetcher.
 
-A consumer's worker for this runs only while there is something to do: the first error starts it. It may block on metadata
-and offsets, which a fetch worker shared with other consumers must not.
+The first error starts the consumer's worker for this, which ends when nothing is left to do. It may block on metadata and
+offsets, which a fetch worker shared with other consumers must not.
 
-Each partition has a time of its own at which it is tried next. The worker serves all that are due together: it asks for
+Each partition has a time of its own for the next attempt. The worker serves all partitions that are due together: it asks for
 metadata once for all of them, after the pause and right before it is used.
 """
 
@@ -39,24 +39,24 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: What Kafka does not call retriable, and is tried again all the same before anybody hears of it.
+#: Errors that Kafka does not call retriable; recovery retries them all the same before `consume()` raises them.
 PASSING = (UnknownError, OffsetOutOfRangeError)
-#: Where an error lasts, pauses double from `fetch_error_backoff_ms` up to this (ms): Kafka's own retry.backoff.max.ms.
+#: While an error lasts, pauses double from `fetch_error_backoff_ms` up to this (ms): Kafka's own retry.backoff.max.ms.
 BACKOFF_MAX_MS = 1000
-#: What is due within this part of `fetch_error_backoff_ms` is served now: partitions that failed one after another share
-#: a request for metadata.
+#: The worker serves now what is due within this part of `fetch_error_backoff_ms`: partitions that failed one after another
+#: share a request for metadata.
 TOGETHER = 0.2
 #: A partition that fails joins others that are due after this part of its pause at the least: partitions that one answer
 #: names fail one after another, and would each have a pause of another length.
 JOIN = 0.6
-#: How long the brokers are asked for the offset to begin at, before other partitions have their turn (ms).
+#: How long to ask the brokers for the offset to begin at, before other partitions have their turn (ms).
 RESET_TIMEOUT_MS = 1000
-#: How long the worker waits at a time (s): one whose reader is gone ends.
+#: The longest wait of the worker at a time (s): it looks then whether its consumer is still there.
 LOOK_S = 1.0
 
 
 class Reader(Protocol):
-    """The consumer whose partitions are looked after: an engine, which says what each member does."""
+    """The consumer whose partitions are looked after: `ConsumerEngine` documents the members."""
 
     @property
     def cluster(self) -> BaseCluster: ...
@@ -86,10 +86,10 @@ class _Case:
     """A partition that is not fetched.
 
     :param owned: the partition
-    :param moves: how often it had been moved when it failed: who moves it since has the last word
-    :param error: why
-    :param due: when it is tried next, of the handler's clock (s)
-    :param waited: whether what was buffered had to be read first; then the offset is tried once more as it is
+    :param moves: how often it had been moved when it failed: if the application has moved it since, that stands
+    :param error: the reason
+    :param due: the time of the next attempt, of the handler's clock (s)
+    :param waited: whether buffered messages had to be read first; then the same offset is tried once more
     """
 
     owned: OwnedPartition
@@ -100,16 +100,16 @@ class _Case:
 
     @property
     def moved(self) -> bool:
-        """Whether it was moved elsewhere since, as by `seek()`."""
+        """Whether the application has moved it since, for example by `seek()`."""
         return self.owned.moves != self.moves
 
 
 class Recovery:
-    """Looks after the partitions of one consumer that cannot be fetched.
+    """The repair of one consumer's partitions that cannot be fetched.
 
     State: `_failed` and `_worker` change under `_lock`; the rest belongs to the worker.
 
-    :param reader: the consumer, held weakly, so that a forgotten one can go
+    :param reader: the consumer, held weakly, so that a dropped one can be freed
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -121,48 +121,48 @@ class Recovery:
         self._failed: deque[tuple[OwnedPartition, int, KafkaException]] = deque()
         self._worker: Any = None
         self._cases: dict[OwnedPartition, _Case] = {}
-        # When partitions are due whose pause has this length on average (s): the latest such time.
+        # {average length of a pause (s): the latest time at which partitions with such a pause are due}.
         self._due: dict[float, float] = {}
         # How often in a row each partition has failed.
         self._failures: dict[OwnedPartition, int] = {}
-        # What was told last: an error of the broker comes once for each of its partitions, and is to be raised once.
+        # The error reported last: a broker's error comes once for each of its partitions, and consume() raises it once.
         self._told: weakref.ref[KafkaException] | None = None
 
     def failed(self, owned: OwnedPartition, error: KafkaException) -> None:
-        """Take a partition into care; returns at once."""
+        """Take over a partition that has failed; return at once."""
         with self._lock:
             self._failed.append((owned, owned.moves, error))
             self._start()
         self._wake.set()
 
     def revive(self) -> None:
-        """Start the worker again where it could not be started, or was ended by what no worker can deal with."""
+        """Start the worker again if it could not be started, or an error has ended it."""
         if self._worker is None and (self._failed or self._cases):
             with self._lock:
                 self._start()
 
     def _start(self) -> None:
-        """Start the worker where there is none; the caller holds the lock."""
+        """Start the worker if there is none; the caller holds the lock."""
         if self._worker is not None:
             return
         try:
             self._worker = self._handler.spawn(self._run, name="pykafka.Recovery")
-        except RuntimeError as error:  # no thread can be started at present; consume() has it tried again
-            log.error("nobody can look after partitions that are not fetched, for now: %s", error)
+        except RuntimeError as error:  # the system cannot start a thread at present; consume() tries again
+            log.error("no worker can be started to fetch partitions again, for now: %s", error)
 
     def moved(self) -> None:
-        """Take note that a partition was moved elsewhere, perhaps one that nobody but the user could move."""
+        """Wake the worker: the application has moved a partition, perhaps one that only the application could move."""
         self._wake.set()
 
     def join(self) -> None:
-        """Wait for the worker to end; the consumer's `running` was taken back before."""
+        """Wait for the worker to end; set the consumer's `running` to False before."""
         self._wake.set()
         worker = self._worker
         if worker is not None:
             worker.join(5.0)
 
     def attach(self, owned: OwnedPartition) -> None:
-        """Attach a partition to its leader's fetcher, or take it into care where it has none."""
+        """Attach a partition to its leader's fetcher; if there is no leader, take it over."""
         reader = self._reader()
         if reader is None or not reader.running or owned.fetcher is not None:
             return
@@ -193,7 +193,7 @@ class Recovery:
         except BaseException as error:
             reader = self._reader()
             if reader is not None and reader.running:
-                told = f"the worker that has partitions fetched again ended by {type(error).__name__}: {error}"
+                told = f"the worker that fetches partitions again has ended by {type(error).__name__}: {error}"
                 reader.worker_failed(KafkaException(told, topic=reader.name))
             del reader
             with self._lock:
@@ -201,7 +201,7 @@ class Recovery:
             raise
 
     def _step(self) -> bool:
-        """Serve what is due, or wait until something is; False where there is nothing left to do."""
+        """Serve the partitions that are due, or wait until one is; return False if nothing is left to do."""
         self._wake.clear()
         reader = self._reader()
         live = reader is not None and reader.running
@@ -226,12 +226,12 @@ class Recovery:
         return True
 
     def _admit(self, reader: Reader, new: Iterable[tuple[OwnedPartition, int, KafkaException]]) -> None:
-        """Decide when each partition that has failed is tried again, and who is to hear of it."""
+        """Decide when to try each failed partition again, and whether `consume()` raises its error."""
         for owned, moves, error in new:
             lasts = owned.trouble_since is not None
             failures = self._failures[owned] = self._failures.get(owned, 0) + 1 if lasts else 1
-            # An offset is found anew at once; where it is wrong again before anything could be fetched, the broker is at
-            # odds with itself, and there is no need to hurry.
+            # An offset is corrected at once; if it is wrong again before anything was fetched, the broker contradicts
+            # itself, and there is no need to hurry.
             at_once = isinstance(error, OffsetOutOfRangeError) and not lasts
             due = self._handler.now() if at_once else self._due_after(failures)
             self._cases[owned] = _Case(owned, moves, error, due)
@@ -240,14 +240,14 @@ class Recovery:
         self._ask_the_user(reader, [self._cases[owned] for owned, _, error in new if _is_nowhere(error)])
 
     def _due_after(self, failures: int) -> float:
-        """Return when a partition is tried that has failed so often in a row; together with others, where it can be."""
+        """Return when to try a partition that has failed so often in a row; together with others, if possible."""
         now, pause = self._handler.now(), self._pauses.plain_seconds(failures)
         if self._due.get(pause, 0.0) < now + JOIN * pause:
             self._due[pause] = now + self._pauses.seconds(failures)
         return self._due[pause]
 
     def _serve(self, reader: Reader, due: list[_Case]) -> None:
-        """Have partitions fetched again, each as its error wants it."""
+        """Fetch partitions again, each as its error demands."""
         if any(_is_stale(case.error) for case in due):
             self._refresh(reader, {case.owned.key.topic for case in due})
         lost = []
@@ -273,26 +273,26 @@ class Recovery:
         try:
             cluster.refresh(cluster.generation, topics)
         except KafkaException as error:
-            # one a reason: where no broker can be reached, every consumer of the client says so
+            # one line for each reason: when no broker can be reached, every consumer of the client logs that
             names = ", ".join(sorted(topics))
             cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
 
     def _judge(self, reader: Reader, owned: OwnedPartition, error: KafkaException) -> None:
-        """Decide whether whoever consumes must hear of an error: what does not pass by itself, or has not for long."""
+        """Decide whether `consume()` raises an error: it does not pass by itself, or has lasted."""
         now = self._handler.now()
         if owned.trouble_since is None:
             owned.trouble_since = now
         lasting = now - owned.trouble_since > reader.cluster.socket_timeout_ms / 1000
-        # A checksum that does not match here is retriable to Kafka, but whoever consumes wants to know. And a new leader
-        # of 0.9 answers UNKNOWN_SERVER_ERROR until it knows that what is fetched has been committed. A broker that has left
-        # the cluster, or moved, is closed; that is no news.
+        # Kafka calls a wrong checksum retriable, but the application wants to know of it. A new leader of 0.9 answers
+        # UNKNOWN_SERVER_ERROR until it knows that the records were committed. A broker that has left the cluster, or moved, is
+        # closed; that is not worth an error.
         may_pass = reader.cluster.may_pass(error) and not isinstance(error, InvalidMessageError)
         if not lasting and (may_pass or type(error) in PASSING):
             log.info("partition %d: %s; trying again", owned.partition_id, error)
             return
         owned.trouble_since = now
         told = self._told is not None and self._told() is error
-        # Who does not consume meanwhile need not be told each time.
+        # An application that does not consume meanwhile gets one error, not one for each attempt.
         known = any(
             type(one) is type(error) and (one.topic, one.partition) == (error.topic, error.partition)
             for one in reader.errors
@@ -308,15 +308,17 @@ class Recovery:
         case.due = self._due_after(failures)
 
     def _reset(self, reader: Reader, lost: list[_Case]) -> None:
-        """Offsets are not kept (any more): go where `auto_offset_reset` says, these partitions alone.
+        """Move partitions whose offsets do not exist (any more) to `auto_offset_reset`.
 
-        Whoever moves a partition meanwhile, as by `seek()`, has the last word.
+        If the application moves a partition meanwhile, for example by `seek()`, that stands.
         """
         reset = reader.options.auto_offset_reset
         if isinstance(reset, str):
             self._ask_the_user(reader, lost)
             return
-        by_leader: dict[Any, list[_Case]] = defaultdict(list)  # one that does not answer holds up its own alone
+        by_leader: dict[Any, list[_Case]] = defaultdict(
+            list
+        )  # a leader that does not answer delays its own partitions alone
         for case in lost:
             self._judge(reader, case.owned, case.error)
             log.warning("%s; going to auto_offset_reset", case.error)
@@ -335,7 +337,7 @@ class Recovery:
                 self._attach(case)
 
     def _ask_the_user(self, reader: Reader, cases: list[_Case]) -> None:
-        """Say that nobody else can tell where to go on; until then look now and then whether the offset is there again."""
+        """Let `consume()` raise that the application has to say where to go on; until then try the offset now and then."""
         known = {(one.topic, one.partition) for one in reader.errors if isinstance(one, OffsetResetNeededError)}
         errors = reset_needed(reader, [case.owned for case in cases if case.owned.key not in known])
         for case in cases:
@@ -350,7 +352,7 @@ class Recovery:
 
 
 def reset_needed(reader: Reader, parts: Iterable[OwnedPartition]) -> dict[TopicPartition, OffsetResetNeededError]:
-    """Return the error for each partition that only the user can say where to go on with."""
+    """Return the error for each partition whose next position only the application can name."""
     stuck = {owned.key: owned for owned in parts}
     ranges = _ranges(reader, stuck)
     return {
@@ -365,13 +367,13 @@ def reset_needed(reader: Reader, parts: Iterable[OwnedPartition]) -> dict[TopicP
 
 
 def _ranges(reader: Reader, keys: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-    """Return the offsets there are of each partition, as (first, behind the last); nothing where they cannot be had."""
+    """Return each partition's offsets as (first, behind the last); an empty dict if the brokers do not tell them."""
     found: list[dict[TopicPartition, int]] = []
     for end in (OffsetType.EARLIEST, OffsetType.LATEST):
         try:
             found.append(reader.find_offsets(dict.fromkeys(keys, end), timeout_ms=RESET_TIMEOUT_MS))
         except KafkaException as error:
-            log.info("the range of %s is not known: %s", ", ".join(map(str, keys)), error)
+            log.info("the range of offsets of %s is not known: %s", ", ".join(map(str, keys)), error)
             return {}
     return {key: (found[0][key], found[1][key]) for key in keys}
 
@@ -381,7 +383,7 @@ def _is_nowhere(error: KafkaException) -> bool:
 
 
 def _is_stale(error: KafkaException) -> bool:
-    """Return whether an error says that metadata is out of date."""
+    """Return whether an error means that metadata is out of date."""
     if isinstance(error, (OffsetOutOfRangeError, OffsetResetNeededError)):
         return False
     return not isinstance(error, ProtocolClientError) or error.invalid_metadata
@@ -392,7 +394,7 @@ def _has_unread(owned: OwnedPartition) -> bool:
 
 
 class _WeakSubscriber:
-    """Passes on what a fetcher says while its reader is there; the fetcher does not keep the consumer alive."""
+    """The fetcher's view of a consumer: it forwards calls while the consumer is there, and does not keep it alive."""
 
     __slots__ = ("_reader",)
 

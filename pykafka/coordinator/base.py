@@ -49,8 +49,8 @@ class BaseCoordinator(ABC):
     State: one worker at a time joins, syncs and closes; any may ask `need_rejoin`.
 
     :param client: a KafkaClient, or a Cluster
-    :param metrics: where measurements go; None for nowhere
-    :param configs: as `DEFAULT_CONFIG` has them; others are left alone
+    :param metrics: the receiver of measurements; None for none
+    :param configs: those of `DEFAULT_CONFIG`; others are ignored
     :raises ValueError: the heartbeat interval is not shorter than the session timeout, or the `group_instance_id` is not one
     """
 
@@ -446,7 +446,7 @@ class BaseCoordinator(ABC):
     def _take(self, news: News) -> None:
         if news.idle:
             log.error(
-                "group %s: the application took no messages for %d ms, so this member has left; call consume() more "
+                "group %s: the application took no messages for %d ms, so this member has left the group; call consume() more "
                 "often, or raise max_poll_interval_ms",
                 self.group_id,
                 self.config["max_poll_interval_ms"],

@@ -1,4 +1,4 @@
-"""When heartbeats are due, and the native thread that sends them."""
+"""The times at which heartbeats are due, and the native thread that sends them."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 CLIENT_ID = "pykafka"
 #: How long the thread waits at a time while there is nothing to send (s).
 IDLE_S = 5.0
-#: How long `stop` waits for the thread, which has nothing left to wait for then (s).
+#: How long `stop` waits for the thread, which does not wait for anything then (s).
 JOIN_S = 5.0
 #: The longest pause before a heartbeat that failed is sent again (s).
 RETRY_MAX_S = 1.0
-#: The codes after which there is no membership to keep alive.
+#: The error codes after which there is no membership to keep alive.
 ENDED = frozenset({IllegalGeneration.ERROR_CODE, UnknownMemberId.ERROR_CODE, FencedInstanceId.ERROR_CODE})
 
 
 class Heartbeat:
-    """When the next heartbeat is due, and when the session has ended. Keeps time, and does nothing.
+    """The timer of heartbeats and of the session; it does no I/O.
 
-    :param configs: session_timeout_ms; heartbeat_interval_ms; clock, a function that tells the time (s), by default
-        the system's
+    :param configs: session_timeout_ms; heartbeat_interval_ms; clock, a function that returns the time (s), by default
+        the system's clock
     :raises ValueError: the interval is not shorter than the session timeout
     """
 
@@ -59,49 +59,49 @@ class Heartbeat:
         self.last_send = self.last_receive = self.last_reset = self._clock()
 
     def sent_heartbeat(self) -> None:
-        """Note that one goes out now."""
+        """Note that a heartbeat goes out now."""
         self.last_send = self._clock()
 
     def received_heartbeat(self) -> None:
-        """Note that one is answered now."""
+        """Note that the coordinator has answered a heartbeat now."""
         self.last_receive = self._clock()
 
     def ttl(self) -> float:
-        """Return how long it is until the next one is due (s)."""
+        """Return the time until the next heartbeat is due (s)."""
         since = max(self.last_send, self.last_reset)
         return max(0.0, since + self.interval - self._clock())
 
     def should_heartbeat(self) -> bool:
-        """Return whether one is due."""
+        """Return whether a heartbeat is due."""
         return self.ttl() == 0
 
     def since_last(self) -> float:
-        """Return how long ago the last one was sent (s)."""
+        """Return the time since the last heartbeat went out (s)."""
         return self._clock() - self.last_send
 
     def session_expired(self) -> bool:
-        """Return whether the coordinator must have given the member up."""
+        """Return whether the coordinator must have removed the member."""
         return self._clock() - max(self.last_receive, self.last_reset) > self.timeout
 
     def reset_session_timeout(self) -> None:
-        """Begin a session now."""
+        """Start the session's time now."""
         self.last_reset = self._clock()
 
 
 class Activity:
-    """Whether the application still takes messages; changed by any worker, read by the heartbeat's thread."""
+    """The signs of life of the application: any worker changes them, and the heartbeat thread reads them."""
 
     __slots__ = ("count", "waiting")
 
     def __init__(self) -> None:
-        #: Grows with each call; a lost increment between threads does no harm.
+        #: Grows with each call for messages; a lost increment between threads does no harm.
         self.count = 0
-        #: One entry for each worker that waits for messages: waiting is no idleness.
+        #: One entry for each worker that waits for messages: such an application is alive.
         self.waiting: list[None] = []
 
 
 class Beat(NamedTuple):
-    """What heartbeats say, and to whom; plain data, exchanged as a whole."""
+    """The content of heartbeats and the broker that gets them: plain data, replaced as a whole."""
 
     broker: Broker
     group: str
@@ -113,31 +113,31 @@ class Beat(NamedTuple):
 
 
 class News(NamedTuple):
-    """What the heartbeat's thread has to tell of a membership."""
+    """An event that the heartbeat thread reports to the member's workers."""
 
     generation_id: int
     member_id: str
-    #: The error code that the coordinator answered; 0 where it did not answer.
+    #: The error code of the coordinator's answer; 0 if it did not answer.
     code: int
     #: Address of the coordinator.
     broker: str
     #: Why it did not answer.
     error: KafkaException | None = None
-    #: Whether the application did not take messages for too long, and the member left for it.
+    #: Whether the member has left because the application took no messages for too long.
     idle: bool = False
 
 
 class HeartbeatSender:
-    """Sends heartbeats from a native thread, over a connection of its own, whatever becomes of the application's hub.
+    """The native thread that sends heartbeats over a connection of its own, even while the application blocks its hub.
 
-    State: `_beat` is set by the application's workers and read by the thread; `news`, `latency` and the rest are written
-    by the thread. Nothing here logs, and no lock is taken that a hub may hold.
+    State: the application's workers set `_beat`, and the thread reads it; the thread writes `news`, `latency` and the rest.
+    The thread logs nothing, and takes no lock that a hub may hold.
 
     :param handler: the application's; the thread runs on its `native`
-    :param heartbeat: when to send; the thread's own
-    :param activity: whether the application takes messages
-    :param max_poll_interval_ms: without any for this long the member leaves
-    :param notify: called with each piece of news where workers and thread can share events; else None
+    :param heartbeat: the timer; the thread's own
+    :param activity: the application's signs of life
+    :param max_poll_interval_ms: without a sign of life for this long the member leaves (ms)
+    :param notify: called after each piece of news if workers and thread can share events
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class HeartbeatSender:
         self.heartbeat = heartbeat
         self._activity = activity
         self._max_poll_s = max_poll_interval_ms / 1000
-        #: Whether events of the application's may be set here; if not, workers look at `news` every now and then.
+        #: Whether the thread may set events of the application; if not, workers look at `news` every now and then.
         self.shares_events = self._native is handler
         self.notify = notify
         self._beat: Beat | None = None
@@ -172,7 +172,7 @@ class HeartbeatSender:
         self._wake = self._native.Event()
         self._stopping = self._native.Event()
         self._worker: Any = None
-        #: Whether the member has left, the application having taken no messages for too long.
+        #: Whether the member has left because the application took no messages for too long.
         self.idle = False
         self._left_to_parent: tuple[Any, ...] = ()
         handler.at_fork(self._after_fork)
@@ -180,12 +180,12 @@ class HeartbeatSender:
     # -- the application's side --------------------------------------------------------------------------------------
 
     def beat(self, beat: Beat | None, restart: bool = True) -> None:
-        """Send this from now on, or nothing.
+        """Send these heartbeats from now on.
 
-        When the application last took messages is not touched: joining again is this client's doing, not the
-        application's.
+        This is no sign of life of the application: this client joins again by itself.
 
-        :param restart: whether a session begins; not for one that another coordinator takes over
+        :param beat: the heartbeats; None for none
+        :param restart: whether a session begins; False if another coordinator takes the session over
         """
         if beat is not None and restart:
             self.heartbeat.reset_session_timeout()
@@ -194,13 +194,13 @@ class HeartbeatSender:
         self._beat = beat
         if beat is not None and self._worker is None:
             self._active_at = self._native.now()
-            self._stopping = self._native.Event()  # another: a thread that stop() has not waited out heeds the old one
+            self._stopping = self._native.Event()  # a new one: a thread that is still ending heeds the old one
             self._worker = self._native.spawn(self._run, self._stopping, name=f"pykafka.Heartbeat.{beat.group}")
         self._wake.set()
 
     @property
     def active_again(self) -> bool:
-        """Whether the application has taken messages, or waits for some, since the thread last looked."""
+        """Whether there was a sign of life since the thread last looked."""
         return bool(self._activity.waiting) or self._activity.count != self._seen
 
     @property
@@ -213,20 +213,20 @@ class HeartbeatSender:
         self._beat = None
         self.idle = False
         worker, self._worker = self._worker, None
-        self._stopping.set()  # also where none is known of: Ctrl-C may have come while it was started
+        self._stopping.set()  # even without a known thread: Ctrl-C may have come while it was started
         self._wake.set()
         if worker is None:
             return
         connection = self._connection
         if connection is not None:
             connection.disconnect()
-        # Looked after, not joined: that would hold a hub up for the moment that the thread needs.
+        # Polled, not joined: a join would block a hub for the moment that the thread needs.
         deadline = self._handler.now() + JOIN_S
         while worker.is_alive() and self._handler.now() < deadline:
             self._handler.sleep(0.005)
 
     def _after_fork(self) -> None:
-        # Thread, connection and membership are the parent's, and nobody may ever let go of its locks.
+        # Thread, connection and membership are the parent's, and its locks may stay locked in this process.
         self._left_to_parent = (self._connection, self._wake, self._stopping)
         self._connection = self._connected_to = self._beat = self._worker = None
         self._wake, self._stopping = self._native.Event(), self._native.Event()
@@ -244,7 +244,7 @@ class HeartbeatSender:
             self._disconnect()
 
     def _step(self) -> float:
-        """Do what is due, and return for how long nothing will be (s)."""
+        """Do what is due, and return the time until something else is (s)."""
         beat = self._beat
         if beat is None or beat is self._given_up:
             return IDLE_S
@@ -277,7 +277,7 @@ class HeartbeatSender:
             return
         self.latency = self._native.now() - started
         if code in {0, RebalanceInProgress.ERROR_CODE}:
-            # A rebalance is no end: the member is one until it has had time to join again.
+            # A member stays one during a rebalance, until it has had time to join again.
             self.heartbeat.received_heartbeat()
         elif code in ENDED:
             self._given_up = beat
@@ -285,7 +285,7 @@ class HeartbeatSender:
             self._tell(beat, code)
 
     def _leave(self, beat: Beat) -> None:
-        """Leave for an application that takes no messages, so that others can have its share."""
+        """Leave the group because the application takes no messages, so that other members get its share."""
         muted_for = self._muted_until - self._native.now()
         if muted_for > 0 and self._stopping.wait(muted_for):
             return
@@ -321,7 +321,7 @@ class HeartbeatSender:
         correlation_id, response = decode_response(type(request), version, connection.receive(timeout), None)
         if correlation_id != self._correlation_id:
             raise CorrelationIdError(
-                f"an answer to request {correlation_id} came where {self._correlation_id} was due",
+                f"the coordinator answered request {correlation_id} where the answer to {self._correlation_id} was due",
                 broker=beat.broker.address,
             )
         if response.throttle_time_ms > 0 and version in type(response).early_versions:

@@ -1,4 +1,4 @@
-"""What coordinators measure, and where they put it."""
+"""The measurements of coordinators. The consumers of this package take none."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ if TYPE_CHECKING:
 
 
 class Metrics(Protocol):
-    """Where measurements go. Both methods are called by the application's workers only, and must not wait."""
+    """The receiver of measurements. Only the application's workers call its methods, which must not wait."""
 
     def record(self, name: str, value: float, group: str, tags: Mapping[str, str]) -> object:
-        """Take one measurement, such as how long a join took (s)."""
+        """Record one measurement, such as the duration of a join (s)."""
 
     def gauge(self, name: str, value: Callable[[], float], group: str, tags: Mapping[str, str]) -> object:
-        """Take a function that tells a present value when asked."""
+        """Register a function that returns a present value."""
 
 
 class _Group:
-    """Measurements under one name.
+    """A group of measurements.
 
-    :param metrics: where they go; None for nowhere
-    :param group: their name
-    :param tags: what else to know them by
+    :param metrics: their receiver; None for none
+    :param group: the group's name
+    :param tags: passed on with each measurement
     """
 
     def __init__(self, metrics: Metrics | None, group: str, tags: Mapping[str, str] | None) -> None:
@@ -42,12 +42,12 @@ class _Group:
 
 
 class GroupCoordinatorMetrics(_Group):
-    """Measure joining, syncing and heartbeats.
+    """The durations of joins, syncs and heartbeats.
 
-    :param heartbeat: tells when the last one was sent
-    :param metrics: where measurements go; None for nowhere
-    :param prefix: of the name they stand under
-    :param tags: what else to know them by
+    :param heartbeat: knows when the last heartbeat went out
+    :param metrics: the receiver of measurements; None for none
+    :param prefix: of the group's name
+    :param tags: passed on with each measurement
     """
 
     def __init__(
@@ -62,23 +62,23 @@ class GroupCoordinatorMetrics(_Group):
         self._gauge("last-heartbeat-seconds-ago", heartbeat.since_last)
 
     def joined(self, seconds: float) -> None:
-        """Note how long joining took."""
+        """Record the duration of a join."""
         self._record("join-time", seconds)
 
     def synced(self, seconds: float) -> None:
-        """Note how long it took to be told the share."""
+        """Record the duration of a sync."""
         self._record("sync-time", seconds)
 
     def answered(self, seconds: float) -> None:
-        """Note how long a heartbeat took."""
+        """Record the duration of a heartbeat."""
         self._record("heartbeat-response-time", seconds)
 
 
 class ConsumerCoordinatorMetrics(_Group):
-    """Measure commits, and tell how many partitions are assigned.
+    """The durations of commits, and the number of assigned partitions.
 
-    :param metrics: where measurements go; None for nowhere
-    :param metric_group_prefix: of the name they stand under
+    :param metrics: the receiver of measurements; None for none
+    :param metric_group_prefix: of the group's name
     :param subscription: has `assigned_partitions()`
     """
 
@@ -87,5 +87,5 @@ class ConsumerCoordinatorMetrics(_Group):
         self._gauge("assigned-partitions", lambda: len(subscription.assigned_partitions()))
 
     def committed(self, seconds: float) -> None:
-        """Note how long a commit took."""
+        """Record the duration of a commit."""
         self._record("commit-latency", seconds)

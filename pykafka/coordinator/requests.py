@@ -1,4 +1,4 @@
-"""What a member sends, as wire messages; each in the version that is to be sent."""
+"""The requests of a member, as wire messages of the version that goes out."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pykafka.coordinator.state import Membership
 from pykafka.protocol import wire
 from pykafka.utils import is_legal_name
 
-#: The version of JoinGroup that knows static members (KIP-345).
+#: The first version of JoinGroup with static members (KIP-345).
 STATIC_SINCE = 5
 
 
 def check_instance_id(instance_id: object) -> None:
-    """Refuse what brokers refuse as a `group_instance_id`; None is no static member.
+    """Check that brokers accept a `group_instance_id`; None means that the member is not static.
 
-    :raises ValueError: it is refused
+    :raises ValueError: they do not
     """
     if instance_id is None:
         return
@@ -27,7 +27,7 @@ def check_instance_id(instance_id: object) -> None:
 
 
 def encoded(content: Any) -> bytes:
-    """Return bytes of what is bytes, or has `encode()`."""
+    """Return content as bytes; it is bytes-like, or has `encode()`."""
     return bytes(content) if isinstance(content, (bytes, bytearray, memoryview)) else bytes(content.encode())
 
 
@@ -38,7 +38,7 @@ def join_request(
     protocol_type: str,
     protocols: Sequence[tuple[str, Any]],
 ) -> wire.JoinGroupRequest:
-    """Return the request to join.
+    """Return a JoinGroup request.
 
     :param config: group_id, group_instance_id, session_timeout_ms and max_poll_interval_ms
     :param protocols: (name, metadata) pairs, the best first
@@ -63,7 +63,7 @@ def sync_request(
     protocol_type: str,
     shares: Mapping[str, bytes],
 ) -> wire.SyncGroupRequest:
-    """Return the request for a member's share.
+    """Return a SyncGroup request, whose answer brings the member's share.
 
     :param config: group_id and group_instance_id
     :param shares: of all members, from the leader
@@ -84,7 +84,7 @@ def sync_request(
 def heartbeat_request(
     group: str, generation_id: int, member_id: str, instance_id: str | None, version: int
 ) -> wire.HeartbeatRequest:
-    """Return a heartbeat."""
+    """Return a Heartbeat request."""
     return wire.HeartbeatRequest(
         group_id=group,
         generation_id=generation_id,
@@ -94,7 +94,7 @@ def heartbeat_request(
 
 
 def leave_request(group: str, member_id: str, version: int, instance_id: str | None = None) -> wire.LeaveGroupRequest:
-    """Return the request to strike a member off."""
+    """Return a LeaveGroup request for one member."""
     if version >= 3:  # several at once, since then
         member = wire.LeaveGroupRequest.Member(member_id=member_id, group_instance_id=instance_id)
         return wire.LeaveGroupRequest(group_id=group, members=[member])

@@ -4,9 +4,9 @@
                           ^                                      |
                           +------JOIN------ STALE <--REBALANCE---+
 
-LOST (the coordinator does not know the member) and LEFT lead to UNJOINED from everywhere, and the member id is forgotten;
-so does OUTDATED (it does not know the generation), but the id is kept: as another member this one would have to wait until
-the session of its former self has ended. A request that FAILED for other reasons makes the member join again as well.
+LOST (the coordinator does not know the member) and LEFT lead to UNJOINED from everywhere, and the member forgets its id.
+OUTDATED (the coordinator does not know the generation) does so too, but the member keeps its id: with a new one it would have
+to wait until its former session has ended. After a request that FAILED for another reason the member joins again as well.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ NO_MEMBER = ""
 
 
 class State(Enum):
-    """Where a member stands."""
+    """The state of a member."""
 
-    UNJOINED = "no member"
+    UNJOINED = "is not a member"
     JOINING = "waits for all members to join"
     SYNCING = "waits for its share"
     STABLE = "has its share"
@@ -37,20 +37,20 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What happens to a member."""
+    """An event in the life of a member."""
 
     JOIN = "asks to join"
-    NAMED = "was given an id, before its generation"
-    JOINED = "was told its generation"
-    SYNCED = "was told its share"
-    REBALANCE = "the shares are to be found anew"
+    NAMED = "got an id, before its generation"
+    JOINED = "got its generation"
+    SYNCED = "got its share"
+    REBALANCE = "the group shares out anew"
     OUTDATED = "is a member, but not of this generation"
-    LOST = "is no member"
+    LOST = "is not a member"
     FAILED = "got no answer that helps"
     LEFT = "has left, or was never there"
 
 
-#: {state: {event: next state}}; what is missing here cannot happen.
+#: {state: {event: next state}}; events that are missing here cannot happen.
 TABLE: dict[State, dict[Event, State]] = {
     State.UNJOINED: {
         Event.JOIN: State.JOINING,
@@ -81,12 +81,12 @@ TABLE: dict[State, dict[Event, State]] = {
         Event.REBALANCE: State.STALE,
         Event.OUTDATED: State.UNJOINED,
         Event.LOST: State.UNJOINED,
-        # another coordinator takes the member over as it is
+        # another coordinator takes the member over unchanged
         Event.FAILED: State.STABLE,
         Event.LEFT: State.UNJOINED,
     },
     State.STALE: {
-        # the answer to a request to join that nobody waits for any more
+        # the answer to an abandoned request to join
         Event.NAMED: State.STALE,
         Event.JOIN: State.JOINING,
         Event.REBALANCE: State.STALE,
@@ -97,7 +97,7 @@ TABLE: dict[State, dict[Event, State]] = {
     },
 }
 
-#: What an error code means for a member that may join again; other codes do not pass by themselves.
+#: The event that an error code means, for a member that may join again; other errors do not pass by themselves.
 EVENT_OF_ERROR: dict[int, Event] = {
     IllegalGeneration.ERROR_CODE: Event.OUTDATED,
     UnknownMemberId.ERROR_CODE: Event.LOST,
@@ -107,16 +107,16 @@ EVENT_OF_ERROR: dict[int, Event] = {
     GroupLoadInProgress.ERROR_CODE: Event.FAILED,
 }
 
-#: The codes after which the coordinator is to be looked for anew.
+#: The error codes after which the member has to find its coordinator again.
 MOVED = frozenset({GroupCoordinatorNotAvailable.ERROR_CODE, NotCoordinatorForGroup.ERROR_CODE})
 
 
 class ImpossibleEvent(RuntimeError):
-    """Tell that something happened to a member that cannot happen in its state: a mistake in this client."""
+    """An event that cannot happen in the state of a member: a mistake in this client."""
 
 
 class Membership:
-    """Where a member stands, and as who; changed by `apply` alone."""
+    """The state of a member with its generation and id; only `apply` changes it."""
 
     def __init__(self) -> None:
         self.state = State.UNJOINED
@@ -134,10 +134,10 @@ class Membership:
         member_id: str | None = None,
         protocol: str | None = None,
     ) -> State:
-        """Go where the table says, and return that state.
+        """Change to the state that the table has for an event, and return that state.
 
-        :param event: what happened
-        :param generation_id: what the coordinator said with it
+        :param event: the event
+        :param generation_id: from the coordinator's answer, if it has one
         :param member_id: likewise
         :param protocol: likewise
         :raises ImpossibleEvent: the table has no such event in the present state
@@ -159,5 +159,5 @@ class Membership:
         return follows
 
     def is_present(self, generation_id: int, member_id: str) -> bool:
-        """Return whether that is this membership, so that news of it still matter."""
+        """Return whether generation and member id are the present ones, so that news about them still matter."""
         return (generation_id, member_id) == (self.generation_id, self.member_id)

@@ -27,7 +27,7 @@ ASK_SELDOM_S = 3.0
 
 @dataclass
 class Absence:
-    """A topic that metadata lacks: since when, when the cluster was asked last (s), and how often it has answered so."""
+    """A topic that metadata lacks: since when, when the member last asked the cluster (s), and how often it answered so."""
 
     since: float
     asked_at: float

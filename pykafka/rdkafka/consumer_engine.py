@@ -1,4 +1,4 @@
-"""`RdKafkaConsumerEngine`: the engine of a consumer whose messages are fetched by librdkafka."""
+"""`RdKafkaConsumerEngine`: the engine of a consumer for which librdkafka fetches messages."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import LockType
     from pykafka.metadata.cluster import BaseCluster
 
-#: How many messages are taken at a time.
+#: How many messages one call takes from librdkafka.
 AT_A_TIME = 500
-#: How long one call waits for them (s): stop() and events are noticed in between.
+#: How long one call waits for them (s): in between the engine notices stop() and events.
 SLICE_S = 0.1
-#: How soon it is asked again while another call is under way (s).
+#: The pause while another call of librdkafka is running (s).
 BUSY_S = 0.005
 
-#: How often it is told that nobody knows where to go on (s).
+#: How often `consume()` raises that the application has to say where to go on (s).
 TELL_S = 1.0
 #: librdkafka's names for `auto_offset_reset`.
 RESETS = {int(OffsetType.EARLIEST): "earliest", int(OffsetType.LATEST): "latest", NO_RESET: "error"}
 
 
 class RdKafkaConsumerEngine(ConsumerEngine):
-    """Read partitions by librdkafka; offsets are found, committed and reset as `ConsumerEngine` does.
+    """A `ConsumerEngine` for which librdkafka fetches; offsets are found, committed and reset as there.
 
-    State: `_ready`, `_adrift`, and what librdkafka is assigned, change under `_rdk_lock`. With greenlets librdkafka is
-    called in the hub's thread pool, where a call goes on though a timeout has ended the greenlet that waits for it: such
-    calls are one at a time by `_calling`, a lock of threads, and what they bring stays in `_records` for the next `consume()`.
+    State: `_ready`, `_adrift`, and librdkafka's assignment, change under `_rdk_lock`. With greenlets the hub's thread pool
+    calls librdkafka, and a call goes on although a timeout has ended the greenlet that waits for it. So `_calling`, a lock of
+    threads, allows one call at a time, and its messages stay in `_records` for the next `consume()`.
 
     Parameters as `ConsumerEngine` has them.
 
     :raises ImportError: the extra `rdkafka` is not installed
-    :raises ValueError: librdkafka cannot be told about the client's `ssl_config`
+    :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`
     """
 
     def __init__(self, cluster: BaseCluster, options: ConsumerOptions, name: str, hooks: Hooks) -> None:
         self._confluent_kafka = confluent_kafka()
         self._rdk_consumer: Any = None
-        #: Whether librdkafka is not where the partitions stand.
+        #: Whether librdkafka's positions differ from those of the partitions.
         self._adrift = False
-        #: Partitions whose offset is not there, with `auto_offset_reset="none"`, and how often they had been moved.
+        #: Partitions whose offset does not exist, with `auto_offset_reset="none"`, and how often they had been moved.
         self._stranded: dict[TopicPartition, int] = {}
         self._tell_at = 0.0
         super().__init__(cluster, options, name, hooks)
@@ -71,7 +71,7 @@ class RdKafkaConsumerEngine(ConsumerEngine):
         options = self.options
         whole = max(options.fetch_message_max_bytes, 50 * 1024 * 1024)
         return common_settings(self.cluster) | {
-            # It wants a name, and does nothing with it: partitions are given, and offsets committed by us.
+            # librdkafka requires a name, and does not use it: we assign partitions and commit offsets.
             "group.id": options.consumer_group or "pykafka",
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -101,19 +101,19 @@ class RdKafkaConsumerEngine(ConsumerEngine):
         self._assign()
 
     def _assign(self) -> None:
-        """Have librdkafka fetch from where each partition stands."""
+        """Let librdkafka fetch from the position of each partition."""
         with self._rdk_lock:
             self._adrift = True
             self._assign_anew()
 
     def _assign_anew(self) -> None:
-        """Do so; the caller holds the lock, and has set `_adrift`."""
+        """Assign the partitions to librdkafka; the caller holds the lock, and has set `_adrift`."""
         consumer = self._rdk_consumer
         if consumer is not None:
             self.handler.offload(self._assign_to, consumer)
 
     def _assign_to(self, consumer: Any) -> None:
-        # Nothing is handed out before it is done: where another has done it first, there is nothing left to do.
+        # No message is handed out before this is done; if another call was first, nothing is left to do.
         with self._calling:
             if self._adrift:
                 kind = self._confluent_kafka.TopicPartition
@@ -140,13 +140,13 @@ class RdKafkaConsumerEngine(ConsumerEngine):
         super().after_fork()
 
     def move(self, key: TopicPartition, position: int, last_offset_consumed: int) -> None:
-        """Go on elsewhere in a partition; parameters as `ConsumerEngine.move` has them."""
-        with self._rdk_lock:  # or what is handed out at this moment would have the last word
+        """Set a partition's position; parameters as of `ConsumerEngine.move`."""
+        with self._rdk_lock:  # else a message that is handed out at this moment would set the position afterwards
             self._adrift = True
             super().move(key, position, last_offset_consumed)
 
     def fetch_added(self, added: Iterable[OwnedPartition]) -> None:
-        """Have librdkafka fetch partitions that were added."""
+        """Let librdkafka fetch partitions that were added."""
         self._assign()
 
     def hurry(self) -> None:
@@ -155,7 +155,7 @@ class RdKafkaConsumerEngine(ConsumerEngine):
     # -- consuming -------------------------------------------------------------------------------------------------
 
     def next_slowly(self, block: bool, unblock_event: Any) -> Message | None:
-        """Return the next message that librdkafka has; None where there is none (in time)."""
+        """Return the next message of librdkafka's; None if there is none (in time)."""
         timeout_ms = self.options.consumer_timeout_ms
         deadline = None if timeout_ms < 0 else self.handler.now() + timeout_ms / 1000
         while True:
@@ -170,17 +170,17 @@ class RdKafkaConsumerEngine(ConsumerEngine):
                 return message
             if unblock_event is not None and unblock_event.is_set():
                 return None
-            self.handler.sleep()  # whoever waits for the lock has it now: greenlets would take it again before him
+            self.handler.sleep()  # let others have the lock: a greenlet would take it again before them
 
     def take(self, max_messages: int) -> list[Message]:
-        """Return messages that are at hand."""
+        """Return messages that librdkafka has given already."""
         with self._rdk_lock:
             count = min(max_messages, len(self._ready)) if self._may_hand_out() else 0
             return [self._hand_out() for _ in range(count)]
 
     def _take(self, seconds: float) -> Message | None:
-        """Return a message that is there, asking librdkafka for more where none is."""
-        if self.buffers.closed:  # a group is being balanced: nothing is to be handed out now
+        """Return the next message; ask librdkafka for more if there is none."""
+        if self.buffers.closed:  # during a rebalance no message may be handed out
             self.has_arrived.clear()
             self.has_arrived.wait(seconds)
             return None
@@ -200,12 +200,12 @@ class RdKafkaConsumerEngine(ConsumerEngine):
         return not self.buffers.closed and not self._adrift
 
     def _pull(self, consumer: Any, seconds: float) -> bool:
-        """Put what librdkafka has into `_records`; False where another call is under way, which will."""
+        """Put librdkafka's messages into `_records`; return False if another call is doing so."""
         if not self.handler.cooperative:
             with self._calling:
                 self._pull_alone(consumer, seconds)
             return True
-        # In the hub's thread pool, where no signal comes. Calls that have ended for their greenlets do not fill it up.
+        # In the hub's thread pool, where no signal arrives. Calls whose greenlets were ended do not fill it up.
         if not self._calling.acquire(False):
             return False
         try:
@@ -216,11 +216,11 @@ class RdKafkaConsumerEngine(ConsumerEngine):
 
     def _pull_alone(self, consumer: Any, seconds: float) -> None:
         if consumer is self._rdk_consumer:  # else it is closed, or about to be
-            # In one step of C: a Ctrl-C between taking messages and keeping them would lose them.
+            # In one step of C: a Ctrl-C between taking messages and storing them would lose them.
             self._records.extend(chain.from_iterable(map(consumer.consume, (AT_A_TIME,), (seconds,))))
 
     def _sort(self) -> None:
-        """Make messages, and errors, of what librdkafka gave; the caller holds the lock."""
+        """Convert librdkafka's records to messages and errors; the caller holds the lock."""
         while self._records:
             record = self._records.popleft()
             error = record.error()
@@ -233,7 +233,7 @@ class RdKafkaConsumerEngine(ConsumerEngine):
                 self.errors.append(error_from(error, topic=record.topic(), partition=record.partition()))
 
     def _ask_the_user(self) -> None:
-        """Have `consume()` raise for partitions that nobody but the user can tell where to go on; once a second."""
+        """Let `consume()` raise, once a second, for partitions whose next position only the application can name."""
         parts = self.partitions
         adrift = [one for key, one in parts.items() if one.position < 0 or self._stranded.get(key) == one.moves]
         now = self.handler.now()
@@ -242,7 +242,7 @@ class RdKafkaConsumerEngine(ConsumerEngine):
             self.errors.extend(reset_needed(self, adrift).values())
 
     def _hand_out(self) -> Message:
-        """Return the next message that is there; the caller holds the lock."""
+        """Hand out the next message; the caller holds the lock, and there is one."""
         message = self._ready.popleft()
         owned = self.partitions[key_of(message)]
         owned.begin_taking(message.offset)
@@ -265,7 +265,7 @@ class RdKafkaConsumerEngine(ConsumerEngine):
 
 
 def _close(last: list[Any], calling: LockType) -> None:
-    with calling:  # not before a call that a greenlet's timeout has ended here
+    with calling:  # after a running call, even one whose greenlet was ended by a timeout
         last.pop().close()
 
 

@@ -1,4 +1,4 @@
-"""`RdKafkaEngine`: the engine of a producer whose messages are sent by librdkafka."""
+"""`RdKafkaEngine`: the engine of a producer for which librdkafka sends messages."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ log = logging.getLogger(__name__)
 
 #: How long the worker waits for reports at a time (s); it comes back as soon as there is one.
 POLL_S = 0.1
-#: As often as librdkafka can send again.
+#: The most retries that librdkafka allows.
 RETRIES_MAX = 2**31 - 1
-#: The longest pause that librdkafka can be told to make.
+#: The longest pause that librdkafka allows (ms).
 BACKOFF_MAX_MS = 300_000
-#: How long it may take to give up what is queued (s).
+#: How long librdkafka may take to purge queued messages (s).
 PURGE_S = 5.0
 
-#: How long it may take to tell librdkafka of new partitions (s).
+#: How long librdkafka may take to learn of new partitions (s).
 NEW_PARTITIONS_S = 3.0
 
 
 class Delivery:
-    """What became of one message; what a `Message` reads its offset and its error from.
+    """The fate of one message; the `Message` reads its offset and its error from here.
 
-    :param message: that one
-    :param event: set when it is known, where somebody waits
+    :param message: the message
+    :param event: set when its fate is known; None if no call waits for it
     """
 
     __slots__ = ("base_offset", "done", "error", "event", "log_append_time", "message", "told")
 
-    #: As a batch has them: it is one message, and is not split.
+    #: The attributes of a batch: this one has one message, and is never split.
     count = 1
     parts: Any = None
 
@@ -64,7 +64,7 @@ class Delivery:
 
     @property
     def size(self) -> int:
-        """How many bytes the message has."""
+        """The size of the message (bytes)."""
         return len(self.message.value or b"") + len(self.message.partition_key or b"")
 
     def offset_of(self, index: int) -> int:
@@ -72,7 +72,7 @@ class Delivery:
         return self.base_offset
 
     def error_of(self, index: int) -> KafkaException | None:
-        """Return why the message was not delivered; None where it was, or is still under way."""
+        """Return why the message was not delivered; None if it was, or is still on its way."""
         return self.error
 
     def messages(self) -> Iterator[Message]:
@@ -81,10 +81,10 @@ class Delivery:
 
 
 class RdKafkaEngine(ProducerEngine):
-    """Hand messages to librdkafka, whose threads send; a worker of the client's handler takes its reports.
+    """A `ProducerEngine` for which librdkafka's threads send; a worker of the client's handler takes its reports.
 
-    State: who holds `_polling` has librdkafka fill `_reported`, and empties it: one at a time, so that messages are told in
-    order; `_outstanding` changes under `lock`.
+    State: the worker that holds `_polling` lets librdkafka fill `_reported`, and empties it: one at a time, so that reports
+    come in order; `_outstanding` changes under `lock`.
 
     Parameters as of `ProducerEngine`.
     """
@@ -105,11 +105,11 @@ class RdKafkaEngine(ProducerEngine):
             "allow.auto.create.topics": self.cluster.allow_auto_create_topics,
             "request.timeout.ms": max(options.ack_timeout_ms, 1),
             "message.timeout.ms": max(options.delivery_timeout_ms, options.linger_ms + 1),
-            # it counts what means that the cluster is not ready, too, but where batches have numbers that does no harm
+            # librdkafka also counts errors of a cluster that is not ready; with numbered batches more retries do no harm
             "retries": RETRIES_MAX if options.enable_idempotence else options.max_retries,
             "retry.backoff.ms": max(options.retry_backoff_ms, 1),
             "retry.backoff.max.ms": min(max(options.retry_backoff_max_ms, options.retry_backoff_ms, 1), BACKOFF_MAX_MS),
-            # so that what is sent again does not come behind what was sent later
+            # so that no retry arrives behind a later batch
             "max.in.flight.requests.per.connection": 1 if options.max_retries and not options.enable_idempotence else 5,
             "enable.idempotence": bool(options.enable_idempotence),
             "queue.buffering.max.messages": options.max_queued_messages,
@@ -143,13 +143,13 @@ class RdKafkaEngine(ProducerEngine):
         self._rdk_worker = self.handler.spawn(self._take_reports, name=f"pykafka.RdKafka.{self.topic.name}")
 
     def set_up(self) -> None:
-        """Take over which partitions there are; librdkafka knows their leaders by itself.
+        """Take over the topic's partitions; librdkafka finds their leaders by itself.
 
-        :raises RdKafkaException: there are new ones, and librdkafka cannot be told of them now
+        :raises RdKafkaException: there are new ones, and librdkafka cannot ask for them now
         """
         self.routing.seen_changes = self.topic.changes
         if self.running and self._rdk_producer is not None:
-            try:  # it refuses messages to partitions that it does not know of yet
+            try:  # librdkafka refuses messages to partitions that it does not know yet
                 self.handler.offload(self._rdk_producer.list_topics, self.topic.name, NEW_PARTITIONS_S)
             except self._confluent_kafka.KafkaException as error:
                 raise RdKafkaException(
@@ -185,7 +185,7 @@ class RdKafkaEngine(ProducerEngine):
         self._outstanding = 0
 
     def wait_all(self, timeout_ms: int | None = None) -> int:
-        """Wait until nothing is queued, or nothing has got through for so long; return how many messages are left."""
+        """Wait until no message is queued, or none was delivered for the timeout; return how many messages are left."""
         patience = (self.options.pending_timeout_ms if timeout_ms is None else timeout_ms) / 1000
         with self.lock:
             self.flushing += 1
@@ -216,13 +216,13 @@ class RdKafkaEngine(ProducerEngine):
         return pending
 
     def _left(self) -> int:
-        """Return how many messages are not settled, or not told of; a function of on_delivery does not wait for itself."""
+        """Return how many messages are not settled or not reported; an `on_delivery` function does not wait for itself."""
         return self._outstanding + (0 if self.settlement.deliveries.here else self.settlement.deliveries.messages)
 
     def _give_up_queued(self) -> None:
-        """Fail what has not got through: librdkafka reports it as purged."""
+        """Fail the messages that were not delivered: librdkafka reports them as purged."""
         self._stopped_error = ProducerStoppedException(
-            "the producer was stopped before the message got through "
+            "the producer was stopped before the message was delivered "
             f"(pending_timeout_ms={self.options.pending_timeout_ms})",
             topic=self.topic.name,
         )
@@ -234,7 +234,7 @@ class RdKafkaEngine(ProducerEngine):
     # -- messages -----------------------------------------------------------------------------------------------------
 
     def enqueue(self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, told: Any) -> Message:
-        """Hand a message to librdkafka, waiting for room where that is allowed; parameters as of `ProducerEngine`."""
+        """Hand a message to librdkafka; wait for room if that is allowed. Parameters as of `ProducerEngine`."""
         if timestamp < 0:
             timestamp = self.handler.time_ms()
         message = Message(value, partition_key=key, partition_id=queue.partition_id, timestamp=timestamp)
@@ -264,7 +264,7 @@ class RdKafkaEngine(ProducerEngine):
         return message
 
     def _give(self, delivery: Delivery) -> bool:
-        """Give a message to librdkafka; False where its queue is full."""
+        """Give a message to librdkafka; return False if its queue is full."""
         producer = self._rdk_producer
         if producer is None or not self.running:
             raise ProducerStoppedException(
@@ -298,7 +298,7 @@ class RdKafkaEngine(ProducerEngine):
     def _take_reports(self) -> None:
         try:
             while self.running:
-                if self.flushing:  # who flushes takes the reports, too
+                if self.flushing:  # the flushing call takes the reports
                     self.handler.sleep(POLL_S / 10)
                 else:
                     self._poll(POLL_S)
@@ -307,7 +307,7 @@ class RdKafkaEngine(ProducerEngine):
             self.worker_failed(error)
 
     def _poll(self, seconds: float) -> None:
-        """Have librdkafka report, and settle what it reported; its callbacks may run on another thread."""
+        """Let librdkafka report, and settle the messages; its callbacks may run on another thread."""
         with self._polling:
             self.handler.offload(self._rdk_producer.poll, seconds)
             self._settle_all()

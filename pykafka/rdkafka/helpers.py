@@ -1,4 +1,4 @@
-"""What producer and consumer tell librdkafka alike, and what its errors are here."""
+"""The settings of librdkafka that producer and consumer share, its errors as ours, and its end."""
 
 from __future__ import annotations
 
@@ -39,29 +39,29 @@ def common_settings(cluster: BaseCluster) -> dict[str, Any]:
     """Return librdkafka's settings for the brokers of a cluster: addresses, their age, TLS.
 
     :raises NoBrokersAvailableError: no broker answered
-    :raises ValueError: it cannot be told about this kind of TLS
+    :raises ValueError: librdkafka has no setting for this kind of TLS
     """
     brokers = list(cluster.brokers.values())
     settings: dict[str, Any] = {
         "bootstrap.servers": ",".join(broker.address for broker in brokers),
         "client.id": "pykafka",
         "socket.timeout.ms": min(max(cluster.socket_timeout_ms, 10), 300_000),
-        # It logs on threads of its own, and to stderr; what matters comes as errors.
+        # librdkafka logs on threads of its own, and to stderr; its errors say what matters.
         "log_level": 0,
         "error_cb": _ignore,
     }
-    # Of any of them: one that is down at present keeps nobody from the others.
+    # Ask any of them: some may be down at present.
     addresses = [(broker.host, broker.port) for broker in brokers]
     ranges = cluster.ask_any(addresses, lambda broker: broker.api_ranges())
     if wire.ApiVersionsRequest.api_key not in ranges:
-        # Of brokers that do not say their version it thinks 0.10, and gets no answers.
+        # librdkafka takes brokers that do not tell their version for 0.10, and gets no answers.
         is_0_9 = wire.ListGroupsRequest.api_key in ranges
         settings |= {"api.version.request": False, "broker.version.fallback": "0.9.0.1" if is_0_9 else "0.8.2.2"}
     return settings | _tls_settings(cluster.ssl_config)
 
 
 def _ignore(_: object) -> None:
-    """Take what it says of brokers that come and go: it goes on by itself, and messages have errors of their own."""
+    """Ignore reports of brokers that come and go: librdkafka goes on by itself, and messages have errors of their own."""
 
 
 def _tls_settings(config: Any) -> dict[str, Any]:
@@ -73,8 +73,8 @@ def _tls_settings(config: Any) -> dict[str, Any]:
         )
     if config.versions is not None:
         raise ValueError(
-            f"librdkafka cannot be told which versions of TLS to speak, and SslConfig has versions={config.versions!r}: "
-            "leave them out, or use_rdkafka=True"
+            f"librdkafka has no setting for versions of TLS, and SslConfig has versions={config.versions!r}; leave out "
+            "versions=, or make it without use_rdkafka=True"
         )
     password = config.password() if callable(config.password) else config.password
     settings = {
@@ -89,23 +89,23 @@ def _tls_settings(config: Any) -> dict[str, Any]:
 
 
 def keep_for_ever(client: Any) -> None:
-    """Never free a client of librdkafka that was made before a fork.
+    """Keep a client of librdkafka from before a fork for ever.
 
-    Its threads are the parent's: freeing it in the child would wait for them without end.
+    Its threads are the parent's: if the child freed it, librdkafka would wait for them without end.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
 
 
 def end(handler: Handler, call: Callable[[], object], what: str) -> None:
-    """End a client of librdkafka, for which it waits for librdkafka's threads; not for ever.
+    """End a client of librdkafka, which waits for its threads; wait for that, but not for ever.
 
     :param handler: of the caller
-    :param call: ends it; it is called on an OS thread of its own, and may have the only reference to the client
-    :param what: the client, for the log
+    :param call: ends the client; an OS thread of its own calls it, and it may have the only reference to the client
+    :param what: the client's name, for the log
     """
     try:
         worker = handler.native.spawn(call, name="pykafka.RdKafka.end")
-    except RuntimeError:  # the interpreter is ending, and begins no thread any more
+    except RuntimeError:  # the interpreter is ending, and starts no more threads
         call()
         return
     if not handler.offload(worker.join, END_S):
@@ -119,7 +119,7 @@ def end(handler: Handler, call: Callable[[], object], what: str) -> None:
 
 
 def error_from(error: Any, **context: Any) -> KafkaException:
-    """Return one of our errors for one of librdkafka's.
+    """Return our error for an error of librdkafka's.
 
     :param error: a `confluent_kafka.KafkaError`
     :param context: as for KafkaException

@@ -1,4 +1,4 @@
-"""`RdKafkaProducer`: a `Producer` whose messages are sent by librdkafka."""
+"""`RdKafkaProducer`: a `Producer` for which librdkafka sends messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RdKafkaProducer(Producer):
-    """Send messages to a topic by librdkafka; `Topic.get_producer(use_rdkafka=True)` makes one.
+    """A `Producer` for which librdkafka sends messages; `Topic.get_producer(use_rdkafka=True)` makes one.
 
     Use it as a `Producer`. librdkafka's threads send; a worker of the client's handler takes its reports.
 
@@ -27,7 +27,7 @@ class RdKafkaProducer(Producer):
     :param min_queued_messages: how many messages make a batch full
     :param enable_idempotence: whether librdkafka numbers batches; None: it does not, as its own default is
     :raises ImportError: the extra `rdkafka` is not installed
-    :raises ValueError: librdkafka cannot be told about the client's `ssl_config`
+    :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`RdKafkaSimpleConsumer`: a `SimpleConsumer` whose messages are fetched by librdkafka."""
+"""`RdKafkaSimpleConsumer`: a `SimpleConsumer` for which librdkafka fetches messages."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class RdKafkaSimpleConsumer(SimpleConsumer):
-    """Read a topic by librdkafka; `Topic.get_simple_consumer(use_rdkafka=True)` makes one.
+    """A `SimpleConsumer` for which librdkafka fetches; `Topic.get_simple_consumer(use_rdkafka=True)` makes one.
 
-    Use it as a `SimpleConsumer`, which it is but for fetching: offsets are found, committed and reset the same way.
+    Use it as a `SimpleConsumer`: only fetching differs. Offsets are found, committed and reset the same way.
 
     :param topic: as of `SimpleConsumer`, and so the others
     :param queued_max_messages: how many messages librdkafka keeps for each partition
     :raises ImportError: the extra `rdkafka` is not installed
-    :raises ValueError: librdkafka cannot be told about the client's `ssl_config`
+    :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         return RdKafkaConsumerEngine(self._cluster, options, self._topic.name, self)
 
     def consume_arrow(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: librdkafka gives messages one by one.
+        """Raise an error: librdkafka gives messages one by one.
 
         :raises KafkaException: always
         """

@@ -165,20 +165,26 @@ Call = Callable[[Topic, SimpleConsumer, Producer], object]
         (lambda topic, consumer, producer: consumer.consume_arrow(max_bytes=None), "max_bytes must be an int"),
         (lambda topic, consumer, producer: consumer.consume_arrow(columns="key"), "columns must be a list of names"),
         (lambda topic, consumer, producer: consumer.consume_arrow(columns=[1]), "columns must be a list of names"),
-        (lambda topic, consumer, producer: consumer.seek(0, 0), "a Partition and an offset are wanted"),
+        (lambda topic, consumer, producer: consumer.seek(0, 0), "must be a Partition and an offset"),
         (
             lambda topic, consumer, producer: consumer.seek(topic.partitions[0], 1.5),
-            "a Partition and an offset are wanted",
+            "must be a Partition and an offset",
         ),
         (
             lambda topic, consumer, producer: consumer.reset_offsets(5),
-            "a Partition and an offset or a datetime are wanted",
+            "must be a Partition and an offset or a datetime",
         ),
-        (lambda topic, consumer, producer: consumer.reset_offsets([(topic.partitions[0], float("nan"))]), "are wanted"),
-        (lambda topic, consumer, producer: consumer.reset_offsets({0: 5}), "are wanted in each pair of .*, not 0"),
+        (
+            lambda topic, consumer, producer: consumer.reset_offsets([(topic.partitions[0], float("nan"))]),
+            "must be a Partition and",
+        ),
+        (
+            lambda topic, consumer, producer: consumer.reset_offsets({0: 5}),
+            "each pair of partition_offsets must be .*, not 0",
+        ),
         (
             lambda topic, consumer, producer: consumer.commit_offsets([(topic.partitions[0], "x")]),
-            "an offset are wanted",
+            "must be a Partition and an offset",
         ),
         (lambda topic, consumer, producer: producer.produce("x"), "message must be bytes or None"),
         (lambda topic, consumer, producer: producer.produce(b"", 5), "partition_key must be bytes or None"),

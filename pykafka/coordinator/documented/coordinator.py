@@ -39,8 +39,8 @@ class ConsumerCoordinator(BaseCoordinator):
 
     :param client: a KafkaClient, or a Cluster
     :param subscription: says what is consumed, and takes shares
-    :param metrics: where measurements go; None for nowhere
-    :param configs: as `DEFAULT_CONFIG` has them; others are left alone
+    :param metrics: the receiver of measurements; None for none
+    :param configs: those of `DEFAULT_CONFIG`; others are ignored
     :raises ValueError: no assignors, or the heartbeat interval is not shorter than the session timeout
     """
 
