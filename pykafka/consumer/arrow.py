@@ -1,5 +1,5 @@
 # cython: initializedcheck=False, cdivision=True
-"""`ArrowDecoder`: fetched records straight into Arrow columns, with no Python object per record.
+"""`ArrowDecoder`: fetched records as Arrow columns, without a Python object per record.
 
 Two passes over the bytes: the first counts rows and bytes up to where a batch is to be cut, the second copies into
 buffers of just that size. Compiled, both run without the GIL. Columns that are the same in every row (topic, partition,
@@ -95,7 +95,7 @@ class BinaryColumn:
 
 
 class ListColumn:
-    """The headers: a list of (key, value) a row; null where a record has none."""
+    """The headers: a list of (key, value) per row; null for a record without headers."""
 
     __slots__ = ("_buffers", "_ends", "_row", "_used", "_valid", "keys", "nulls", "rows", "values")
 
@@ -184,7 +184,7 @@ def _stretches(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class Columns:
-    """One Arrow batch in the making."""
+    """One Arrow batch under construction."""
 
     __slots__ = (
         "_buffers",
@@ -294,7 +294,7 @@ class Columns:
         return rows
 
     def fill(self, pa: Any) -> None:
-        """Copy what was measured, and move the readers behind it."""
+        """Copy the measured values, and move the readers behind them."""
         self._allocate(pa)
         for reader, at, rows in self._segments:
             self._fill(reader, at, rows)
@@ -360,17 +360,17 @@ class Columns:
             reader.offset = max(reader.offset, reader.next_offset)
 
     def timestamp_types(self) -> list[tuple[int, int]]:
-        """Give the timestamp type of the rows: (type, how many rows) for each stretch that has the same."""
+        """Return the timestamp types of the rows: (type, number of rows) for each run of equal ones."""
         return _stretches(
             [(reader.timestamp_type if reader.magic else _NO_TYPE, rows) for reader, _, rows in self._segments]
         )
 
     def partition_ids(self) -> list[tuple[int, int]]:
-        """Give the partition of the rows: (id, how many rows) for each stretch that has the same."""
+        """Return the partitions of the rows: (id, number of rows) for each run of equal ones."""
         return _stretches([(reader.partition_id, rows) for reader, _, rows in self._segments])
 
     def finish(self, pa: Any, name: str, kind: Any) -> Any:
-        """Give one column as an Arrow array."""
+        """Return one column as an Arrow array."""
         if name == "key":
             return self.keys.finish(pa, kind)
         if name == "value":
@@ -385,7 +385,7 @@ class Columns:
 
 
 def count_sound(reader: BatchReader, rows: int) -> int:
-    """Count how many of the next entries of formats 0 and 1, before the first bad one, have the checksum they should."""
+    """Return how many of the next entries of formats 0 and 1, before the first bad one, have the right checksum."""
     if cython.compiled:
         data = cython.address(reader._data[0])
     else:
@@ -402,7 +402,7 @@ def count_sound(reader: BatchReader, rows: int) -> int:
 
 
 class ArrowDecoder:
-    """Make Arrow batches of one partition's records.
+    """A decoder of one partition's records to Arrow batches.
 
     The types are the ones that Spark takes: key and value binary, topic string, partition int32, offset int64,
     timestamp in microseconds UTC, timestampType int32 (0 create time, 1 append time, -1 none), headers a list of key,
@@ -475,7 +475,7 @@ class ArrowDecoder:
     def take(
         self, readers: Iterable[BatchReader], max_rows: int, max_bytes: int
     ) -> tuple[pa.RecordBatch | None, dict[int, int]]:
-        """Make one Arrow batch of what readers have, in order; they are left behind it.
+        """Return one Arrow batch of the readers' next records, in order; move the readers behind them.
 
         What cannot be read is raised when it comes first; else the batch ends before it.
 

@@ -1,4 +1,4 @@
-"""What was fetched and not yet read: a cursor a partition, and the round over the partitions that have something.
+"""Fetched messages that are not read yet: a cursor per partition, and the round over partitions with messages.
 
 `Buffers.next` is the fast path of consuming: one compiled call a message, without a lock, queue operation or clock call;
 `take` is one call for many. Records are decoded when they are asked for. Compiled, a call is atomic; the pure source takes
@@ -38,7 +38,7 @@ CURSOR_BYTES = 256
 
 
 class OwnedPartition:
-    """A partition as one consumer reads it: what is buffered, and where it stands.
+    """A partition as one consumer reads it: its buffer and its position.
 
     State: all that changes does so in calls of `Buffers`, under its lock (compiled: in one call); `max_bytes`, `wake`,
     `fetcher` and `trouble_since` belong to the fetch side.
@@ -74,7 +74,7 @@ class OwnedPartition:
         self.trouble_since: float | None = None
 
     def copy_into(self, buffers: Buffers) -> OwnedPartition:
-        """Return a fresh one that stands where this one does, with nothing buffered, in another round."""
+        """Return a copy with this position and an empty buffer, in another round."""
         fresh = OwnedPartition(self.partition, buffers, self.max_messages, self.max_bytes)
         fresh.position = fresh.fetch_offset = self.position
         fresh.last_offset_consumed = self.last_offset_consumed
@@ -84,7 +84,7 @@ class OwnedPartition:
 
     @property
     def next_offset(self) -> int:
-        """The offset of the next message to be handed out; -1 while it is not known."""
+        """The offset of the next message; -1 while it is unknown."""
         return self.position
 
     def _take(self) -> Message | None:
@@ -113,13 +113,13 @@ class OwnedPartition:
                     self.position = reader.next_offset
 
     def begin_taking(self, offset: int) -> None:
-        """Remember where the present call begins to take, unless it has begun here; the caller holds the lock."""
+        """Store where the present call begins to take, unless it has begun here; the caller holds the lock."""
         if self.taken_in != self.buffers.calls:
             self.taken_in = self.buffers.calls
             self.taken_from = offset
 
     def _forget(self, messages: int) -> None:
-        """Count messages as read, and have the partition fetched again when there are few left."""
+        """Count messages as read, and request a fetch of the partition when few are left."""
         self.messages -= messages
         if self.paused and self.messages < self.max_messages:
             self.paused = False
@@ -128,7 +128,7 @@ class OwnedPartition:
 
 
 class Loan:
-    """The cursors of a partition, lent to one who reads them by other means than `Buffers.next`.
+    """The cursors of a partition, lent to a reader that bypasses `Buffers.next`.
 
     :param owned: the partition
     :param number: tells whether the partition has been moved elsewhere meanwhile
@@ -154,7 +154,7 @@ def _volume(readers: Iterable[BatchReader]) -> tuple[int, int]:
 
 
 class Buffers:
-    """The partitions of one consumer that have something to read, taken in turn.
+    """The partitions of one consumer with buffered messages, taken in turn.
 
     State: `nbytes` is what is buffered, unpacked; `_waiting` are the fetchers that wait for it to become less; `calls`
     counts the calls that take messages, so that what the last one took is known: with several workers, the last of any.
@@ -215,29 +215,29 @@ class Buffers:
         return found
 
     def begin_call(self) -> None:
-        """Count what was handed out until now as done; `next` does so by itself."""
+        """Count all messages returned so far as done; `next` does so by itself."""
         with self.lock:
             self.calls += 1
 
     def done(self, owned: OwnedPartition) -> int:
-        """Return where a partition stands without what is in hand; -1 while that is not known."""
+        """Return a partition's position without the messages in hand; -1 while it is unknown."""
         with self.lock:
             return owned.taken_from if owned.taken_in == self.calls else owned.position
 
     def hold(self, owned: OwnedPartition, offset: int) -> None:
-        """Count as in hand what was handed out from an offset on, where another consumer did that."""
+        """Count messages from an offset on as in hand, which another consumer has returned."""
         with self.lock:
             owned.taken_in = self.calls
             owned.taken_from = offset
 
     def committed(self, owned: OwnedPartition, offset: int) -> None:
-        """Count as done what was committed, though it may be in hand."""
+        """Count committed messages as done, although they may be in hand."""
         with self.lock:
             if owned.taken_in == self.calls and owned.taken_from < offset <= owned.position:
                 owned.taken_from = offset
 
     def turn_is_due(self) -> bool:
-        """Return whether the next message will be taken only after the hub has turned, if it has not for a while."""
+        """Return whether the next message will be taken only after a yield to the hub, if that has not run for a while."""
         return self.cooperative and self.work >= BREATHE_EVERY
 
     def _take(self, found: list[Message], limit: int) -> None:
@@ -283,7 +283,7 @@ class Buffers:
             self._active.remove(owned)
 
     def next_fetch(self, owned: OwnedPartition, coming: int) -> tuple[int, int] | None:
-        """Say where to fetch a partition: (epoch, offset); None, and its fetcher is woken later, where it has enough.
+        """Return where to fetch a partition: (epoch, offset). None if its buffer is full; its fetcher is then woken later.
 
         :param coming: how many messages were fetched and not put here yet
         """
@@ -294,7 +294,7 @@ class Buffers:
             return owned.epoch, owned.fetch_offset
 
     def advance(self, owned: OwnedPartition, epoch: int, offset: int) -> bool:
-        """Go on fetching at an offset; False where the partition was moved since `epoch`."""
+        """Set the next offset to fetch; False if the partition was moved since `epoch`."""
         with self.lock:
             if owned.epoch != epoch:
                 return False
@@ -302,7 +302,7 @@ class Buffers:
             return True
 
     def rewind(self, owned: OwnedPartition, epoch: int, offset: int) -> None:
-        """Fetch anew what was fetched but never put here; nothing where the partition was moved since `epoch`.
+        """Fetch again what was fetched but never put here; do nothing if the partition was moved since `epoch`.
 
         :param offset: where that begins
         """
@@ -312,7 +312,7 @@ class Buffers:
                 owned.fetch_offset = offset
 
     def put(self, owned: OwnedPartition, epoch: int, readers: list[BatchReader]) -> bool:
-        """Append what was fetched; False, and nothing, where the partition was moved since `epoch`."""
+        """Append fetched readers; False, and nothing appended, if the partition was moved since `epoch`."""
         with self.lock:
             if owned.epoch != epoch:
                 return False
@@ -339,7 +339,7 @@ class Buffers:
                 wake.set()
 
     def wait_for_room(self, wake: EventType) -> bool:
-        """Return False where there is room; else True, and `wake` is set when there is some.
+        """Return False if there is room; else return True, and set `wake` when there is room.
 
         :param wake: of the fetcher that asks
         """
@@ -352,7 +352,7 @@ class Buffers:
             return True
 
     def lend(self, rows: int, cursors: int) -> Loan | None:
-        """Lend out the cursors of the partition whose turn it is; None when nothing is buffered or all is closed.
+        """Lend the cursors of the partition whose turn it is; None if nothing is buffered or all is closed.
 
         :param rows: how many messages are wanted
         :param cursors: how many cursors at most
@@ -377,7 +377,7 @@ class Buffers:
             return Loan(owned, owned.loan, lent)
 
     def settle(self, loan: Loan, last_offset: int) -> bool:
-        """Take back what was lent, and count as consumed what was read of it.
+        """Take lent cursors back, and count what was read of them as consumed.
 
         :param last_offset: of the last message that was read; -1 where none was
         :returns: False, and nothing was counted, where the partition has moved on
@@ -408,7 +408,7 @@ class Buffers:
             return True
 
     def abandon(self, loan: Loan) -> None:
-        """Leave what was lent to whoever still reads it, and fetch it anew; nothing where the partition has moved on."""
+        """Leave lent cursors to their reader, and fetch their messages again; do nothing if the partition has moved on."""
         owned = loan.owned
         with self.lock:
             if owned.loan == loan.number:
@@ -416,7 +416,7 @@ class Buffers:
             self.forget(loan.nbytes)
 
     def move(self, owned: OwnedPartition, position: int, last_offset_consumed: int, moves: int = -1) -> bool:
-        """Forget what is buffered of a partition, and what is on its way, and go on elsewhere.
+        """Drop what is buffered or in flight of a partition, and continue at another position.
 
         :param position: the offset of the next message to hand out
         :param last_offset_consumed: what to say was consumed; -1 for nothing
@@ -429,7 +429,7 @@ class Buffers:
             return True
 
     def correct(self, owned: OwnedPartition, moves: int, before: int, after: int) -> bool:
-        """Have a partition stand elsewhere than its cursors do, where one message is put off; False where it was moved.
+        """Set a partition's position apart from its cursors, if one message is put off; False if the partition was moved.
 
         :param moves: what `owned.moves` was
         :param before: where it stands; where it has gone on meanwhile it stays there

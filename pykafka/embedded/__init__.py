@@ -1,4 +1,4 @@
-"""`EmbeddedCluster`: brokers within this process, for tests and first steps."""
+"""`EmbeddedCluster`: a Kafka cluster inside this process, for tests and first steps."""
 
 from pykafka.embedded.cluster import EmbeddedCluster, EmbeddedClusterError
 

@@ -1,4 +1,4 @@
-"""`python -m pykafka.embedded`: run a cluster by hand."""
+"""The program `python -m pykafka.embedded`, which runs a cluster by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pykafka.exceptions import KafkaException
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    """Run a cluster until Ctrl-C or SIGTERM, after printing its hosts."""
+    """Print the hosts of a new cluster, and run it until Ctrl-C or SIGTERM."""
     parser = argparse.ArgumentParser(prog="python -m pykafka.embedded", description=main.__doc__)
     parser.add_argument("--brokers", type=int, default=3, metavar="N")
     parser.add_argument("--topic", action="append", default=[], metavar="NAME[:PARTITIONS]", help="may be repeated")

@@ -75,11 +75,11 @@ Fault = int | str | type
 
 
 class EmbeddedClusterError(KafkaException):
-    """The embedded cluster cannot do what it was asked for; says what librdkafka answered."""
+    """Raised when the embedded cluster cannot do something; the text has librdkafka's reason."""
 
 
 class ReceivedRequest(NamedTuple):
-    """One request that a broker received while requests were tracked."""
+    """One request that a broker received while the cluster tracked requests."""
 
     broker: int
     api_key: int
@@ -87,12 +87,12 @@ class ReceivedRequest(NamedTuple):
 
     @property
     def api(self) -> str:
-        """Name the API; its number as text when the cluster has no name for it."""
+        """The name of the API; its number as text if the cluster has no name for it."""
         return next((name for name, key in API_KEYS.items() if key == self.api_key), str(self.api_key))
 
 
 class EmbeddedCluster:
-    """Run a Kafka cluster inside this process, and make it misbehave on request.
+    """A Kafka cluster inside this process, which can be made to misbehave.
 
         with EmbeddedCluster(brokers=3) as cluster:
             client = KafkaClient(hosts=cluster.hosts)
@@ -146,7 +146,7 @@ class EmbeddedCluster:
         return f"<EmbeddedCluster {state}>"
 
     def close(self) -> None:
-        """Stop all brokers and forget what they held; a second call does nothing. A forked child only lets go."""
+        """Stop all brokers and drop their data; a second call does nothing. A forked child only drops its references."""
         self._cluster = None
         self._finish()
 
@@ -165,7 +165,7 @@ class EmbeddedCluster:
         self._check(code, f"create topic {name!r}; it may exist already")
 
     def set_topic_error(self, name: str, error: Fault) -> None:
-        """Let Metadata answer with an error for one topic, until it is set to "NO_ERROR"."""
+        """Make Metadata return an error for one topic, until it is set to "NO_ERROR"."""
         self._lib.rd_kafka_mock_topic_set_error(self._mock, name.encode(), _error_code(error))
         self._check(0, "set the error of a topic")
 
@@ -176,21 +176,21 @@ class EmbeddedCluster:
         self._check(code, f"make broker {broker} the leader of {topic}-{partition}")
 
     def set_follower(self, topic: str, partition: int, broker: int) -> None:
-        """Let Fetch refer consumers of a partition to a follower (KIP-392)."""
+        """Make Fetch refer consumers of a partition to a follower (KIP-392)."""
         code = self._lib.rd_kafka_mock_partition_set_follower(
             self._mock, topic.encode(), partition, self._broker(broker)
         )
         self._check(code, f"make broker {broker} the preferred follower of {topic}-{partition}")
 
     def set_follower_watermarks(self, topic: str, partition: int, low: int = -1, high: int = -1) -> None:
-        """Set the offsets between which the follower of a partition serves; -1: those of the leader."""
+        """Set the range of offsets that the follower of a partition serves; -1: the leader's bound."""
         code = self._lib.rd_kafka_mock_partition_set_follower_wmarks(self._mock, topic.encode(), partition, low, high)
         self._check(code, f"set the watermarks of the follower of {topic}-{partition}")
 
     # Faults
 
     def inject_errors(self, api: Api, *errors: Fault, broker: int | None = None, latency_ms: int = 0) -> None:
-        """Let the next requests of an API fail, one after another, in the order given; later ones succeed again.
+        """Make the next requests of an API fail, in the given order; later ones succeed again.
 
         :param broker: only at this broker; None: wherever the next one arrives
         :param latency_ms: answer so much later than asked; needs `broker`
@@ -209,7 +209,7 @@ class EmbeddedCluster:
         self._check(code, f"inject errors into broker {broker}")
 
     def pending_errors(self, api: Api, broker: int) -> int:
-        """Count the errors injected into one broker that no request has met yet."""
+        """Return the number of errors injected into one broker that no request has met yet."""
         count = ctypes.c_size_t(0)
         code = self._lib.rd_kafka_mock_broker_error_stack_cnt(
             self._mock, self._broker(broker), _api_key(api), ctypes.byref(count)
@@ -218,18 +218,18 @@ class EmbeddedCluster:
         return count.value
 
     def clear_errors(self, api: Api) -> None:
-        """Forget the errors injected for the whole cluster into an API; those of one broker stay."""
+        """Drop the errors injected into an API for the whole cluster; those of one broker stay."""
         self._lib.rd_kafka_mock_clear_request_errors(self._mock, _api_key(api))
 
     def set_latency(self, broker: int, milliseconds: int) -> None:
-        """Let a broker answer so much later than asked (ms); 0 ends it."""
+        """Delay the responses of a broker (ms); 0 ends the delay."""
         if milliseconds < 0:
             raise ValueError(f"a latency of {milliseconds} ms is not possible")
         code = self._lib.rd_kafka_mock_broker_set_rtt(self._mock, self._broker(broker), milliseconds)
         self._check(code, f"set the latency of broker {broker}")
 
     def broker_down(self, broker: int) -> None:
-        """Close a broker's port and its connections; what it holds is kept, and it stays the leader that it was."""
+        """Close a broker's port and its connections. Its data stays, and so does its leadership."""
         self._check(
             self._lib.rd_kafka_mock_broker_set_down(self._mock, self._broker(broker)), f"take broker {broker} down"
         )
@@ -243,36 +243,36 @@ class EmbeddedCluster:
     # What the brokers say of themselves
 
     def set_rack(self, broker: int, rack: str) -> None:
-        """Name the rack of a broker, for Metadata (KIP-36)."""
+        """Set the rack of a broker, for Metadata (KIP-36)."""
         code = self._lib.rd_kafka_mock_broker_set_rack(self._mock, self._broker(broker), rack.encode())
         self._check(code, f"set the rack of broker {broker}")
 
     def set_coordinator(self, key: str, broker: int, kind: str = "group") -> None:
-        """Name the broker that coordinates a consumer group, or with kind="transaction" a transactional id."""
+        """Set the coordinator of a consumer group, or with kind="transaction" of a transactional id."""
         if kind not in ("group", "transaction"):
             raise ValueError(f'kind is {kind!r}: "group" or "transaction"')
         code = self._lib.rd_kafka_mock_coordinator_set(self._mock, kind.encode(), key.encode(), self._broker(broker))
         self._check(code, f"make broker {broker} the coordinator of {kind} {key!r}")
 
     def set_api_versions(self, api: Api, minimum: int, maximum: int) -> None:
-        """Limit the versions of an API that ApiVersions tells of and that are answered; -1, -1 takes the API away."""
+        """Limit the advertised and supported versions of an API; -1, -1 removes the API."""
         code = self._lib.rd_kafka_mock_set_apiversion(self._mock, _api_key(api), minimum, maximum)
         self._check(code, f"set the versions of {api} to {minimum}..{maximum}")
 
     # What the brokers received
 
     def track_requests(self) -> None:
-        """Start to remember which requests arrive; what was remembered before is forgotten."""
+        """Start to record requests; drop those recorded before."""
         self._lib.rd_kafka_mock_clear_requests(self._mock)
         self._lib.rd_kafka_mock_start_request_tracking(self._mock)
 
     def untrack_requests(self) -> None:
-        """Stop to remember requests, and forget those remembered."""
+        """Stop to record requests, and drop those recorded."""
         self._lib.rd_kafka_mock_stop_request_tracking(self._mock)
         self._lib.rd_kafka_mock_clear_requests(self._mock)
 
     def requests(self, api: Api | None = None) -> list[ReceivedRequest]:
-        """List the requests that arrived since `track_requests()`, in order; those of one API if it is given."""
+        """Return the requests since `track_requests()`, in order; those of one API if it is given."""
         count = ctypes.c_size_t(0)
         array = self._lib.rd_kafka_mock_get_requests(self._mock, ctypes.byref(count))
         if not array:

@@ -1,4 +1,4 @@
-"""The few functions of librdkafka that the embedded cluster needs, by ctypes, with their C types declared."""
+"""The functions of librdkafka that the embedded cluster uses, by ctypes, with their C types declared."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 
 
 def _candidates() -> list[str]:
-    """List where the shared library may be: in confluent-kafka's wheel, then on the system."""
+    """Return the possible paths of the shared library: in confluent-kafka's wheel, then on the system."""
     found = []
     spec = find_spec("confluent_kafka")  # finds, and does not import: its own clients are not wanted here
     if spec is not None and spec.origin is not None:
@@ -118,7 +118,7 @@ def load() -> ctypes.CDLL:
 
 
 def new_handle(settings: dict[str, str]) -> int:
-    """Make a librdkafka client that talks to nobody: the mock cluster lives inside one.
+    """Return a librdkafka client without brokers: the mock cluster lives inside one.
 
     :raises OSError: librdkafka refuses, with its own words
     """
@@ -135,25 +135,25 @@ def new_handle(settings: dict[str, str]) -> int:
 
 
 def error_array(codes: Sequence[int]) -> ctypes.Array[ctypes.c_int]:
-    """Lay error codes out as the C array that librdkafka reads."""
+    """Return error codes as the C array that librdkafka reads."""
     return (ctypes.c_int * len(codes))(*codes)
 
 
 def error_name(code: int) -> str:
-    """Name an error code as librdkafka does, without its prefix: 6 is NOT_LEADER_FOR_PARTITION."""
+    """Return librdkafka's name of an error code, without its prefix: 6 is NOT_LEADER_FOR_PARTITION."""
     name = load().rd_kafka_err2name(code)
     return name.decode() if name else str(code)
 
 
 def error_text(code: int) -> str:
-    """Say what an error code means, in librdkafka's words."""
+    """Return librdkafka's description of an error code."""
     text = load().rd_kafka_err2str(code)
     return text.decode() if text else str(code)
 
 
 @cache
 def error_codes() -> dict[str, int]:
-    """Map the names of all errors that librdkafka knows to their codes."""
+    """Return the names of all errors of librdkafka, with their codes."""
     names = {}
     # Its own errors run down to -200, Kafka's up from 0; anything else is named ERR_<number>.
     for code in range(-200, 200):

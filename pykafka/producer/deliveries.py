@@ -1,4 +1,4 @@
-"""What is told of messages: `on_delivery` functions, on a worker of their own; reports; and the failures nobody was told of."""
+"""Notification about messages: `on_delivery` functions on a worker of their own, reports, and failures without a listener."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Report = tuple["Message", "KafkaException | None"]
 
 
 class Callback:
-    """Stand in a message's `delivery_report_q`, where it is a function that is to be told.
+    """A function in a message's `delivery_report_q`, to be called with the outcome.
 
     :param fn: that function
     """
@@ -42,7 +42,7 @@ class Callback:
 
 
 class Settled(Protocol):
-    """What became of some messages: a batch."""
+    """A batch with the outcome of its messages."""
 
     told: bool
 
@@ -51,7 +51,7 @@ class Settled(Protocol):
 
 
 class _Waiting:
-    """A batch's messages whose functions are to be called.
+    """A batch's messages whose functions are still to be called.
 
     :param batch: says what became of them
     :param messages: those
@@ -68,7 +68,7 @@ class _Waiting:
 
 
 class Deliveries:
-    """Call `on_delivery` functions in the order in which batches were settled.
+    """A caller of `on_delivery` functions, in the order in which batches were settled.
 
     The worker starts when there is something to tell, and ends when there has been nothing for a while.
 
@@ -105,16 +105,16 @@ class Deliveries:
 
     @property
     def full(self) -> bool:
-        """Whether so much is to be told that no more should be produced meanwhile."""
+        """Whether so many calls are waiting that producing should pause."""
         return self.messages >= self._max_messages or self._bytes >= self._max_bytes
 
     @property
     def here(self) -> bool:
-        """Whether the caller is called by `on_delivery`'s worker: it must not wait for itself."""
+        """Whether the caller runs inside an `on_delivery` function: it must not wait for its own worker."""
         return getattr(self._here, "working", False)
 
     def tell(self, batch: Settled, messages: list[Message], nbytes: int) -> None:
-        """Have the functions of a settled batch's messages called; does not wait.
+        """Queue the calls for a settled batch's messages; never waits.
 
         :param nbytes: which they take
         """
@@ -125,7 +125,7 @@ class Deliveries:
         self.begin()
 
     def begin(self) -> None:
-        """Start the worker, or wake it, where there is something to tell."""
+        """Start the worker, or wake it, if calls are waiting."""
         with self._lock:
             start = bool(self._waiting) and not (self._working and self._worker is not None and self._worker.is_alive())
             if start:
@@ -138,12 +138,12 @@ class Deliveries:
         self._wake.set()
 
     def waiting(self) -> list[Settled]:
-        """Return the batches that are to be told of."""
+        """Return the batches whose calls are waiting."""
         with self._lock:
             return [entry.batch for entry in self._waiting]
 
     def finish(self, patience: float) -> list[tuple[Settled, list[Message]]]:
-        """Wait until all is told and end the worker; return what is given up.
+        """Wait until all calls are done and end the worker; return the calls that it gives up.
 
         :param patience: how long to wait while no function returns (s)
         """
@@ -183,7 +183,7 @@ class Deliveries:
             raise
 
     def _next(self) -> _Waiting | None:
-        """Return what is to be told next; None where this worker is to end."""
+        """Return the next calls; None if this worker must end."""
         waited = False
         while True:
             with self._lock:
@@ -221,7 +221,7 @@ class Deliveries:
 
 
 class _Inbox:
-    """Hold the reports of one thread or greenlet; `get` as a queue's.
+    """The reports of one thread or greenlet; `get` as a queue's.
 
     The standard library's queue keeps its lock for ever where Ctrl-C comes at the wrong step of `get`, and whoever puts
     something into it then, as the reader of a connection, waits for that lock.
@@ -258,7 +258,7 @@ class _Inbox:
 
 
 class Reports:
-    """Keep delivery reports for whoever produced the messages, a queue for each thread or greenlet.
+    """The delivery reports, in a queue for each thread or greenlet that produces.
 
     They are documented to be kept until they are read. Who does not read them is told so in the log, once.
 
@@ -323,7 +323,7 @@ class Reports:
         return report
 
     def tell_unread(self) -> None:
-        """Log how many messages failed of which nobody has read."""
+        """Log the number of failed messages whose reports nobody has read."""
         if self._failures:
             log.error(
                 "%d messages to %s were not delivered, and nobody has read the reports that say so; get_delivery_report() "
@@ -334,7 +334,7 @@ class Reports:
 
 
 class Failures:
-    """Hold failed batches until somebody is told of them.
+    """Failed batches that no caller has heard of yet.
 
     State: changes under the producer's lock.
 
@@ -352,7 +352,7 @@ class Failures:
 
     @property
     def full(self) -> bool:
-        """Whether so much has failed that producing is to raise it."""
+        """Whether there are so many failures that `produce()` must raise them."""
         return self.count >= self._max_messages or self._bytes >= self._max_bytes
 
     def add(self, batch: Settled, count: int, nbytes: int, told: Collection[int] = ()) -> None:
@@ -367,24 +367,24 @@ class Failures:
         self._bytes += nbytes + BATCH_COST
 
     def empty(self) -> Failures:
-        """Return a book with the same bounds, and nothing in it."""
+        """Return an empty object with the same bounds."""
         return Failures(self._max_messages, self._max_bytes)
 
     def take(self) -> Failures:
-        """Take all out; return them."""
+        """Take all failures out, and return them."""
         taken = self.empty()
         taken.restore(self)
         self._batches, self.count, self._bytes = [], 0, 0
         return taken
 
     def restore(self, taken: Failures) -> None:
-        """Put back what was taken and could not be told."""
+        """Put back failures that could not be raised."""
         self._batches = taken._batches + self._batches
         self.count += taken.count
         self._bytes += taken._bytes
 
     def pairs(self) -> list[tuple[Message, KafkaException]]:
-        """Return each message with why it was not delivered."""
+        """Return each message with its error."""
         found: list[tuple[Any, Any]] = []
         for batch, told in self._batches:
             for message in batch.messages():

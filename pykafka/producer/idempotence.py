@@ -46,7 +46,7 @@ EPOCH_MAX = 2**15 - 1
 
 
 class Verdict(Enum):
-    """What is to be done about a batch that was answered."""
+    """The next step for a batch after its response."""
 
     #: It is written; its messages are acknowledged.
     DELIVERED = "delivered"

@@ -1,4 +1,4 @@
-"""What a producer can be told, in one place: defaults, checks and meanings."""
+"""The settings of a producer: defaults, checks and descriptions."""
 
 from __future__ import annotations
 
@@ -137,20 +137,20 @@ class ProducerOptions(Settings):
 
     @property
     def idempotent(self) -> bool:
-        """Whether batches are to have sequence numbers where brokers know them."""
+        """Whether batches have sequence numbers if brokers support them."""
         return self.enable_idempotence is not False and self.required_acks == -1 and self.max_retries > 0
 
     @property
     def batch_limit(self) -> int:
-        """At which size a batch is full (bytes, uncompressed)."""
+        """The size of a full batch (bytes, uncompressed)."""
         return self.max_request_size - BATCH_OVERHEAD
 
     @property
     def linger_s(self) -> float:
-        """How long a message may wait for company (s)."""
+        """How long a message may wait for others (s)."""
         return self.linger_ms / 1000
 
     @property
     def delivery_timeout_s(self) -> float:
-        """How old a message may get before it has failed (s)."""
+        """The age at which an undelivered message fails (s)."""
         return self.delivery_timeout_ms / 1000

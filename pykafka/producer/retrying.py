@@ -1,4 +1,4 @@
-"""What an answer to Produce means for sending again, as a table, and how long to wait before; without I/O.
+"""The retries of Produce: the meaning of each error as a table, and the pauses. No I/O.
 
 Three questions are asked of each error. Is the cluster not ready, or is it about the messages? What waits for the cluster is
 bounded by the delivery timeout alone; what is about the messages counts against `max_retries`. Is it certain that nothing
@@ -36,7 +36,7 @@ from pykafka.exceptions import (
 
 
 class Kind(Enum):
-    """What an error says of the batch that it answers."""
+    """The meaning of an error for the batch in question."""
 
     #: The cluster is not ready, and nothing was written.
     NOT_READY = "not ready"
@@ -82,7 +82,7 @@ KINDS: dict[type[KafkaException], Kind] = {
 
 
 def kind_of(error: KafkaException) -> Kind:
-    """Return what an error says of the batch that it answers."""
+    """Return the meaning of an error for its batch."""
     found = next((KINDS[cls] for cls in type(error).__mro__ if cls in KINDS), None)
     if found is Kind.OPEN and not error.retriable:
         return Kind.BATCH  # as an answer larger than this client allows: the next one will be, too

@@ -1,4 +1,4 @@
-"""What users hand to `produce()`, checked and brought into the form that is written."""
+"""Checks and conversions of the values that users pass to `produce()`."""
 
 from __future__ import annotations
 

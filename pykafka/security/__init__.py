@@ -1,4 +1,4 @@
-"""Who a broker is and who we are: TLS."""
+"""Authentication and encryption of connections: TLS."""
 
 from pykafka.security.ssl_config import SslConfig, SslConfigLike, WrapsSocket, valid_ssl_config
 from pykafka.security.tls_errors import explain_refusal, explain_tls_error

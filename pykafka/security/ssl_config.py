@@ -13,13 +13,13 @@ _VERSIONS = (("TLSv1.2", "TLSv1.2"), ("TLSv1.2", "TLSv1.3"), ("TLSv1.3", "TLSv1.
 
 
 class WrapsSocket(Protocol):
-    """What is accepted in place of an SslConfig, with threads: something that can put TLS around a socket."""
+    """An object that can wrap a socket in TLS; threads accept it in place of an SslConfig."""
 
     def wrap_socket(self, sock: Any, /) -> Any: ...
 
 
 class SslConfig:
-    """Say which certificates to trust and which to show; the broker's certificate must name its host.
+    """The certificates to trust and to present; the broker's certificate must name its host.
 
     :param cafile: file with the certificates (PEM) of the authorities to trust; None for those of the system
     :param certfile: file with the client's certificate (PEM) and the authorities between, where brokers ask for one
@@ -63,7 +63,7 @@ class SslConfig:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The context for connections, made when it is first asked for.
+        """The context for connections, created on first use.
 
         :raises TlsError: a file cannot be read, or is not what it should be
         """
@@ -92,7 +92,7 @@ class SslConfig:
         return context
 
     def wrap_socket(self, sock: Any, server_hostname: str | None = None) -> ssl.SSLSocket:
-        """Put TLS around a connected socket of the standard library and shake hands.
+        """Wrap a connected socket of the standard library in TLS, and do the handshake.
 
         :param server_hostname: whom the certificate must name; by default the IP address at the other end
         :raises ssl.SSLError: the handshake failed
@@ -116,7 +116,7 @@ SslConfigLike = SslConfig | ssl.SSLContext | WrapsSocket
 
 
 def valid_ssl_config(param: SslConfigLike | None) -> SslConfigLike | None:
-    """Return what can put TLS around a connection, or None.
+    """Return an object that can wrap a connection in TLS, or None.
 
     :raises TypeError: it cannot
     """

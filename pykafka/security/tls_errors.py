@@ -1,4 +1,4 @@
-"""explain_tls_error: what a failed TLS handshake means, and what to do about it."""
+"""explain_tls_error: the meaning of a failed TLS handshake, and the remedy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_TLS_PORT = "the port may not be a TLS port: use the broker's TLS port, or lea
 
 
 def explain_tls_error(error: Exception, host: str) -> str:
-    """Return a sentence that says what went wrong in a handshake and what to do.
+    """Return a sentence about the cause of a failed handshake and its remedy.
 
     :param error: what the handshake raised
     :param host: the broker's name or IP address

@@ -1,4 +1,4 @@
-"""What a task of the sink does with the Arrow batches that Spark hands it."""
+"""The tasks of the sink: they write the Arrow batches from Spark."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def write_rows(iterator: Iterator[pa.RecordBatch], options: WriteOptions, column
 
 
 class RowWriter:
-    """Turn Arrow batches into record batches and send them; used by one task alone.
+    """A writer that turns Arrow batches into record batches and sends them; used by one task alone.
 
     :param cluster: to write to
     :param options: of the write
@@ -64,7 +64,7 @@ class RowWriter:
         self._looked_again: set[str] = set()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take the rows of an Arrow batch.
+        """Append the rows of an Arrow batch.
 
         :raises SinkError: a row cannot be written, or one before it was not acknowledged in time
         """
@@ -81,7 +81,7 @@ class RowWriter:
             self._flush()
 
     def finish(self) -> dict[str, int]:
-        """Send what is left and return, when all is acknowledged, how many rows each topic got.
+        """Send the rest and wait for all acknowledgements; return the number of rows per topic.
 
         :raises SinkError: rows were not acknowledged in time
         """
@@ -90,7 +90,7 @@ class RowWriter:
         return dict(self._sender.acknowledged)
 
     def settle(self) -> str:
-        """Say what has become of the rows taken so far, where the task fails."""
+        """Return a sentence about the outcome of the rows so far, for a failed task."""
         return self._sender.settle()
 
     def _flush(self) -> None:

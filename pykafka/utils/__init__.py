@@ -29,7 +29,7 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class Serializable:
-    """Be what can be written as bytes."""
+    """Base of objects with a bytes form."""
 
     def __len__(self) -> int:
         """Return the size when written (bytes)."""
@@ -106,7 +106,7 @@ def get_bytes(value: str | bytes) -> bytes:
 
 
 def serialize_utf8(value: str | None, partition_key: str | None) -> tuple[bytes | None, bytes | None]:
-    """Be a producer's `serializer` for text.
+    """Return a message's value and key as UTF-8; a `serializer` for producers of text.
 
     :param value: the message; None is a tombstone
     :param partition_key: its key, or None
@@ -119,7 +119,7 @@ def serialize_utf8(value: str | None, partition_key: str | None) -> tuple[bytes 
 
 
 def deserialize_utf8(value: bytes | None, partition_key: bytes | None) -> tuple[str | None, str | None]:
-    """Be a consumer's `deserializer` for text; the opposite of `serialize_utf8`.
+    """Return a message's value and key as text; a `deserializer` for consumers, the opposite of `serialize_utf8`.
 
     :raises UnicodeException: the bytes are no UTF-8
     """

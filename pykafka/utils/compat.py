@@ -1,4 +1,4 @@
-"""What PyKafka 2 had for Python 2 and 3 alike, for applications that import it from here. Nothing in this package does."""
+"""Names of PyKafka 2 for Python 2 and 3 alike, for applications that import them. Nothing in this package does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`LogLimiter`: the same warning once in ten seconds, however often and by however many workers it is given."""
+"""`LogLimiter`: logs the same warning once in ten seconds, for any number of workers."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ REMEMBERED = 1000
 
 
 class Clock(Protocol):
-    """What tells the time: a handler."""
+    """A source of the time: a handler."""
 
     def now(self) -> float: ...
 
 
 class _Told(NamedTuple):
-    """When a warning was logged last, and how often it was not since."""
+    """The time of a warning's last log line, and the number of its omitted repetitions."""
 
     at: float
     left_out: list[None]
 
 
 class LogLimiter:
-    """Log what may come in numbers, and leave out what only repeats; one for a whole client.
+    """A logger of frequent warnings that omits repetitions; one for a whole client.
 
     State: `_told` is changed by single operations; two workers at the same moment may both log.
 

@@ -1,4 +1,4 @@
-"""`Settings`: what a class can be told, as data: each setting with its default, its check and its meaning in one place."""
+"""`Settings`: the options of a class as data, each with its default, its check and its description in one place."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def setting(default: Any, check: Check, meaning: str) -> Any:
 
 
 def meaning_of(kind: type[Settings], name: str) -> str:
-    """Return what a user reads of a setting."""
+    """Return the description of a setting for users."""
     return next(str(one.metadata["meaning"]) for one in fields(kind) if one.name == name)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The base: checks each value when one is made.
+    """Base of settings: checks each value on creation.
 
     :raises TypeError, ValueError: a value is out of bounds, by name
     """
@@ -45,7 +45,7 @@ class Settings:
         object.__setattr__(self, name, value)
 
     def _check_together(self) -> None:
-        """Check what several values mean together."""
+        """Check combinations of values."""
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Self:
@@ -58,27 +58,27 @@ class Settings:
 
 
 def anything(value: Any, name: str) -> Any:
-    """Take any value."""
+    """Accept any value."""
     return value
 
 
 def at_least_0(value: Any, name: str) -> int:
-    """Take an int from 0 on."""
+    """Accept an int from 0 on."""
     return valid_int(value, allow_zero=True, name=name)
 
 
 def above_0(value: Any, name: str) -> int:
-    """Take an int from 1 on."""
+    """Accept an int from 1 on."""
     return valid_int(value, name=name)
 
 
 def integer(value: Any, name: str) -> int:
-    """Take any int."""
+    """Accept any int."""
     return valid_int(value, allow_zero=True, allow_negative=True, name=name)
 
 
 def optional(check: Check) -> Check:
-    """Return a check that lets None through."""
+    """Return a check that also accepts None."""
     return partial(_optional, check)
 
 

@@ -8,13 +8,13 @@ from pykafka.exceptions import SocketDisconnectedError
 
 
 class Readable(Protocol):
-    """What is asked of a socket: no more than this."""
+    """The part of a socket that `recvall_into` uses."""
 
     def recv_into(self, buffer: memoryview, nbytes: int = 0, /) -> int: ...
 
 
 def recvall_into(socket: Readable, bytea: bytearray, size: int) -> bytearray:
-    """Read exactly `size` bytes into the front of a bytearray, which grows where it is too small.
+    """Read exactly `size` bytes into the front of a bytearray, which grows if it is too small.
 
     :param socket: connected; its own timeout holds for each read
     :param bytea: to read into
