@@ -443,7 +443,7 @@ class BalancedConsumer(GroupConsumer):
         return consumer
 
     def _tell_of_outage(self, away_s: float) -> None:
-        """Let `consume()` raise that ZooKeeper is away, once it has been away for longer than a restart takes."""
+        """Report to `consume()` that ZooKeeper is away, once it has been away for longer than a restart takes."""
         if away_s - self._outage_told_s > self._cluster.socket_timeout_ms / 1000:
             self._outage_told_s = away_s
             self._worker_failed(

@@ -232,7 +232,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         return member.changed, LOOK_SELDOM_S if member.sender.shares_events else LOOK_S
 
     def _tell_of_trouble(self, error: Exception) -> None:
-        """Let `consume()` raise an error; while a new share is not consumed yet, one that may pass only once it has lasted."""
+        """Report an error to `consume()`; while a new share is not consumed yet, one that may pass only once it has lasted."""
         now = self._handler.now()
         if self._due is not None and isinstance(error, KafkaException) and self._cluster.may_pass(error):
             if self._trouble_since is None:
@@ -249,7 +249,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         self._cluster.limiter.warn(log, group, text, group, error, level=level)
 
     def _tell_of_deletion(self) -> None:
-        """Let `consume()` raise, once, that the topic is gone; this member stays in the group, in case the topic returns."""
+        """Report to `consume()`, once, that the topic is gone; this member stays in the group, in case the topic returns."""
         gone = self._member.topic_is_gone
         if gone and not self._told_gone:
             error = UnknownTopicOrPartition(

@@ -191,7 +191,7 @@ class ConsumerEngine:
             self.growth.tick()
 
     def worker_failed(self, error: BaseException) -> None:
-        """Let `consume()` raise an error, even a call that waits at present."""
+        """Report an error to `consume()`, even to a call that waits at present."""
         self.errors.append(error)
         self.has_arrived.set()
 

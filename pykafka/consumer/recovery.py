@@ -337,7 +337,7 @@ class Recovery:
                 self._attach(case)
 
     def _ask_the_user(self, reader: Reader, cases: list[_Case]) -> None:
-        """Let `consume()` raise that the application has to say where to go on; until then try the offset now and then."""
+        """Report to `consume()` that the application must name the next position; until then try the offset now and then."""
         known = {(one.topic, one.partition) for one in reader.errors if isinstance(one, OffsetResetNeededError)}
         errors = reset_needed(reader, [case.owned for case in cases if case.owned.key not in known])
         for case in cases:

@@ -56,7 +56,7 @@ class CarriedPositions:
         }
 
     def give_to(self, consumer: SimpleConsumer) -> None:
-        """Let an internal consumer, which is not started yet, go on where the one before stood."""
+        """Set the positions of an internal consumer, which is not started yet, to those of the one before."""
         if self._known is None:
             self._known = frozenset(self._topic.partitions)
         engine = consumer._engine

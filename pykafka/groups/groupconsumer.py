@@ -399,7 +399,7 @@ class GroupConsumer(ABC):
             raise self._worker_exceptions.popleft()
 
     def _worker_failed(self, error: BaseException) -> None:
-        """Let `consume()` raise an error, even a call that waits at present."""
+        """Report an error to `consume()`, even to a call that waits at present."""
         consumer = self._consumer
         if consumer is not None and consumer._engine.running:
             if not consumer._engine.errors:  # an error that lasts is raised once, not once for each attempt
@@ -642,7 +642,7 @@ class GroupConsumer(ABC):
             raise pending[-1]
 
     def _forget_positions(self, kept: Iterable[int] = ()) -> None:
-        """Let partitions go on where the group has committed: other members may have consumed them meanwhile.
+        """Continue partitions where the group has committed: other members may have consumed them meanwhile.
 
         :param kept: ids of the partitions that were this member's all the time
         """

@@ -101,7 +101,7 @@ class RdKafkaConsumerEngine(ConsumerEngine):
         self._assign()
 
     def _assign(self) -> None:
-        """Let librdkafka fetch from the position of each partition."""
+        """Assign the partitions to librdkafka, each from its position."""
         with self._rdk_lock:
             self._adrift = True
             self._assign_anew()
@@ -146,7 +146,7 @@ class RdKafkaConsumerEngine(ConsumerEngine):
             super().move(key, position, last_offset_consumed)
 
     def fetch_added(self, added: Iterable[OwnedPartition]) -> None:
-        """Let librdkafka fetch partitions that were added."""
+        """Assign new partitions to librdkafka."""
         self._assign()
 
     def hurry(self) -> None:
@@ -233,7 +233,7 @@ class RdKafkaConsumerEngine(ConsumerEngine):
                 self.errors.append(error_from(error, topic=record.topic(), partition=record.partition()))
 
     def _ask_the_user(self) -> None:
-        """Let `consume()` raise, once a second, for partitions whose next position only the application can name."""
+        """Report to `consume()`, once a second, partitions whose next position only the application can name."""
         parts = self.partitions
         adrift = [one for key, one in parts.items() if one.position < 0 or self._stranded.get(key) == one.moves]
         now = self.handler.now()

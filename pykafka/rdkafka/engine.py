@@ -307,7 +307,7 @@ class RdKafkaEngine(ProducerEngine):
             self.worker_failed(error)
 
     def _poll(self, seconds: float) -> None:
-        """Let librdkafka report, and settle the messages; its callbacks may run on another thread."""
+        """Poll librdkafka's reports, and settle the messages; its callbacks may run on another thread."""
         with self._polling:
             self.handler.offload(self._rdk_producer.poll, seconds)
             self._settle_all()

@@ -20,7 +20,7 @@ LOOK_S = 1.0
 
 
 class Committer(Protocol):
-    """What commits the offsets: a `ConsumerCoordinator`."""
+    """The object that commits the offsets: a `ConsumerCoordinator`."""
 
     config: dict[str, Any]
     group_id: str

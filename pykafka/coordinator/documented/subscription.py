@@ -9,7 +9,7 @@ from pykafka.common import OffsetAndMetadata, TopicPartition
 
 
 class Subscription(Protocol):
-    """What a program consumes, and how far: a `ConsumerCoordinator` calls these methods from the workers that call it.
+    """A program's topics and positions; a `ConsumerCoordinator` calls these methods from the workers that call it.
 
     The auto-commit worker calls `consumed_offsets` as well. Only `revoked` and `assigned` may wait.
     """
