@@ -365,6 +365,15 @@ class BalancedConsumer(GroupConsumer):
         if not due:
             log.info("group %s: no partition of %s is left for this member", self._consumer_group, self._topic.name)
         held = self._get_held_partitions()
+        if log.isEnabledFor(logging.DEBUG):
+            ids = [sorted(p.id for p in partitions) for partitions in (due, held)]
+            log.debug(
+                "group %s: members %s; %s is due %s, holds %s",
+                self._consumer_group,
+                participants,
+                self._consumer_id,
+                *ids,
+            )
         if not held <= due or not self._partitions <= held:
             # This member stops and commits before another can begin.
             if self._consumer is not None:

@@ -383,13 +383,20 @@ class ConsumerEngine:
             # a group with members keeps its offsets; those of others expire, and stop() renews them
             if self.membership.generation_id >= 0:
                 self.commits.found(found)
+            _log_beginnings(found, f"committed by group {self.options.consumer_group}")
         missing = [key for key in keys if key not in found]
         wanted: dict[TopicPartition, Position] = {key: OffsetType.EARLIEST for key in missing if key in self.added}
         reset = self.options.auto_offset_reset
         if not isinstance(reset, str):  # else consume() raises that the application has to say where to begin
             wanted |= dict.fromkeys((key for key in missing if key not in wanted), reset)
-        found.update(self.find_offsets(wanted))
-        return found
+        searched = self.find_offsets(wanted)
+        if log.isEnabledFor(logging.DEBUG):
+            added = {key: offset for key, offset in searched.items() if key in self.added}
+            _log_beginnings(added, "it was added to the topic")
+            others = {key: offset for key, offset in searched.items() if key not in self.added}
+            none = "" if self.commits is None else f"group {self.options.consumer_group} has committed nothing; "
+            _log_beginnings(others, f"{none}auto_offset_reset is {self.options.reset_name}")
+        return found | searched
 
     def reset(self, wanted: Mapping[TopicPartition, Position]) -> None:
         """Move partitions to where an OffsetType or a time says; errors as of `find_offsets`."""
@@ -409,6 +416,7 @@ class ConsumerEngine:
         :param position: the offset of the next message
         :param last_offset_consumed: the offset to report as consumed last; -1 for none
         """
+        log.debug("%s goes to offset %d", key, position)
         owned = self.partitions[key]
         self.buffers.move(owned, position, last_offset_consumed)
         if owned.wake is not None:
@@ -428,6 +436,12 @@ class ConsumerEngine:
         """Count committed messages as done, though they may be in hand."""
         for key, offset in offsets.items():
             self.buffers.committed(self.partitions[key], offset)
+
+
+def _log_beginnings(offsets: Mapping[TopicPartition, int], why: str) -> None:
+    if log.isEnabledFor(logging.DEBUG):
+        for key, offset in offsets.items():
+            log.debug("%s begins at offset %d: %s", key, offset, why)
 
 
 def key_of(message: Message) -> TopicPartition:

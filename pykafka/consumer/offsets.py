@@ -136,6 +136,9 @@ class GroupOffsets:
         except KafkaException as error:
             failed = {(topic, id_): offset for (topic, id_), offset in remaining.items()}
             raise OffsetsNotCommitted(f"group {self._group}: {error}", failed) from error
+        if log.isEnabledFor(logging.DEBUG):
+            for key, offset in committed.items():
+                log.debug("group %s: committed offset %d of %s", self._group, offset, key)
         return committed
 
     def fetch(

@@ -126,6 +126,11 @@ class ConsumerOptions(Settings):
         if self.auto_commit_enable and self.consumer_group is None:
             raise ValueError("auto_commit_enable needs a consumer_group to commit for")
 
+    @property
+    def reset_name(self) -> str:
+        """What `auto_offset_reset` is called in Java's client, for the log."""
+        return next(name for name, reset in RESETS.items() if reset == self.auto_offset_reset)
+
     def reset_position(self) -> int:
         """Return the position of `auto_offset_reset`.
 

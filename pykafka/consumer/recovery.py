@@ -333,6 +333,7 @@ class Recovery:
                 continue
             for case in cases:
                 offset = offsets[case.owned.key]
+                log.debug("%s goes to offset %d: auto_offset_reset", case.owned.key, offset)
                 reader.buffers.move(case.owned, offset, offset - 1, case.moves)
                 self._attach(case)
 

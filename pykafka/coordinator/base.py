@@ -278,6 +278,14 @@ class BaseCoordinator(ABC):
             response.member_id,
             response.protocol_name or request.protocols[0].name,
         )
+        log.debug(
+            "group %s: generation %d: %s is a member, %s leads, assignor %s",
+            self.group_id,
+            response.generation_id,
+            response.member_id,
+            response.leader,
+            self.membership.protocol,
+        )
         self._metrics.joined(self._handler.now() - self._join_started)
         self._send_heartbeats()
         return response

@@ -41,6 +41,9 @@ class Outgoing:
 
     __slots__ = ("_decoded", "client_id", "request", "tell", "version")
 
+    #: Whether `answered` and `done` log; see `requestlog`.
+    logged = False
+
     def __init__(
         self,
         request: Request[Any],
@@ -78,6 +81,12 @@ class Outgoing:
         """Take the answer that `throttle` had to decode; None where it had not."""
         found, self._decoded = self._decoded, None
         return found
+
+    def answered(self, frame: memoryview, response: Any) -> None:
+        """Log a response."""
+
+    def done(self, future: ResponseFuture) -> None:
+        """Log the error of a request that gets no response."""
 
 
 class PendingResponse(Generic[R]):
@@ -125,14 +134,18 @@ class PendingResponse(Generic[R]):
 
     def decode(self, frame: memoryview) -> R:
         """Return what a frame of this answer says."""
-        decoded: R | None = None if self.outgoing is None else self.outgoing.take_decoded()
-        if decoded is not None:
-            return decoded
+        outgoing = self.outgoing
+        decoded: R | None = None if outgoing is None else outgoing.take_decoded()
+        response = self._decode(frame) if decoded is None else decoded
+        if outgoing is not None and outgoing.logged:
+            outgoing.answered(frame, response)
+        return response
+
+    def _decode(self, frame: memoryview) -> R:
         try:
-            _, response = decode_response(self.request_cls, self.version, frame, self.breathe)
+            return decode_response(self.request_cls, self.version, frame, self.breathe)[1]
         except KafkaException as error:
             raise error.with_context(broker=self.where, api=self.request_cls.__name__) from None
-        return response
 
     def add_done_callback(self, fn: Callable[[ResponseFuture], None]) -> None:
         """Have `fn(future)` called by the connection's reader as soon as the answer or an error is there."""
@@ -247,6 +260,7 @@ class Channel:
             self._requests = None
             requests.stop()
             raise self._closed.again()
+        log.debug("connected to %s", connection.address)
         return requests
 
     def _check_open(self) -> None:
@@ -257,6 +271,7 @@ class Channel:
         self._failures += 1
         self._retry_at = self._handler.now() + self._backoff.seconds(self._failures)
         self._last_error = error.again()  # whose traceback would hold all that its callers hold
+        log.debug("not connected: %s", error)
 
     def close(self, reason: KafkaException | None = None) -> None:
         """End the connection, or the making of one; waits for nobody but the reader.

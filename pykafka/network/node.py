@@ -13,6 +13,7 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     ThrottledError,
 )
+from pykafka.network import requestlog
 from pykafka.network.channel import Channel, Outgoing, PendingResponse
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialect import Dialect
@@ -339,11 +340,21 @@ class Node:
             self._dialect.check(type(request), version)
         if timeout_ms is None:
             timeout_ms = usual_ms
-        outgoing = Outgoing(request, version, self._client_id, self._tell_throttled)
+        outgoing = self._outgoing(request, version, channel)
         future = requests.request(outgoing, has_response, timeout_ms / 1000, latest, patient)
+        if outgoing.logged:
+            future.add_done_callback(outgoing.done)
         if not patient and isinstance(future.error, ThrottledError):
             raise future.error
         return PendingResponse(future, type(request), version, self.address, self._handler.breathe, outgoing)
+
+    def _outgoing(self, request: Request[Any], version: int, channel: str) -> Outgoing:
+        if not requestlog.is_wanted():
+            return Outgoing(request, version, self._client_id, self._tell_throttled)
+        where = (self.address, channel)
+        return requestlog.LoggedOutgoing(
+            request, version, self._client_id, self._tell_throttled, where, self._handler.now
+        )
 
     def call(
         self,

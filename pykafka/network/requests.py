@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
@@ -22,6 +23,8 @@ from pykafka.network.pending import Pending, PendingRequests, Throttle
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, Worker
+
+log = logging.getLogger(__name__)
 
 #: How often the reader looks up from the connection to see whether a deadline has passed (s).
 TICK_S = 1.0
@@ -370,6 +373,7 @@ class _Ending:
                 on_close(error)
             except Exception as failure:  # noqa: BLE001 - handed to report
                 self._handler.report(f"on_close of {self._shared.connection.address}", failure)
+        log.debug("disconnected from %s: %s", self._shared.connection.address, error)
 
 
 def _inherited(where: str) -> SocketDisconnectedError:
