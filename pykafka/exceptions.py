@@ -129,7 +129,7 @@ class DeserializationError(KafkaException):
 
 
 class OffsetsNotCommitted(KafkaException):
-    """Raised when the broker did not commit some offsets.
+    """Raised when offsets could not be committed; `.failures` lists them.
 
     :param text: what happened and what to do
     :param failures: {(topic, partition): offset that was not committed}

@@ -41,9 +41,9 @@ class JsonObjectType(click.ParamType[dict[str, Any]]):
 def reset_offsets(
     session: Session, topic: str, consumer_group: str, offset: Moment, dry_run: bool, as_json: bool
 ) -> None:
-    """Reset a group's committed offsets in a topic to OFFSET.
+    """Reset a group's committed offsets.
 
-    OFFSET is EARLIEST, LATEST, a time (YYYY-MM-DDTHH:MM:SS, UTC), or the offset to read next in each partition. The
+    The group continues at OFFSET: EARLIEST, LATEST, a time (YYYY-MM-DDTHH:MM:SS, UTC), or an offset. The
     group must have no members: they would keep their own positions.
     """
     with session.client() as client:
@@ -91,7 +91,7 @@ def create_topic(
     config_entries: dict[str, Any] | None,
     as_json: bool,
 ) -> None:
-    """Create a topic; brokers before Kafka 0.10.1 require --zookeeper."""
+    """Create a topic. Brokers before Kafka 0.10.1 require --zookeeper."""
     session: Session = ctx.obj
     assignment = {} if replica_assignment is None else _assignment(replica_assignment)
     if replica_assignment is not None:
@@ -132,7 +132,7 @@ def _setting(value: Any) -> str:
 @timeout_option
 @click.pass_obj
 def delete_topic(session: Session, topic: str, timeout: int) -> None:
-    """Delete a topic and all its messages; brokers before Kafka 0.10.1 require --zookeeper."""
+    """Delete a topic and all its messages. Brokers before Kafka 0.10.1 require --zookeeper."""
     with session.client() as client:
         changes.delete_topic(client, topic, timeout, session.zookeeper_topics(client))
     click.echo(f"Deleted topic {topic}.")

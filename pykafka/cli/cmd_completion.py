@@ -32,7 +32,7 @@ class WholeWords(BashComplete):
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print a script that makes SHELL complete commands and options: eval "$(kafka-tools completion bash)"."""
+    """Print a shell completion script. Load it by eval "$(kafka-tools completion bash)"."""
     found = get_completion_class(shell)
     if found is None:
         raise click.ClickException(f"click cannot complete in {shell}; choose another shell")

@@ -68,7 +68,7 @@ def consume_topic(
     follow: bool,
     as_json: bool,
 ) -> None:
-    """Write the messages of a topic to a file or the standard output, each value followed by a newline.
+    """Print a topic's messages, or write a file. A newline follows each value.
 
     Ends after --limit messages, at the end of the topic as of the start, or after --timeout without a message. Commits
     nothing.

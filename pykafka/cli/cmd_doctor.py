@@ -24,9 +24,9 @@ _STYLES = {OK: "green", NOTE: "yellow", FAILED: "bold red"}
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, host: str | None, topic: str | None, create: bool, as_json: bool) -> None:
-    """Diagnose connectivity to a cluster, address by address.
+    """Diagnose connectivity to a cluster.
 
-    HOST is host:port of some brokers; by default those of --broker, or those in --zookeeper. Each goes through DNS,
+    HOST is host:port of some brokers; by default those of --broker, or those in --zookeeper. Each address goes through DNS,
     TCP, TLS (with --tls), ApiVersions and Metadata, then so does every address that the brokers advertise. With
     --topic, one message makes a round trip. Exit status: 0 without problems, 3 if no broker answers, else 1.
     """

@@ -18,9 +18,10 @@ from pykafka.cli.options import Session, json_option
 @json_option
 @click.pass_obj
 def print_managed_consumer_groups(session: Session, topic: str | None, as_json: bool) -> None:
-    """Print the consumer groups of a topic that brokers coordinate, and their members (Kafka 0.9 and later).
+    """Print consumer groups and their members.
 
-    Shows a group if a member subscribes to the topic, or if it has committed offsets for it; without TOPIC, shows all.
+    Shows groups that brokers coordinate (Kafka 0.9 and later): those with a member that subscribes to TOPIC, or with
+    committed offsets for it; without TOPIC, all of them.
     """
     with session.client() as client:
         if topic is not None:

@@ -70,9 +70,9 @@ def print_consumer_lag(
     fail_above: int | None,
     as_json: bool,
 ) -> None:
-    """Print how far a group's committed offsets are behind a topic.
+    """Print a consumer group's lag in a topic.
 
-    Reads only: it commits, resets and joins nothing. A partition without a committed offset counts with all its
+    Uses the committed offsets; it commits, resets and joins nothing. A partition without one counts with all its
     messages. An unknown group is an error.
     """
     session: Session = ctx.obj

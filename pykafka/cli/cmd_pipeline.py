@@ -76,7 +76,7 @@ def pipeline(
     init: bool,
     script: bool,
 ) -> None:
-    """Land topics as Parquet, or mirror them to other topics, as FILE (TOML) declares it.
+    """Land topics as Parquet, or mirror them. FILE (TOML) declares the pipeline.
 
     A pipeline continues where its last run ended. On a cluster of Spark: --master, or
     `spark-submit $(kafka-tools pipeline --script) FILE`. FILE names the brokers.

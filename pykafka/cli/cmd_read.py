@@ -30,7 +30,7 @@ def print_topics(session: Session, internal: bool, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def desc_topic(session: Session, topic: str, as_json: bool) -> None:
-    """Print partitions, replicas, offsets and settings of a topic."""
+    """Print a topic's partitions and settings. Partitions have their replicas and offsets."""
     with session.client() as client:
         found = listing.describe_topic(client, topic)
     if as_json:
@@ -57,10 +57,10 @@ def desc_topic(session: Session, topic: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def print_offsets(session: Session, topic: str, offset: Moment, with_time: bool, as_json: bool) -> None:
-    """Print the offset of each partition at OFFSET: EARLIEST, LATEST, or a time as YYYY-MM-DDTHH:MM:SS (UTC).
+    """Print the offset of each partition.
 
-    A time gives the first message that is not older, or none. Brokers before 0.10.1 do not store times of messages,
-    and return the start of a log segment.
+    OFFSET is EARLIEST, LATEST, or a time as YYYY-MM-DDTHH:MM:SS (UTC). A time gives the first message that is not
+    older, or none. Brokers before 0.10.1 do not store times of messages, and return the start of a log segment.
     """
     with session.client() as client:
         found = listing.list_offsets(client, topic, offset)
