@@ -1,1 +1,1 @@
-"""What a cluster says of itself: the brokers that name the others, topics, offsets."""
+"""The client's view of one cluster: brokers, topics, leaders, offsets by time."""

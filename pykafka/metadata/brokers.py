@@ -47,7 +47,7 @@ class Brokers:
         self._make = make
         self.by_id: dict[int, Broker] = {}
         self._seeds: dict[tuple[str, int], Broker] = {}
-        # Since when brokers whose connections stand have been left out of metadata.
+        # Brokers that metadata leaves out although their connections stand, and since when (s).
         self._left_out: dict[int, float] = {}
         # Workers that close brokers which have left.
         self._partings: list[Worker] = []
@@ -59,7 +59,7 @@ class Brokers:
     # -- following the metadata ------------------------------------------------------------------------------------
 
     def take_over(self, addresses: Mapping[int, tuple[str, int]]) -> list[Broker]:
-        """Take over what metadata says; return the brokers that are gone or moved, for `part_with`.
+        """Take over the brokers of fresh metadata; return those that are gone or moved, for `part_with`.
 
         :param addresses: {id: (host, port)}
         """
@@ -82,7 +82,7 @@ class Brokers:
         return left
 
     def part_with(self, brokers: list[Broker]) -> None:
-        """Close brokers that nobody is to use any more, without waiting for it."""
+        """Refuse further use of brokers and close them, without waiting."""
         for broker in brokers:
             broker.part()
         self._partings = [worker for worker in self._partings if worker.is_alive()]
@@ -130,7 +130,7 @@ class Brokers:
 
     @contextmanager
     def at(self, addresses: Iterable[tuple[str, int]]) -> Iterator[list[Broker]]:
-        """Give the broker of each address: a known one with its connections, or one that is closed afterwards.
+        """Yield a broker for each address: a known one with its connections, or one that is closed afterwards.
 
         :param addresses: (host, port) pairs
         """
@@ -149,12 +149,12 @@ def first_answer(
     what: str,
     telling: Callable[[R], bool] | None = None,
 ) -> R:
-    """Return the first answer; those that are not reached quickly are asked once more behind the others.
+    """Return the first answer; brokers that a quick connect does not reach are asked again after the others.
 
-    :param brokers: whom to ask, in this order
-    :param ask: asks one
-    :param what: is asked, as logs name it
-    :param telling: whether an answer tells anything; one that does not is returned where all are like that
+    :param brokers: the brokers to ask, in this order
+    :param ask: asks one broker
+    :param what: the request's name in logs
+    :param telling: returns whether an answer is useful; a useless one is returned only where all are
     :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
     :raises ProtocolClientError: one has refused
     """

@@ -1,4 +1,4 @@
-"""`BaseCluster`: what the package needs of a cluster: its brokers, leaders, offsets and metadata, kept up to date."""
+"""`BaseCluster`: the brokers, leaders, offsets and metadata of one cluster, kept up to date, for the rest of the package."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ RETRY_BACKOFF_S = 0.1
 RETRY_BACKOFF_MAX_S = 1.0
 #: How old the names of all topics may be when a misspelt one is compared with them (s).
 NAMES_KEPT_S = 60.0
-#: The clusters that are open in this process: closed when the interpreter ends, so that what is queued still goes out.
+#: The open clusters of this process; the interpreter's end closes them, so that queued messages still go out.
 _open_clusters: weakref.WeakSet[BaseCluster] = weakref.WeakSet()
 
 
 class BaseCluster:
-    """The brokers that one bootstrap address leads to, and what they say of topics.
+    """The brokers that one bootstrap address leads to, and the metadata of their topics.
 
     State: the catalogue, the brokers and the topics change under the lock of `Upkeep`. Readers take no lock.
 
@@ -90,7 +90,7 @@ class BaseCluster:
         self._allow_auto_create_topics = bool(allow_auto_create_topics)
         self._zookeeper_hosts = zookeeper_hosts
         self._seeds = parse_hosts(hosts) if zookeeper_hosts is None else []
-        #: Through which all of the client gives warnings that may come in numbers.
+        #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         self._brokers = Brokers(handler, self._new_broker)
         self._catalogue = Catalogue()
@@ -116,7 +116,7 @@ class BaseCluster:
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (brokers={sorted(self.brokers)})>"
 
     def __del__(self) -> None:
-        # May run anywhere, also in a worker that holds any lock: takes none, and waits for nobody.
+        # This may run at any place, also in a worker that holds a lock: it takes none, and does not wait.
         if not getattr(self, "_closed", True):
             self._brokers.forsake()
 
@@ -162,7 +162,7 @@ class BaseCluster:
 
     @property
     def generation(self) -> int:
-        """How often metadata was taken over; see `refresh`."""
+        """How often the cluster took over fresh metadata; see `refresh`."""
         return self._freshness.generation
 
     @property
@@ -172,7 +172,7 @@ class BaseCluster:
 
     @property
     def metadata_is_old(self) -> bool:
-        """Whether the topics in use were asked about more than five minutes ago: new partitions are to be noticed by then."""
+        """Whether the metadata of the topics in use is older than five minutes; the client then looks for new partitions."""
         return self._freshness.is_old
 
     @property
@@ -191,9 +191,9 @@ class BaseCluster:
         self._upkeep.topics(None if topics is None else [get_string(topic) for topic in topics])
 
     def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None:
-        """Update metadata, unless that has been done since `generation` was `seen`; of all topics in use where it is old.
+        """Update metadata, unless another worker has done so since `generation` was `seen`; old metadata as a whole.
 
-        :param seen: the generation that the caller has acted upon
+        :param seen: the generation that the caller has acted on
         :param topics: names to ask for; by default those in use
         """
         self._upkeep.since(seen, None if topics is None else [get_string(topic) for topic in topics])
@@ -204,7 +204,7 @@ class BaseCluster:
             self.refresh(self.generation)
 
     def refresh_older(self, max_age_s: float, topics: Iterable[str]) -> None:
-        """Update topics, and with them all that somebody holds, where one was last asked about this long ago (s)."""
+        """Update topics, and all that the application holds, where the answer about one of them is this old (s)."""
         self._upkeep.older(max_age_s, list(topics))
 
     def _held(self) -> list[str]:
@@ -213,7 +213,7 @@ class BaseCluster:
     def _update(self, names: list[str] | None) -> None:
         response = self.ask_metadata(names)
         if names is not None and any(topic.name not in names for topic in response.topics):
-            names = None  # brokers that would create what they are asked for by name are asked for all
+            names = None  # old brokers would create topics that are asked for by name, so the request was for all
         if response.brokers or not self.brokers:
             self._take_over(response, names)
         else:  # from a broker that starts, or is cut off: it knows nothing of topics either
@@ -265,12 +265,12 @@ class BaseCluster:
         )
 
     def topic_metadata(self, name: str) -> documented.TopicMetadata | None:
-        """Return what is known of a topic, without asking the cluster, which is not asked about topics that nobody uses."""
+        """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
         self._freshness.want([name])
         return self._catalogue.topics.get(name)
 
     def find_topic(self, name: str) -> documented.TopicMetadata | None:
-        """Return what is known of a topic, asking for it where nothing is; None where there is none. Creates none.
+        """Return a topic's metadata, asking the cluster where it is unknown; None for no such topic. This creates no topic.
 
         :raises NoBrokersAvailableError: no broker answered
         """
@@ -302,11 +302,11 @@ class BaseCluster:
         return names
 
     def wait_for_topic(self, name: str) -> documented.TopicMetadata:
-        """Ask for a topic until it is there, which creates it where this client and the brokers allow that.
+        """Ask for a topic until it exists; this creates it where this client and the brokers allow that.
 
         A client that creates no topics waits for leaders only, not for a topic that the broker does not know.
 
-        :raises UnknownTopicOrPartition: it is not there, and was not created
+        :raises UnknownTopicOrPartition: it does not exist, and no broker created it
         :raises ProtocolClientError: the cluster's reason why not
         """
         return wait_for_topic(self, name)
@@ -323,7 +323,7 @@ class BaseCluster:
     ) -> R:
         """Send a request to the first broker that answers: those connected first, then the others, then the seeds.
 
-        :param telling: whether an answer tells anything; one that does not is returned where all are like that
+        :param telling: returns whether an answer is useful; a useless one is returned only where all are
         :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
         """
         if self._closed:
@@ -356,7 +356,7 @@ class BaseCluster:
         return list(self._seeds)
 
     def leader(self, topic: str, partition: int) -> Broker:
-        """Return the broker that serves a partition, asking for metadata where it is not known, and was not a moment ago.
+        """Return the broker that leads a partition; ask for metadata where it is unknown, but not twice in a moment.
 
         :raises UnknownTopicOrPartition: the cluster has no such partition
         :raises LeaderNotFoundError: it has no leader at present
@@ -381,7 +381,7 @@ class BaseCluster:
         )
 
     def find_leaders(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Ask for metadata, once for all, where leaders are not known, and were not asked for a moment ago.
+        """Ask for metadata in one request where leaders are unknown, but not twice in a moment.
 
         :param partitions: (topic, partition) pairs
         """
@@ -424,11 +424,11 @@ class BaseCluster:
     # -- closing ---------------------------------------------------------------------------------------------------
 
     def stop_at_close(self, stoppable: Any) -> None:
-        """Have `stoppable.stop()` called by `close()`; it is held weakly."""
+        """Register `stoppable` for `close()`, which calls its `stop()`; the cluster holds it weakly."""
         self._closables.add(stoppable)
 
     def leave_to_owner(self, stoppable: Any) -> None:
-        """Have `close()` leave `stoppable` to what owns it, which is stopped itself."""
+        """Deregister `stoppable` from `close()`: its owner, which `close()` stops, stops it."""
         self._closables.discard(stoppable)
 
     def may_pass(self, error: KafkaException) -> bool:
@@ -443,8 +443,9 @@ class BaseCluster:
     def close(self, midway: bool = False) -> None:
         """Stop the producers and consumers of this cluster, then end all connections.
 
-        :param midway: whether an error, or the end of the interpreter, is why: consumers do not commit what is in hand
-        :raises KafkaException: the first error of a `stop()`: what it could not deliver or commit
+        :param midway: whether an error or the interpreter's end is the reason: consumers then do not commit messages that the
+            application may still process
+        :raises KafkaException: the first error of a `stop()`, which could not deliver or commit everything
         """
         errors: list[BaseException] = []
         for stoppable in list(self._closables):
@@ -472,5 +473,5 @@ def _close_at_exit() -> None:
         try:
             if not cluster.closed:
                 cluster.close(midway=True)
-        except Exception as error:  # noqa: BLE001 - nobody is left to catch it, and other clusters want closing
+        except Exception as error:  # noqa: BLE001 - no caller is left to catch it, and other clusters must still be closed
             log.error("at the end of the interpreter: %s", error)

@@ -1,4 +1,4 @@
-"""`Freshness`: which topics a cluster was asked about when, and which are to be asked about now. No I/O."""
+"""`Freshness`: when the client asked about which topics, and which to ask about now. No I/O."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from pykafka.utils.backoff import Backoff
 
-#: Metadata is asked for anew when it is older than this (s): Kafka's own metadata.max.age.ms.
+#: The client asks for new metadata when the old one has this age (s): Kafka's own metadata.max.age.ms.
 METADATA_MAX_AGE_S = 300.0
-#: For how long a topic that somebody has asked about is kept up to date (s): Kafka's own metadata.max.idle.ms is as long.
+#: How long the client keeps a topic up to date after the application asked about it (s): Kafka's metadata.max.idle.ms.
 IN_USE_S = 300.0
-#: How long a topic without leaders is asked for along with others, though nobody has wanted it again (s).
+#: How long requests for other topics include a topic without leaders that no worker has wanted again (s).
 MISS_KEPT_S = 5.0
 
 
 class _Miss(NamedTuple):
-    """How often in a row a topic was found without leaders, when to ask again, and when somebody last wanted it."""
+    """A topic without leaders: the number of such answers in a row, when to ask again, when a worker last wanted it."""
 
     times: int
     again_at: float
@@ -25,7 +25,7 @@ class _Miss(NamedTuple):
 
 
 class Freshness:
-    """Keep the books on when each topic was asked about.
+    """The record of when the client asked about each topic.
 
     State: changes under the cluster's lock, but for what `want` notes, which anybody may call.
 
@@ -36,7 +36,7 @@ class Freshness:
     def __init__(self, now: Callable[[], float], backoff: Backoff) -> None:
         self._now = now
         self._backoff = backoff
-        #: How often metadata was taken over.
+        #: How often the cluster took over fresh metadata.
         self.generation = 0
         #: At which generation all topics in use were asked about last.
         self.complete_generation = 0
@@ -48,14 +48,14 @@ class Freshness:
         # When all topics that there are were asked about, and some of them since (s).
         self._all_at = -METADATA_MAX_AGE_S
         self._asked_at: dict[str, float] = {}
-        # When somebody last wanted to know of a topic (s).
+        # When a worker last wanted a topic (s).
         self._wanted_at: dict[str, float] = {}
         # Topics that were last found without leaders, or not at all.
         self._misses: dict[str, _Miss] = {}
 
     @property
     def is_old(self) -> bool:
-        """Whether the topics in use were asked about more than five minutes ago: new partitions are to be noticed by then."""
+        """Whether the answer about the topics in use is older than five minutes; there may be new partitions by then."""
         return self._now() - self.updated_at > METADATA_MAX_AGE_S
 
     @property
@@ -64,19 +64,19 @@ class Freshness:
         return self._now() - self._all_at <= METADATA_MAX_AGE_S
 
     def age(self, names: Iterable[str]) -> float:
-        """Return how long ago the one of these topics was asked about that was so before the others (s)."""
+        """Return the age of the oldest answer about one of these topics (s)."""
         return self._now() - min(self._asked_at.get(name, self._all_at) for name in names)
 
     def want(self, names: Iterable[str]) -> None:
-        """Take note that somebody uses these topics: they are kept up to date for a while."""
+        """Mark topics as used, so that the client keeps them up to date for a while."""
         now = self._now()
         for name in names:
             self._wanted_at[name] = now
 
     def in_use(self, held: Iterable[str]) -> list[str]:
-        """Return the topics that are kept up to date.
+        """Return the topics to be kept up to date.
 
-        :param held: the names of those that somebody holds
+        :param held: the names of those that the application holds
         """
         since = self._now() - IN_USE_S
         self._wanted_at = {name: when for name, when in self._wanted_at.copy().items() if when > since}
@@ -114,7 +114,7 @@ class Freshness:
 
         :param names: which; None: all there are
         :param led: tells whether each partition of a topic has a leader now
-        :param told: whether the answer could be believed
+        :param told: whether the answer named brokers, so that it can be believed
         """
         self.generation += 1
         now = self._now()
@@ -137,6 +137,6 @@ class Freshness:
             self._misses[name] = _Miss(times, now + self._backoff.seconds(times), wanted_at)
 
     def asked_in_use(self) -> None:
-        """Note that what was asked about last were all topics in use."""
+        """Note that the last request was for all topics in use."""
         self.updated_at = self._now()
         self.complete_generation = self.generation

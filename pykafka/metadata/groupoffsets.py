@@ -1,4 +1,4 @@
-"""The offsets that groups commit, in any number of topics: requests and what answers say, without I/O."""
+"""The offsets that groups commit, in any number of topics: requests, and the meaning of answers. No I/O."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def commit_failures(
 
 
 def fetch_request(group: str, version: int, partitions: Iterable[TopicPartition]) -> wire.OffsetFetchRequest:
-    """Return the request that asks what a group has committed for good: not what a transaction is about to (KIP-447)."""
+    """Return the request for a group's final commits, without those of open transactions (KIP-447)."""
     topics = by_topic(dict.fromkeys(partitions, None))
     return wire.OffsetFetchRequest(
         group_id=group,
@@ -100,7 +100,7 @@ def fetch_request(group: str, version: int, partitions: Iterable[TopicPartition]
 def committed_offsets(
     response: wire.OffsetFetchResponse, broker: str, asked: Collection[TopicPartition]
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return what a group has committed for each partition, in the order asked; offset -1 where it has not.
+    """Return the group's commit for each partition, in the order asked; offset -1 where there is none.
 
     :param asked: partitions
     :raises ProtocolClientError: the broker cannot tell

@@ -87,7 +87,7 @@ def _ask_leaders(
     isolation_level: int,
     found: dict[TopicPartition, FoundOffset],
 ) -> KafkaException | None:
-    """Ask each leader once; put what it says into `found` and return the last error."""
+    """Ask each leader once; put the answers into `found` and return the last error."""
     by_leader: dict[Broker, list[TopicPartition]] = defaultdict(list)
     error: KafkaException | None = None
     cluster.find_leaders(timestamps)

@@ -61,14 +61,14 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         super().__init__()
         self._make_topic = make
         self._cluster = weakref.ref(cluster)
-        #: The topics that somebody holds, also while the cluster does not have them.
+        #: The topics that the application holds, also while the cluster does not have them.
         self._live: weakref.WeakValueDictionary[str, T] = weakref.WeakValueDictionary()
         self._handler = cluster.handler
         self.after_fork()
         self._exclude_internal_topics = exclude_internal_topics
 
     def after_fork(self) -> None:
-        """Be usable in this child: another worker of the parent's may have held the lock."""
+        """Replace the lock in a forked child: another worker of the parent may have held it."""
         self._lock = self._handler.Lock()
 
     def _should_exclude_topic(self, topic_name: str | bytes) -> bool:
@@ -87,7 +87,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         cluster = self._cluster()
         if cluster is None:
             return
-        if cluster.closed:  # also where all were known a moment ago, so that it does not depend on the time
+        if cluster.closed:  # also where all topics are known, so that the behaviour does not depend on the time
             raise ClientClosedError("this client was closed: its topics cannot be listed; make a new KafkaClient")
         cluster.know_all()
 
@@ -99,7 +99,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         self._know_all()
         return super().__len__()
 
-    # Of what is known, without asking: debuggers, logs and failing assertions show it, also of a client that was closed.
+    # It shows the known topics, without I/O: debuggers, logs and failing assertions use it, also of a closed client.
     __repr__ = dict.__repr__
 
     def keys(self) -> KeysView[Any]:  # type: ignore[override]
@@ -114,7 +114,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         return topic if topic is not None else self._make(name)
 
     def get(self, key: str | bytes, default: Any = None) -> Any:
-        """Return the topic of this name where the cluster is known to have it, else `default`; never creates one."""
+        """Return the topic of this name where the cluster has it, else `default`; this never creates one."""
         if key not in self:
             return default
         return self[key]
@@ -180,15 +180,15 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         return TopicNotFoundError(f"{said}{hint}", topic=name, similar=similar)
 
     def values(self) -> list[T]:  # type: ignore[override]
-        """Return the topics, making those that nobody holds."""
+        """Return the topics, making those that the application does not hold."""
         return [self[name] for name in list(self)]
 
     def items(self) -> list[tuple[str, T]]:  # type: ignore[override]
-        """Return (name, topic) pairs, making the topics that nobody holds."""
+        """Return (name, topic) pairs, making the topics that the application does not hold."""
         return [(name, self[name]) for name in list(self)]
 
     def relink(self) -> None:
-        """Have the topics that somebody holds refer to the brokers that the cluster has now, whatever it was asked about."""
+        """Point the topics that the application holds at the cluster's present brokers."""
         cluster = self._cluster()
         for topic in list(self._live.values()):
             metadata = cluster.topic_metadata(topic.name) if cluster is not None else None
@@ -198,7 +198,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
                 topic.unlink()
 
     def live(self) -> Iterator[T]:
-        """Yield the topics that somebody holds."""
+        """Yield the topics that the application holds."""
         yield from list(self._live.values())
 
     def _update_topics(
@@ -207,7 +207,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         """Take over fresh metadata.
 
         :param complete: whether it covers all topics, so that others are gone
-        :param gone: what was asked for and is not there
+        :param gone: topics that the client asked for and the cluster does not have
         """
         for name, found in metadata.items():
             if self._should_exclude_topic(name):

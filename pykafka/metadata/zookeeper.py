@@ -1,4 +1,4 @@
-"""Sessions of ZooKeeper, and what is read there: the addresses of a cluster's brokers, as they register."""
+"""Sessions of ZooKeeper, and the addresses that a cluster's brokers register there."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ KAZOO_S = 10.0
 
 
 def is_connected(client: Any, timeout_s: float) -> bool:
-    """Have a KazooClient connect, and return whether it has in time.
+    """Connect a KazooClient and return whether that succeeded in time.
 
-    Its own `start()` raises a greenlet's timeout where it has not, which nobody could tell from the caller's own.
+    Its own `start()` raises a greenlet's timeout where it fails, which no code could tell from the caller's own.
     """
     client.start_async().wait(timeout_s)
     return bool(client.connected)
 
 
 def end_session(client: Any) -> None:
-    """End a connection and its session, whose nodes go with it."""
+    """End a connection and its session, and so remove the session's nodes."""
     client.stop()
     client.close()
 
@@ -39,7 +39,7 @@ def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tupl
     """Return (host, port) of each broker that is registered.
 
     :param hosts: "host:port,host:port/chroot"
-    :param handler: whose kazoo handler to run on
+    :param handler: supplies kazoo's handler
     :param timeout_ms: for connecting
     :raises NoBrokersAvailableError: ZooKeeper cannot be reached, or no broker is registered there
     """

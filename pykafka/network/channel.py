@@ -1,4 +1,4 @@
-"""One connection to one broker for one role, opened when first needed and backed off when it fails."""
+"""`Channel`: one connection to one broker for one role, opened when it is first needed; it backs off after failures."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-#: Pause before the second attempt to reach a broker that could not be reached (ms); see `Backoff` for those that follow.
+#: Pause before the second attempt to reach a broker (ms); see `Backoff` for later ones.
 BACKOFF_FIRST_MS = 50
 BACKOFF_MAX_MS = 1000
-#: A longer throttle is not believed at all (ms): a damaged answer may say weeks, and nothing would be sent until then.
-#: Brokers put no bound to what they ask for: 100 MB under a quota of 10 kB/s are nearly three hours.
+#: The client ignores a longer throttle (ms): a damaged answer may announce weeks, and the client would send nothing until then.
+#: Brokers have no limit of their own: 100 MB under a quota of 10 kB/s make nearly three hours.
 THROTTLE_MAX_MS = 24 * 3_600_000
 
 
 class Outgoing:
-    """A request with the version it will be spoken in: what a RequestHandler sends.
+    """A request and its version, as a RequestHandler sends it.
 
     :param request: the message
     :param version: of its API
@@ -62,13 +62,13 @@ class Outgoing:
         return encode_request(self.request, self.version, correlation_id, self.client_id)
 
     def throttle(self, frame: memoryview) -> Throttle | None:
-        """Return for how long the broker that answers this throttles the client, if it does."""
+        """Return the throttling that an answer announces; None where it announces none."""
         request_cls = type(self.request)
         ms = read_throttle_ms(request_cls, self.version, frame)
-        if ms is None:  # deep in the answer, which is kept for whoever wants to decode it next
+        if ms is None:  # it stands deep in the answer, which is kept for the worker that waits for it
             try:
                 _, self._decoded = decode_response(request_cls, self.version, frame)
-            except KafkaException:  # who waits for the answer decodes it, too
+            except KafkaException:  # the worker that waits for the answer decodes it, too
                 return None
             ms = self._decoded.throttle_time_ms
         if not 0 < ms <= THROTTLE_MAX_MS:
@@ -78,7 +78,7 @@ class Outgoing:
         return Throttle(ms / 1000, self.version not in request_cls.response.early_versions)
 
     def take_decoded(self) -> Any:
-        """Take the answer that `throttle` had to decode; None where it had not."""
+        """Take the answer, where `throttle` had to decode it; else return None."""
         found, self._decoded = self._decoded, None
         return found
 
@@ -96,7 +96,7 @@ class PendingResponse(Generic[R]):
     :param request_cls: the class of the request
     :param version: the version it was sent in
     :param where: the broker, for errors ("host:port")
-    :param breathe: the handler's, so that a large answer does not hold its hub up while it is decoded
+    :param breathe: the handler's, so that decoding a large answer does not block its hub
     :param outgoing: what was sent
     """
 
@@ -129,11 +129,11 @@ class PendingResponse(Generic[R]):
         return self.decode(self.future.get(timeout=timeout))
 
     def get_when_due(self) -> R:
-        """Wait for the answer until it is overdue, which is later where the broker throttles; errors as of `get`."""
+        """Wait for the answer until it is overdue, which throttling puts off; errors as of `get`."""
         return self.decode(self.future.get_when_due())
 
     def decode(self, frame: memoryview) -> R:
-        """Return what a frame of this answer says."""
+        """Decode a frame of this answer."""
         outgoing = self.outgoing
         decoded: R | None = None if outgoing is None else outgoing.take_decoded()
         response = self._decode(frame) if decoded is None else decoded
@@ -148,21 +148,22 @@ class PendingResponse(Generic[R]):
             raise error.with_context(broker=self.where, api=self.request_cls.__name__) from None
 
     def add_done_callback(self, fn: Callable[[ResponseFuture], None]) -> None:
-        """Have `fn(future)` called by the connection's reader as soon as the answer or an error is there."""
+        """Register `fn(future)`: the connection's reader calls it as soon as the answer or an error is there."""
         self.future.add_done_callback(fn)
 
 
 class Channel:
-    """The connection of one role; a new one is made when the old one is gone.
+    """The connection of one role; the channel makes a new one when the old one is gone.
 
-    State: `_requests`, the live request handler or None, is changed under `_lock`, which is held while a connection is made;
-    readers take none, and neither does `close`: it marks first and looks then, and `_reopen` the other way around.
+    State: `_requests`, the live request handler or None, changes under `_lock`, which a worker holds while it connects. Readers
+    take no lock, and neither does `close`: it sets `_closed` first and then ends the connection; `_reopen` sets the connection
+    first and then checks `_closed`.
 
     :param handler: supplies worker, lock and clock
     :param make_connection: makes an unconnected BrokerConnection
-    :param prepare: called with each newly connected connection, before anything else is sent on it
+    :param prepare: called with each new connection, before anything else is sent on it
     :param timeout_ms: for connecting
-    :param lost: called before a connection is made in the place of one that has ended
+    :param lost: called before the channel replaces a connection that has ended
     """
 
     def __init__(
@@ -180,9 +181,9 @@ class Channel:
         self._timeout_ms = timeout_ms
         self._lock = handler.Lock()
         self._requests: RequestHandler | None = None
-        # The connection that is being made, for `close` to end.
+        # The connection under way, for `close` to end.
         self._connecting: BrokerConnection | None = None
-        # Why there will be no connection any more; None as long as there may be one.
+        # The reason why the channel makes no more connections; None as long as it does.
         self._closed: KafkaException | None = None
         self._failures = 0
         self._backoff = Backoff(BACKOFF_FIRST_MS, BACKOFF_MAX_MS, handler.random)
@@ -191,13 +192,13 @@ class Channel:
 
     @property
     def connected(self) -> bool:
-        """Whether the connection is up, as far as is known."""
+        """Whether the connection is up, as far as this client knows."""
         requests = self._requests
         return requests is not None and requests.alive
 
     @property
     def muted_for(self) -> float:
-        """For how long nothing may be sent, since the broker throttles this client (s); 0: it does not."""
+        """For how long this client must send nothing, since the broker throttles it (s); 0 where it does not."""
         requests = self._requests
         return requests.muted_for if requests is not None else 0.0
 
@@ -208,14 +209,14 @@ class Channel:
 
     @property
     def in_trouble(self) -> bool:
-        """Whether a connection is being made now, or could not be made the last time."""
+        """Whether a worker is connecting now, or the last attempt failed."""
         return self._connecting is not None or self._last_error is not None
 
     def open(self, timeout_ms: int | None = None) -> RequestHandler:
         """Return the live request handler, connecting first where there is none.
 
         :param timeout_ms: for connecting, by default that of the channel
-        :raises SocketDisconnectedError: the broker cannot be reached, or could not a moment ago
+        :raises SocketDisconnectedError: the broker cannot be reached, or a moment ago could not
         """
         requests = self._requests
         if requests is not None and requests.alive:
@@ -246,7 +247,7 @@ class Channel:
             self._check_open()
             self._back_off(error)
             if timeout_ms is not None and isinstance(error, ConnectTimeoutError):
-                self._retry_at = 0.0  # it was not given its time
+                self._retry_at = 0.0  # this attempt had less than its full time
             raise
         except BaseException:
             connection.disconnect()
@@ -256,7 +257,7 @@ class Channel:
         self._failures = 0
         self._last_error = None
         self._requests = requests
-        if self._closed is not None:  # meanwhile, and `close` may have looked before there was anything to end
+        if self._closed is not None:  # meanwhile, and `close` may have found no connection to end yet
             self._requests = None
             requests.stop()
             raise self._closed.again()
@@ -270,13 +271,13 @@ class Channel:
     def _back_off(self, error: KafkaException) -> None:
         self._failures += 1
         self._retry_at = self._handler.now() + self._backoff.seconds(self._failures)
-        self._last_error = error.again()  # whose traceback would hold all that its callers hold
+        self._last_error = error.again()  # a copy: the traceback would keep all callers' objects alive
         log.debug("not connected: %s", error)
 
     def close(self, reason: KafkaException | None = None) -> None:
-        """End the connection, or the making of one; waits for nobody but the reader.
+        """End the connection, or the attempt to make one; wait for no worker but the reader.
 
-        :param reason: what a later `open`, or one under way, raises; by default that the client was closed
+        :param reason: the error of an `open` that is under way, or comes later; by default that the client was closed
         """
         requests = self._cut(reason)
         self._requests = None
@@ -284,7 +285,7 @@ class Channel:
             requests.stop()
 
     def abort(self, reason: KafkaException | None) -> None:
-        """Have the making of a connection end, and none begin; one that is up stays so. Waits for nobody.
+        """End an attempt to connect and refuse later ones, without waiting; a connection that is up stays up.
 
         :param reason: as for `close`
         """
@@ -313,5 +314,5 @@ class Channel:
 
 
 def group_channel(connection_id: Any) -> str:
-    """Return the name of the channel that this connection id of a group's member stands for."""
+    """Return the name of the channel for a connection id of a group's member."""
     return f"group:{connection_id}"

@@ -1,4 +1,4 @@
-"""Dialer: how a connection to a broker is made, and what is said when it cannot be."""
+"""`Dialer`: makes connections to a broker, and explains failures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Attempt(NamedTuple):
 
 
 class Dialer:
-    """Makes connections to one broker.
+    """The way to one broker: name lookup, TCP, TLS.
 
     :param host: DNS name or IP address of the broker
     :param port: its TCP port
@@ -62,21 +62,21 @@ class Dialer:
         self._ssl_config = ssl_config
         self._origin = f"; {ADVERTISED}" if advertised else ""
         self._given_up = False
-        # What shakes hands now: `give_up` ends it.
+        # The stream of a TLS handshake under way: `give_up` closes it.
         self._opening: Stream | None = None
 
     @property
     def address(self) -> str:
-        """Host and port as people write them."""
+        """Host and port as "host:port"."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def given_up(self) -> bool:
-        """Whether nobody wants a connection any more."""
+        """Whether `give_up` was called."""
         return self._given_up
 
     def give_up(self) -> None:
-        """Have an `open` that is under way in another worker end now, and none begin; takes no lock, and waits for nobody."""
+        """End an `open` under way in another worker and refuse later ones, without taking a lock or waiting."""
         self._given_up = True
         stream = self._opening
         if stream is not None:
@@ -86,7 +86,7 @@ class Dialer:
         return not self._given_up
 
     def open(self, timeout: float, ledger: list[Attempt]) -> Stream:
-        """Try each address of the host in turn and return the first connection that can be made, through TLS if asked for.
+        """Try each address of the host in turn and return the first connection that succeeds, with TLS if configured.
 
         :param timeout: for all of it (s)
         :param ledger: gets an `Attempt` for each step that failed
@@ -109,7 +109,7 @@ class Dialer:
                 return self._open_one(address, left, ledger)
             except SocketDisconnectedError as error:
                 self._check_wanted()
-                if not isinstance(worst, TlsError):  # which came furthest
+                if not isinstance(worst, TlsError):  # it came furthest
                     worst = error
         raise worst
 
@@ -157,7 +157,7 @@ class Dialer:
             stream.close()
             if not isinstance(error, Exception):
                 raise
-            # Whatever it is: other libraries' errors are no OSErrors.
+            # Any exception: other libraries' errors are no OSErrors.
             ledger.append(self._attempt("TLS", address.text, error, started))
             if isinstance(error, SocketDisconnectedError):  # named already
                 raise error.with_context(broker=self.address) from None
@@ -180,13 +180,12 @@ class Dialer:
     def _explain_tcp(self, error: OSError, address: Address, timeout: float) -> SocketDisconnectedError:
         if isinstance(error, TimeoutError):
             return ConnectTimeoutError(
-                f"{address.text} did not answer within {timeout * 1000:.0f} ms; a firewall may drop what is sent, "
+                f"{address.text} did not answer within {timeout * 1000:.0f} ms; a firewall may drop the packets, "
                 f"or the host may be down{self._origin}",
                 broker=self.address,
             )
-        unknown = (
-            error.errno is not None and error.errno < 0
-        )  # getaddrinfo's numbers: the broker's name is resolved by now
+        # getaddrinfo's numbers are negative, and the broker's own name is resolved by now.
+        unknown = error.errno is not None and error.errno < 0
         if self._source[0] and (unknown or error.errno == errno.EADDRNOTAVAIL):
             return SocketDisconnectedError(
                 f"cannot connect from {self._source[0]!r}: no address of this machine; correct source_address",
@@ -206,5 +205,5 @@ class Dialer:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what an error says, without its number."""
+    """Return an error's text, without its number."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""FrameReader: Kafka's length-prefixed frames out of a byte stream."""
+"""`FrameReader`: Kafka's length-prefixed frames out of a byte stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pykafka.exceptions import FrameTooLargeError, NotKafkaError, SocketDisconne
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Stream
 
-#: No answer is larger (bytes): brokers stop at 100 MiB unless told otherwise.
+#: The client refuses larger answers (bytes); a broker's default limit is 100 MiB.
 FRAME_MAX = 512 * 1024 * 1024
 #: How much is read ahead at most (bytes): whole small answers in one system call, while large ones are read in place.
 READ_AHEAD_MAX = 64 * 1024
@@ -21,7 +21,7 @@ MAPPED_FROM = 4 * 1024 * 1024
 
 
 class FrameReader:
-    """Reads frames for one worker; what has come of one is kept when a read times out.
+    """The frames of one stream, for one worker; a read that times out keeps the bytes that have come.
 
     :param stream: connected
     :param handler: supplies the clock
@@ -36,14 +36,14 @@ class FrameReader:
         self._staged = bytearray(max(min(read_ahead, READ_AHEAD_MAX), 4096))
         self._start = 0
         self._end = 0
-        # The large frame that is being read: its own buffer, and how much of it has come.
+        # The buffer of a large frame under way, and how much of it has come (bytes).
         self._frame: memoryview | None = None
         self._filled = 0
         self._any = False
 
     @property
     def hint(self) -> str:
-        """What may be the matter where the connection ends now."""
+        """The advice for an error where the connection ends now."""
         if self._any:
             return ""
         if self._is_tls:
@@ -54,9 +54,9 @@ class FrameReader:
         """Return the next frame, without its length.
 
         :param timeout: how long to wait (s)
-        :raises TimeoutError: it has not come, or not completely; ask again
+        :raises TimeoutError: it has not come completely; call again
         :raises SocketDisconnectedError: the peer has closed the connection
-        :raises NotKafkaError: the peer speaks something else
+        :raises NotKafkaError: the peer speaks another protocol
         :raises FrameTooLargeError: its length cannot be right
         """
         deadline = self._handler.now() + timeout
@@ -99,7 +99,7 @@ class FrameReader:
         return None
 
     def _make_room(self) -> None:
-        """Move what is staged to the beginning of the buffer."""
+        """Move the staged bytes to the beginning of the buffer."""
         if self._start:
             have = self._end - self._start
             self._staged[:have] = self._staged[self._start : self._end]

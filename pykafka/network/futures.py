@@ -1,4 +1,4 @@
-"""ResponseFuture: the answer to a request that is on its way."""
+"""`ResponseFuture`: the answer to a request that is on its way."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ E = TypeVar("E", bound=KafkaException)
 
 
 def fresh(error: E) -> E:
-    """Return a copy of an error to raise: several workers would add their tracebacks to the one they share."""
+    """Return a copy of an error to raise: several workers would add their tracebacks to a shared one."""
     copied = error.again()
-    copied.args = error.args  # which OSError, the base of our timeouts, leaves out of a copy
+    copied.args = error.args  # OSError, the base of our timeouts, leaves them out of a copy
     return copied
 
 
 class ResponseFuture:
-    """What somebody waits for and somebody else will set, once.
+    """A result that one worker waits for and another one sets, once.
 
-    State: `response` and `error` are written before `_event` is set and never after; each callback is taken off its
-    queue by exactly one worker, so no lock is needed.
+    State: `response` and `error` are written before `_event` is set and never after. Exactly one worker takes each callback
+    off the queue, so there is no lock.
 
     :param handler: supplies the event
     """
@@ -37,11 +37,11 @@ class ResponseFuture:
         self._handler = handler
         self._event = handler.Event()
         self._callbacks: deque[Callable[[ResponseFuture], object]] = deque()
-        #: What was given to `set_response`.
+        #: The argument of `set_response`.
         self.response: Any = None
-        #: What was given to `set_error`.
+        #: The argument of `set_error`.
         self.error: BaseException | None = None
-        #: When the response is overdue, on the handler's clock (s); moved where the peer throttles. None: never.
+        #: The response is overdue at this time of the handler's clock (s); throttling puts it off. None: never.
         self.due: float | None = None
 
     @property
@@ -50,14 +50,14 @@ class ResponseFuture:
         return self._event.is_set()
 
     def set_response(self, response: Any) -> None:
-        """Give the response; ignored where the future is done already, but for callbacks that were interrupted."""
+        """Set the response and run the callbacks; a future that is done only runs those that were interrupted."""
         if not self._event.is_set():
             self.response = response
             self._event.set()
         self._call_back()
 
     def set_error(self, error: BaseException) -> None:
-        """Give the exception that `get` will raise; ignored where the future is done already, but for such callbacks."""
+        """Set the exception that `get` raises; otherwise as `set_response`."""
         if not self._event.is_set():
             self.error = error
             self._event.set()
@@ -71,23 +71,24 @@ class ResponseFuture:
                 return
             try:
                 fn(self)
-            except Exception as error:  # noqa: BLE001 - it must not end the reader, on whom every other answer depends
+            except Exception as error:  # noqa: BLE001 - it must not end the reader, which all other answers depend on
                 self._handler.report(f"callback {fn!r}", error)
-            except BaseException:  # somebody's timeout or Ctrl-C, in a worker that reads for itself
+            except BaseException:  # the timeout of a worker that reads for itself, or Ctrl-C
                 self._callbacks.appendleft(fn)
                 raise
 
     def add_done_callback(self, fn: Callable[[ResponseFuture], object]) -> None:
-        """Have `fn(future)` called when the future is done, by the worker that completes it; at once if it is already.
+        """Register `fn(future)`: the worker that completes the future calls it; this one does if the future is done already.
 
-        That worker is usually the connection's reader: `fn` must not wait for another answer. What it raises is logged.
+        That worker is usually the connection's reader, so `fn` must not wait for another answer. The handler logs its
+        exceptions.
         """
         self._callbacks.append(fn)
         if self._event.is_set():
             self._call_back()
 
     def get_when_due(self) -> Any:
-        """Wait for the response until it is overdue, however often that is put off, and return it.
+        """Wait for the response until it is overdue, also where throttling puts that off, and return it.
 
         :raises ResponseTimeoutError: it is overdue
         """
@@ -101,9 +102,9 @@ class ResponseFuture:
     def get(self, response_cls: Callable[..., Any] | None = None, timeout: float | None = None, **kwargs: Any) -> Any:
         """Wait for the response and return it.
 
-        :param response_cls: what to make of the response: called with it and with `kwargs`; None returns it as it is
+        :param response_cls: called with the response and `kwargs`, and its result returned; None returns the response itself
         :param timeout: how long to wait (s); None until the request's own deadline
-        :raises ResponseTimeoutError: nothing came in time; the request itself goes on
+        :raises ResponseTimeoutError: no answer came in time; the request itself goes on
         """
         if not self._event.wait(timeout):
             raise ResponseTimeoutError(

@@ -1,4 +1,4 @@
-"""Finding out what a broker speaks, over a connection that was just made, and keeping in mind what was found."""
+"""Asking a broker for its API versions over a new connection, and remembering the answers of a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROBE_TIMEOUT_S = 10.0
 EVIDENCE_PAUSE_S = 0.7
 #: How many connections must show 0.8.2 where other brokers of the cluster are newer, as in a rolling upgrade.
 HANG_UPS_BESIDE_NEWER = 8
-#: After how long a broker that was taken for 0.8.2 is asked again (s), and how long at most: the pause doubles.
+#: The client asks a broker that it took for 0.8.2 again after this time (s), which doubles up to the second one.
 ASK_AGAIN_S = 30.0
 ASK_AGAIN_MAX_S = 600.0
 #: How often a pause looks whether the connection is still wanted (s).
@@ -33,12 +33,12 @@ _hints: set[str] = set()
 
 
 class KnownVersions:
-    """What the brokers of one cluster were found to speak: newer than Kafka 0.8.2, or not.
+    """The known versions of one cluster's brokers: newer than Kafka 0.8.2, or not.
 
-    A broker that was ever newer stays so, by its number and by its address: where it hangs up later on, that is an error of the
-    moment. State: single stores.
+    A broker that was newer once stays newer, by its number and by its address: where it closes connections later on, that is a
+    passing error. State: single stores.
 
-    :param broker_version: a hint: "0.8.2" spares most of the search where brokers are that old
+    :param broker_version: a hint: "0.8.2" saves most of the search where brokers are that old
     """
 
     def __init__(self, broker_version: str = "") -> None:
@@ -58,21 +58,24 @@ class KnownVersions:
         return 1 if self._hinted or self._oldest or address in _hints else HANG_UPS
 
     def learn(self, id_: int, address: str, ranges: ApiRanges) -> None:
-        """Take what a broker was found to speak, and say so where that is 0.8.2."""
+        """Remember a broker's versions; log a warning where it is 0.8.2."""
         if ranges is not RANGES_0_8_2:
             self._newer.add(address)
             if id_ >= 0:
                 self._newer.add(id_)
             if address in self._oldest:
-                log.warning("broker %s is newer than Kafka 0.8.2 after all, and is spoken to accordingly", address)
+                log.warning(
+                    "broker %s is newer than Kafka 0.8.2 after all; this client uses its newer versions from now on",
+                    address,
+                )
             self._oldest.discard(address)
             _hints.discard(address)
             return
         if address not in self._oldest:
             log.log(
                 logging.INFO if self._hinted else logging.WARNING,
-                "broker %s answers Metadata of version 0 and hangs up when it is asked for its versions: it is taken for Kafka "
-                "0.8.2, without timestamps, headers, groups and idempotence, and asked again from time to time",
+                "broker %s answers Metadata of version 0 and closes the connection when asked for its versions: it is taken "
+                "for Kafka 0.8.2, without timestamps, headers, groups and idempotence; the client asks again from time to time",
                 address,
             )
         self._oldest.add(address)
@@ -88,16 +91,16 @@ def negotiate(
 ) -> ApiRanges:
     """Return {api key: (lowest version, highest version)} of the broker at the other end.
 
-    A broker that hangs up on the question, as 0.8.2 does, is connected to anew, more than once.
+    Where the broker closes the connection at the question, as 0.8.2 does, this connects again, more than once.
 
     :param connection: connected; nothing was sent on it
     :param handler: supplies the clock
     :param timeout_ms: for connecting anew, and for the answers of one connection
     :param client_id: name of this client for the broker's logs
-    :param hang_ups: how many connections must show that it is 0.8.2; None for a broker that is known to be newer
+    :param hang_ups: how many connections must show that the broker is 0.8.2; None where the client knows it to be newer
     :raises ResponseTimeoutError: the broker did not answer
     :raises SocketDisconnectedError: it can not be reached any more
-    :raises CorruptResponseError: what answers there is no Kafka broker; of each of them `.ledger` has this step
+    :raises CorruptResponseError: the peer is no Kafka broker; the `.ledger` of each of these errors has this step
     """
     started = handler.now()
     try:

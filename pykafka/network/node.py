@@ -1,4 +1,4 @@
-"""`Node`: one Kafka server as this client deals with it: its connections by role, what it speaks, requests and answers."""
+"""`Node`: one Kafka server as this client uses it: connections by role, API versions, requests and answers."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ S = TypeVar("S", bound="Stoppable")
 
 #: How brokers' logs and quotas know this client.
 CLIENT_ID = "pykafka"
-#: How long a broker's throttling is not told again (s): it goes on for as long as somebody is too fast.
+#: How long the client does not repeat its warning about a broker's throttling (s), which may go on for long.
 THROTTLE_AGAIN_S = 600.0
 
 
 class Stoppable(Protocol):
-    """What `Broker.shared` holds."""
+    """A worker that `Broker.shared` holds."""
 
     def stop(self) -> None: ...
-    def abandon(self) -> None: ...  # end at the next occasion, without touching a lock or a socket
+    def abandon(self) -> None: ...  # end soon, without touching a lock or a socket
 
 
 class Node:
     """A Kafka server, with a connection for each role it plays for this client.
 
-    A broker answers the requests of one connection one after another, so what must not wait behind a long poll has a
-    connection of its own: "main" (metadata and the like), "offsets", "produce", one for each distinct set of fetch
-    settings, and what `_get_unique_req_handler` makes for group members.
+    A broker answers the requests of one connection one after another, so a request that must not wait behind a long poll has
+    another connection: "main" (metadata and the like), "offsets", "produce", one for each distinct set of fetch settings, and
+    those of group members, see `_get_unique_req_handler`.
 
     :param id_: the broker's number in its cluster; -1 for a bootstrap address
     :param host: DNS name or IP address
@@ -62,11 +62,11 @@ class Node:
     :param source_port: local port to connect from; a second connection takes any free one
     :param ssl_config: an SslConfig or ssl.SSLContext; None speaks plaintext
     :param broker_version: a hint that is not needed: brokers are asked. "0.8.2" saves some seconds where they are that old
-    :param api_versions: what the broker speaks where that is known already: {API key: (lowest, highest)}, or as
+    :param api_versions: the broker's API versions where the caller knows them: {API key: (lowest, highest)}, or as
         `pykafka.protocol.API_VERSIONS_090`
     :param client_id: how the broker's logs and quotas know this client
     :param limiter: leaves out warnings that only repeat others; the client's
-    :param known_versions: what the brokers of its cluster were found to speak, shared by them
+    :param known_versions: the known versions of its cluster's brokers, which share this object
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Node:
         self._shared: dict[Any, Any] = {}
         self._left_to_parent: list[Any] = []
         self._limiter = limiter or LogLimiter(handler)
-        # Why it is of no use any more; None as long as it is.
+        # The reason why the node was closed; None as long as it is open.
         self._closed: KafkaException | None = None
 
     def __repr__(self) -> str:
@@ -114,7 +114,7 @@ class Node:
             f"(id={self._id}, host={self._host}, port={self._port})>"
         )
 
-    # -- what it is ------------------------------------------------------------------------------------------------
+    # -- identity --------------------------------------------------------------------------------------------------
 
     @property
     def id(self) -> int:
@@ -123,17 +123,17 @@ class Node:
 
     @property
     def host(self) -> str:
-        """The address it is reached at."""
+        """The host that the client connects to."""
         return self._host
 
     @property
     def port(self) -> int:
-        """The TCP port it is reached at."""
+        """The TCP port that the client connects to."""
         return self._port
 
     @property
     def address(self) -> str:
-        """Host and port as people write them."""
+        """Host and port as "host:port"."""
         return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
 
     @property
@@ -144,13 +144,13 @@ class Node:
     def warn(self, text: str, *args: object) -> None:
         """Log a warning about this broker, and the same one again only every ten seconds, with a count.
 
-        :param text: by which the same one is known; followed by `args`, as for a logger
+        :param text: a logger's format for `args`; equal texts count as the same warning
         """
         self._limiter.warn(log, self.address, text, *args)
 
     def _tell_throttled(self, api: str, seconds: float) -> None:
         text = (
-            "broker %s throttles this client by a quota: %s, for %d ms now; requests wait for as long as it says "
+            "broker %s throttles this client by a quota: %s, for %d ms now; requests wait for that time "
             "(raise the quota of client %s, or send and fetch less)"
         )
         ms = round(seconds * 1000)
@@ -159,7 +159,7 @@ class Node:
 
     @property
     def reach(self) -> int:
-        """How surely the broker can be asked without waiting for a connect, the surest lowest."""
+        """The likelihood that a request must wait for a connect, from 0 (main connection up) to 3 (in trouble)."""
         if self._is_up("main"):
             return 0
         channels = list(self._channels.values())
@@ -174,14 +174,14 @@ class Node:
     # -- connections -----------------------------------------------------------------------------------------------
 
     def drop_channel(self, name: str) -> None:
-        """End the connection of a channel that will not be used again; whoever waits there gets an error."""
+        """End the connection of a channel for good; workers that wait for answers there get an error."""
         with self._lock:
             channel = self._channels.pop(name, None)
         if channel is not None:
             channel.close(SocketDisconnectedError("this client has given the connection up", broker=self.address))
 
     def muted_for(self, name: str = "main") -> float:
-        """Return for how long nothing may be sent on a channel, since the broker throttles this client (s)."""
+        """Return for how long this client must send nothing on a channel, since the broker throttles it (s)."""
         channel = self._channels.get(name)
         return channel.muted_for if channel is not None else 0.0
 
@@ -232,7 +232,7 @@ class Node:
         self._dialect.doubt()
 
     def after_fork(self) -> None:
-        """Start afresh in a forked child: connections and workers are the parent's, and locks may be held by nobody."""
+        """Start afresh in a forked child: connections and workers are the parent's, and nobody would release its locks."""
         self._left_to_parent.append((self._channels, self._shared))
         for worker in self._shared.values():
             worker.abandon()
@@ -243,7 +243,7 @@ class Node:
     def close(self, reason: KafkaException | None = None) -> None:
         """End every connection and fetch worker of this broker.
 
-        :param reason: what whoever uses it from now on gets; by default that the client was closed
+        :param reason: the error of later calls; by default that the client was closed
         """
         self._end(reason)
         with self._lock:
@@ -255,9 +255,9 @@ class Node:
             channel.close(self._closed)
 
     def part(self) -> None:
-        """Have nobody begin anything more here, and connects under way end: it has left the cluster, or moved.
+        """Refuse new work and end attempts to connect: the broker has left the cluster, or moved.
 
-        Waits for nobody; `close` does what may take its time.
+        This does not wait; `close` does the rest, which may take a while.
         """
         self._end(
             SocketDisconnectedError("the broker left the cluster, or moved to another address", broker=self.address)
@@ -272,7 +272,7 @@ class Node:
             )
 
     def forsake(self) -> None:
-        """End every connection and fetch worker as `close` does, without taking a lock or waiting for them to have ended."""
+        """End all connections and fetch workers as `close` does, but take no lock and do not wait for their ends."""
         self._end(None)
         for worker in list(self._shared.values()):
             worker.abandon()
@@ -316,7 +316,7 @@ class Node:
     ) -> PendingResponse[R]:
         """Send a request and return at once; answers of one channel come in the order of its requests.
 
-        Where the broker throttles this client, it is sent when that is over, and the time counts against no deadline.
+        Where the broker throttles this client, this worker waits for the end of that first, which counts against no deadline.
 
         :param request: a wire message
         :param channel: the role whose connection to use
@@ -397,10 +397,10 @@ class Node:
         return pending.get_when_due()
 
     def shared(self, key: Any, make: Callable[[], S]) -> S:
-        """Return the worker of this key that lives as long as this broker, making it where there is none.
+        """Return this broker's worker for a key, making it where there is none; `close()` stops it.
 
         :param key: hashable
-        :param make: makes it; it must have `stop()`, which `close()` calls
+        :param make: makes the worker
         """
         with self._lock:
             worker = self._shared.get(key)

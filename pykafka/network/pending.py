@@ -1,4 +1,4 @@
-"""PendingRequests: what was sent on a connection and not answered yet, and whether answers can still come."""
+"""`PendingRequests`: the requests of a connection that wait for answers, and whether answers can still come."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ID_MAX = 2**31 - 1
 class Pending(NamedTuple):
     """One request that waits for its answer; `deadline` and `latest` are on the handler's clock (s).
 
-    `timeout` is how long the peer may be silent (s). Where it throttles, the deadline is put off, but not beyond `latest`.
+    `timeout` is how long the peer may be silent (s). Throttling puts the deadline off, but not beyond `latest`.
     """
 
     request: object
@@ -32,10 +32,10 @@ class Pending(NamedTuple):
 
 
 class Throttle(NamedTuple):
-    """What an answer says about throttling.
+    """The throttling that an answer announces.
 
-    :param seconds: for how long
-    :param over: whether the peer waited that long before it answered; else it reads nothing for that long from now on
+    :param seconds: its duration
+    :param over: True: the peer has waited that long before it answered; False: it reads nothing for that long from now on
     """
 
     seconds: float
@@ -45,8 +45,8 @@ class Throttle(NamedTuple):
 class PendingRequests:
     """The table that a connection's writers and its reader share.
 
-    State: everything is under `_lock`, which is held for a few steps only and never while anything is waited for or a
-    future is completed. Once `error` is set it stays, and nothing can be added any more.
+    State: changes under `_lock`, which no worker holds while it waits or completes a future. Once `error` is set it stays, and
+    the table takes no more requests.
 
     :param handler: supplies lock, event and fork hook
     """
@@ -54,18 +54,18 @@ class PendingRequests:
     def __init__(self, handler: Handler) -> None:
         self._lock = handler.Lock()
         self._tasks: dict[int, Pending] = {}  # in the order in which they were sent
-        self._left_over: deque[memoryview] = deque()  # for whoever has the turn to read
+        self._left_over: deque[memoryview] = deque()  # for the worker that has the turn to read
         self._last_id = 0
         self._drained = handler.Event()
         self._closing = False
         self._pid = os.getpid()
-        #: Who reads the answers.
+        #: Decides which worker reads the answers.
         self.turn = ReadingTurn(handler, self)
-        #: Why no answer can come any more; None while some can.
+        #: The reason why no answer can come any more; None while answers can.
         self.error: KafkaException | None = None
-        #: Until when the peer reads nothing from this connection, as it throttles this client (on the handler's clock, s).
+        #: The peer, which throttles this client, reads nothing from this connection until then (on the handler's clock, s).
         self.muted_until = 0.0
-        #: How much later the peer has answered last, as it throttles this client (s).
+        #: By how much throttling delayed the peer's last answer (s).
         self.late = 0.0
 
     def __len__(self) -> int:
@@ -83,16 +83,16 @@ class PendingRequests:
             return self._last_id
 
     def add(self, correlation_id: int, task: Pending) -> None:
-        """Enter a request that is about to be sent.
+        """Add a request that its worker is about to send.
 
-        :raises KafkaException: the connection has ended, or no new requests are taken
+        :raises KafkaException: the connection has ended or is closing
         """
         with self._lock:
             self._check()
             self._tasks[correlation_id] = task
 
     def check(self) -> None:
-        """Raise what ended the connection, where it has ended."""
+        """Raise the error that ended the connection, where it has ended."""
         with self._lock:
             self._check()
 
@@ -120,7 +120,7 @@ class PendingRequests:
         return task
 
     def put_back(self, correlation_id: int, task: Pending, frame: memoryview) -> bool:
-        """Have an answer read again whose handing out was interrupted; False where nobody reads any more."""
+        """Keep an answer whose delivery was interrupted for the next reader; return False where the connection has ended."""
         with self._lock:
             if self.error is not None:
                 return False
@@ -133,11 +133,11 @@ class PendingRequests:
         return self._left_over.popleft() if self._left_over else None
 
     def discard(self, correlation_id: int) -> None:
-        """Remove a request that was not sent after all."""
+        """Remove a request that its worker did not send."""
         self.take(correlation_id)
 
     def throttled(self, throttle: Throttle | None, now: float) -> None:
-        """Take note of what an answer says about throttling: what waits behind it is given its whole time from then on."""
+        """Put the deadlines of later requests off by the throttling that an answer announces (None: it announces none)."""
         with self._lock:
             if throttle is None:
                 self.late = 0.0
@@ -153,7 +153,7 @@ class PendingRequests:
                 task.future.due = deadline
 
     def about_throttling(self, now: float) -> str:
-        """Return what an error about time is to say of throttling; nothing where there is none."""
+        """Return the sentence about throttling for an error about time; "" where the peer does not throttle."""
         if self.muted_until > now:
             return f"the broker throttles this client by a quota, for {(self.muted_until - now) * 1000:.0f} ms more"
         if self.late:
@@ -172,7 +172,7 @@ class PendingRequests:
             return [self._tasks.pop(number) for number in overdue]
 
     def drain(self, timeout: float) -> bool:
-        """Take no new requests, wait for the answers that are due, and return whether all came in time (s)."""
+        """Refuse new requests, wait for the answers that are due, and return whether all came in time (s)."""
         with self._lock:
             self._closing = True
             if not self._tasks:
@@ -180,11 +180,11 @@ class PendingRequests:
         return self._drained.wait(timeout)
 
     def end(self, error: KafkaException) -> list[Pending] | None:
-        """Take the first reason why no answer can come any more; return what is left to be failed, else None."""
+        """Keep the first error that ends the connection and return the requests to be failed; None at later calls."""
         with self._lock:
             if self.error is not None:
                 return None
-            self.error = fresh(error)  # for as long as the connection is kept: without the frames of a traceback
+            self.error = fresh(error)  # it lives as long as the connection: a traceback would keep frames alive
             left = list(self._tasks.values())
             self._tasks.clear()
             self._drained.set()

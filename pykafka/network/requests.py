@@ -1,4 +1,4 @@
-"""RequestHandler: one pipelined connection; requests are written by whoever makes them, answers read by one worker."""
+"""`RequestHandler`: one pipelined connection. Each worker writes its own requests; one worker reads all answers."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How often the reader looks up from the connection to see whether a deadline has passed (s).
+#: How often the reader checks whether a deadline has passed (s).
 TICK_S = 1.0
-#: How often a worker that reads for itself looks whether what it waits for came another way (s).
+#: How often a worker that reads for itself checks whether another worker has read its answer (s).
 HELP_TICK_S = 0.05
-#: Deadline of a request that names none (s): the documented default of socket_timeout_ms.
+#: Deadline of a request without one of its own (s): the documented default of socket_timeout_ms.
 DEFAULT_TIMEOUT_S = 30.0
-#: How long `stop` lets answers arrive that are on their way (s).
+#: How long `stop` waits for answers that are on their way (s).
 DRAIN_S = 1.0
-#: How long `stop` waits for the reader, who has nothing left to wait for then (s).
+#: How long `stop` waits for the reader to end, once the connection is closed (s).
 JOIN_S = 5.0
-#: After how long nobody who has the turn to write, and does not know it, is believed to come back (s).
+#: A worker that took the lock for writing and still has not begun after this time was interrupted (s).
 LOST_TURN_S = 1.0
 
 
 class Connection(Protocol):
-    """What a RequestHandler needs of a connection; `pykafka.connection.BrokerConnection` has it."""
+    """A connection as a RequestHandler uses it; `pykafka.connection.BrokerConnection` is one."""
 
     @property
     def connected(self) -> bool: ...
@@ -53,7 +53,7 @@ class Connection(Protocol):
 
 
 class Sendable(Protocol):
-    """A request that knows its bytes on the wire, length prefix included."""
+    """A request that encodes itself, length prefix included."""
 
     def encode(self, correlation_id: int, /) -> Sequence[Buffer]: ...
 
@@ -62,11 +62,11 @@ OnClose = Callable[[KafkaException], object]
 
 
 class RequestHandler:
-    """Sends requests on one connection and hands out their answers, any number of them in flight.
+    """The requests of one connection and their answers; any number of requests may be in flight.
 
-    A broker answers the requests of one connection one after another, so what must not wait behind a long poll needs a
-    connection of its own. Requests are written at once, in the caller's worker; a reader worker completes their
-    futures. When the connection ends, for whatever reason, every future that is not done gets an error that says why.
+    A broker answers the requests of one connection one after another, so a request that must not wait behind a long poll needs
+    another connection. The caller's worker writes each request at once; a reader worker completes the futures. When the
+    connection ends, for whatever reason, each future that is not done gets an error with that reason.
 
     A worker that waits for each answer may read in the reader's stead: `help_read`.
 
@@ -80,7 +80,7 @@ class RequestHandler:
     """
 
     class Shared(NamedTuple):
-        """What this object shares with its reader."""
+        """The state that this object shares with its reader."""
 
         connection: Connection
         requests: PendingRequests
@@ -97,7 +97,7 @@ class RequestHandler:
         self.shared = self.Shared(connection, PendingRequests(handler), handler.Event())
         self._end = _Ending(handler, self.shared, on_close)
         self._writing = handler.Lock()
-        #: Whether whoever has that lock knows it, and how many have had it.
+        #: Whether the worker that took that lock has begun, and how many workers have had it.
         self._is_written = False
         self._writers = 0
         self._worker: Worker | None = None
@@ -111,7 +111,7 @@ class RequestHandler:
 
     @property
     def alive(self) -> bool:
-        """Whether requests can be sent and answers be read, as far as is known."""
+        """Whether requests can be sent and answers be read, as far as this client knows."""
         shared, worker = self.shared, self._worker
         return (
             shared.requests.error is None
@@ -123,12 +123,12 @@ class RequestHandler:
 
     @property
     def error(self) -> KafkaException | None:
-        """What ended the connection; None as long as it has not ended."""
+        """The error that ended the connection; None as long as it has not ended."""
         return self.shared.requests.error
 
     @property
     def pending(self) -> int:
-        """How many requests have been sent and not been answered."""
+        """The number of requests that wait for their answers."""
         return len(self.shared.requests)
 
     def start(self) -> None:
@@ -150,16 +150,18 @@ class RequestHandler:
     ) -> ResponseFuture:
         """Send a request and return the future of its answer: the frame, from the correlation id on.
 
-        It is sent at once, unless the peer throttles this client: then when that is over, which counts against no timeout.
+        This worker sends it at once. Where the peer throttles this client it waits for the end of that first, which counts
+        against no timeout.
 
-        Never raises for the request's or the connection's sake: what goes wrong is the future's error. An error while
-        the request is encoded concerns that future only.
+        Errors of the request or the connection are not raised here: the future gets them. An error while the request is
+        encoded concerns its future only.
 
         :param request: has `encode(correlation_id)`, or the documented `get_bytes()`; and `throttle(frame)`, where the
             answer may tell of throttling: a `Throttle` or None
-        :param has_response: False for what the broker does not answer (acks=0): the future is done when it is written
-        :param timeout: deadline for writing it and for the answer (s); when it passes unanswered the connection is
-            ended, as no answer behind it can be trusted to come; None for DEFAULT_TIMEOUT_S
+        :param has_response: False for a request that the broker does not answer (acks=0): its future is done when it is
+            written
+        :param timeout: deadline for writing the request and for the answer (s); when it passes, the handler ends the
+            connection, since later answers may never come either; None for DEFAULT_TIMEOUT_S
         :param latest: the caller's own deadline, on the handler's clock (s): throttling does not put it off
         :param patient: False: where the peer throttles this client, the future fails with ThrottledError at once
         """
@@ -170,7 +172,7 @@ class RequestHandler:
         correlation_id = requests.next_id()
         try:
             frame = _frame(request, correlation_id)
-        except Exception as error:  # noqa: BLE001 - the future's, so that a bad request looks the same as a bad answer
+        except Exception as error:  # noqa: BLE001 - goes to the future, like the error of an answer
             future.set_error(error)
             return future
         latest = math.inf if latest is None else latest
@@ -185,12 +187,12 @@ class RequestHandler:
                 if not patient:
                     future.set_error(error)
                     return future
-            except KafkaException as error:  # not written at all
+            except KafkaException as error:  # nothing was written
                 future.set_error(error)
                 return future
         if broken is not None:
             self._end(broken)
-            future.set_error(fresh(self.shared.requests.error or broken))  # the reader may have met the reason before
+            future.set_error(fresh(self.shared.requests.error or broken))  # the reader may have found the reason first
         elif not has_response:
             future.set_response(None)
         else:
@@ -199,15 +201,15 @@ class RequestHandler:
 
     @property
     def muted_for(self) -> float:
-        """For how long nothing may be sent, since the peer throttles this client (s); 0: it does not."""
+        """For how long this client must send nothing, since the peer throttles it (s); 0 where it does not."""
         until = self.shared.requests.muted_until
         return max(until - self.handler.now(), 0.0) if until else 0.0
 
     def _wait_until_heard(self, latest: float, patient: bool) -> None:
-        """Wait until the peer reads again from this connection.
+        """Wait until the peer's throttling is over, so that it reads from this connection again.
 
-        :raises ThrottledError: the caller does not want to wait
-        :raises ResponseTimeoutError: it would be later than `latest`
+        :raises ThrottledError: the caller is not patient
+        :raises ResponseTimeoutError: the throttling lasts longer than until `latest`
         :raises KafkaException: the connection has ended meanwhile
         """
         shared = self.shared
@@ -221,11 +223,11 @@ class RequestHandler:
             shared.ending.wait(min(left, TICK_S))
 
     def help_read(self) -> bool:
-        """Take the turn to read answers in this worker, where no other one reads; then `read_until` and `leave`."""
+        """Take the turn to read answers in this worker, unless another one reads; then call `read_until` and `leave`."""
         return not getattr(self._inside, "reading", False) and self.shared.requests.turn.help()
 
     def read_until(self, done: Callable[[], bool]) -> None:
-        """Read answers, whosever they are, until `done()`, or none is due on this connection any more."""
+        """Read answers to any worker's requests, until `done()` or until no answer is due on this connection."""
         shared = self.shared
         try:
             self._inside.reading = True
@@ -237,16 +239,16 @@ class RequestHandler:
             self._inside.reading = False
 
     def leave(self) -> None:
-        """Give the turn to read back."""
+        """Return the turn to read."""
         self.shared.requests.turn.leave()
 
     def _write(
         self, frame: Sequence[Buffer], correlation_id: int, task: Pending | None, deadline: float
     ) -> KafkaException | None:
-        """Enter and write one request; return what broke the connection, if anything did.
+        """Register and write one request; return the error that broke the connection, if one did.
 
-        :raises ThrottledError: the peer throttles this client since a moment
-        :raises KafkaException: nothing has been written, and the connection is as good or as bad as before
+        :raises ThrottledError: the peer has begun to throttle this client
+        :raises KafkaException: nothing was written, and the connection is in the same state as before
         """
         shared = self.shared
         if shared.requests.inherited:
@@ -255,7 +257,7 @@ class RequestHandler:
         try:
             self._writers += 1
             self._is_written = True
-            if self.muted_for:  # since the caller has looked
+            if self.muted_for:  # the peer began to after the caller had checked
                 raise ThrottledError(
                     shared.requests.about_throttling(self.handler.now()), broker=shared.connection.address
                 )
@@ -268,7 +270,7 @@ class RequestHandler:
             except KafkaException as error:
                 return error
             except BaseException:
-                # Somebody else's timeout or Ctrl-C: perhaps half a frame is out, and nothing can follow it.
+                # The caller's own timeout, or Ctrl-C: half a frame may be out, and nothing can follow it.
                 shared.connection.disconnect()
                 raise
         finally:
@@ -277,12 +279,12 @@ class RequestHandler:
         return None
 
     def _take_turn(self, deadline: float) -> None:
-        """Take the turn to write.
+        """Take the lock for writing.
 
-        On threads Ctrl-C may come when the lock is taken and nothing knows it yet. Nobody would ever write again: such a
-        connection is ended.
+        On threads Ctrl-C may interrupt a worker between taking the lock and the code that releases it. No worker could ever
+        write again, so the next one ends the connection.
 
-        :raises KafkaException: others were writing all the time, or nobody was
+        :raises KafkaException: other workers were writing until the deadline, or one was interrupted
         """
         while True:
             before = None if self._is_written else self._writers
@@ -291,21 +293,21 @@ class RequestHandler:
                 return
             if left > LOST_TURN_S and not self._is_written and self._writers == before:
                 error = SocketDisconnectedError(
-                    "a request was interrupted before it was written", broker=self.shared.connection.address
+                    "a worker was interrupted before it wrote its request", broker=self.shared.connection.address
                 )
                 self._end(error)
                 raise error.again()
             if left <= LOST_TURN_S:
                 raise ResponseTimeoutError(
-                    "other requests were being written all the time; the broker reads too slowly",
+                    "other workers wrote requests until the deadline; the broker reads too slowly",
                     broker=self.shared.connection.address,
                 )
 
     def stop(self, timeout: float = DRAIN_S) -> None:
-        """End the connection and the reader, after answers that are on their way have come.
+        """End the connection and the reader, once the answers on their way have come.
 
-        What has not been answered by then gets an error. May be called from any worker, a callback's included, and more
-        than once; never waits longer than `timeout` and the moment that the reader needs to end.
+        Requests without an answer by then get an error. Any worker may call this, also in a callback, and more than once. It
+        waits no longer than `timeout` and the moment that the reader needs to end.
 
         :param timeout: how long to wait for answers (s)
         """
@@ -327,23 +329,23 @@ class RequestHandler:
             worker.join(0.0 if shared.requests.inherited else JOIN_S)
 
     def _after_fork(self) -> None:
-        # The descriptor is shared with the parent: nothing may be read from it or written to it here. No lock is taken:
-        # the worker that held it may not exist in this process.
+        # The parent shares the descriptor: this child must neither read from it nor write to it. It takes no lock, since the
+        # worker that held that lock may not exist in this process.
         self.shared.requests.error = _inherited(self.shared.connection.address)
         self.shared.connection.disconnect()
 
 
 def _let_go(shared: RequestHandler.Shared) -> None:
-    """End a reader whose RequestHandler is gone."""
+    """End the reader of a RequestHandler that was freed."""
     if shared.requests.error is None:
         shared.ending.set()
         shared.connection.disconnect()
 
 
 class _Ending:
-    """Ends a connection once: tells every future why, then whoever wants to know.
+    """The end of a connection, once: each future gets the error, then `on_close`.
 
-    :param handler: reports what `on_close` raises
+    :param handler: reports exceptions of `on_close`
     :param shared: the connection and its requests
     :param on_close: see RequestHandler
     """
@@ -354,7 +356,7 @@ class _Ending:
         self._on_close = WeakCall(on_close) if isinstance(on_close, MethodType) else lambda: on_close
 
     def __call__(self, error: KafkaException) -> None:
-        """Fail what is pending and close the connection; only the first call does anything."""
+        """Fail the pending requests and close the connection; only the first call has an effect."""
         left = self._shared.requests.end(error)
         if left is None:
             return
@@ -363,7 +365,7 @@ class _Ending:
         try:
             for task in left:
                 task.future.set_error(fresh(error))
-        except BaseException:  # as in `_hand_out`, and nobody reads any more
+        except BaseException:  # as in `_hand_out`, but no worker reads any more
             for task in left:
                 task.future.set_error(fresh(error))
             raise
@@ -371,7 +373,7 @@ class _Ending:
         if on_close is not None:
             try:
                 on_close(error)
-            except Exception as failure:  # noqa: BLE001 - handed to report
+            except Exception as failure:  # noqa: BLE001 - reported
                 self._handler.report(f"on_close of {self._shared.connection.address}", failure)
         log.debug("disconnected from %s: %s", self._shared.connection.address, error)
 
@@ -405,12 +407,12 @@ def _read(handler: Handler, shared: RequestHandler.Shared, end: _Ending, inside:
     except KafkaException as error:
         end(error)
     finally:
-        # Whatever ended this worker, its death included: nobody may wait for answers that nobody reads.
+        # Whatever has ended this worker, also a kill: no other worker may wait for answers that none reads.
         end(SocketDisconnectedError("the connection's reader has ended", broker=shared.connection.address))
 
 
 def _read_one(handler: Handler, shared: RequestHandler.Shared, tick: float) -> None:
-    """Read one answer, or wait a tick (s) for it, and look after the deadlines."""
+    """Read one answer, waiting one tick at most (s), and enforce the deadlines."""
     deadline = shared.requests.next_deadline()
     now = handler.now()
     if deadline is not None and deadline <= now:
@@ -427,7 +429,7 @@ def _read_one(handler: Handler, shared: RequestHandler.Shared, tick: float) -> N
 
 
 def _heed_throttle(handler: Handler, requests: PendingRequests, task: Any, frame: memoryview) -> None:
-    """Find out whether the peer throttles this client, before anybody sends again."""
+    """Read from an answer whether the peer throttles this client, before another worker sends."""
     find = getattr(task.request.request, "throttle", None)
     if find is None:
         return
@@ -439,22 +441,21 @@ def _heed_throttle(handler: Handler, requests: PendingRequests, task: Any, frame
 def _hand_out(handler: Handler, shared: RequestHandler.Shared, frame: memoryview) -> None:
     """Complete the future that a frame answers.
 
-    :raises CorrelationIdError: there is none, or it is not its turn: brokers answer in order, and who believed an answer that
-        belongs to an earlier request would take for done what is still on its way
+    :raises CorrelationIdError: no request has this id, or an older one is not answered yet: brokers answer in order
     """
     correlation_id = int.from_bytes(frame[:4], "big", signed=True)
     task = shared.requests.peek(correlation_id) if len(frame) >= 4 else None
     if task is None:
         raise CorrelationIdError(
-            f"an answer of {len(frame)} bytes to request {correlation_id}, which nobody waits for; "
-            "what answers there is no Kafka broker, or a proxy mixes connections up",
+            f"an answer of {len(frame)} bytes to request {correlation_id} came, which this client has not sent; "
+            "the peer is no Kafka broker, or a proxy mixes connections up",
             broker=shared.connection.address,
         )
     oldest = shared.requests.oldest()
     if correlation_id != oldest:
         raise CorrelationIdError(
             f"an answer to request {correlation_id} came where one to request {oldest} was due; a proxy mixes answers up, or "
-            "they have been garbled",
+            "the answers have been garbled",
             broker=shared.connection.address,
         )
     _heed_throttle(handler, shared.requests, task, frame)
@@ -462,14 +463,14 @@ def _hand_out(handler: Handler, shared: RequestHandler.Shared, frame: memoryview
         if shared.requests.take(correlation_id) is not None:
             task.future.set_response(frame)
     except BaseException:
-        # Somebody's timeout or Ctrl-C, in a worker that reads for itself: whoever reads next does it over.
+        # The timeout of a worker that reads for itself, or Ctrl-C: the next reader completes the future.
         if not shared.requests.put_back(correlation_id, task, frame):
             task.future.set_response(frame)
         raise
 
 
 def _give_up(handler: Handler, shared: RequestHandler.Shared, now: float) -> None:
-    """Fail the requests whose deadline has passed, and with them the connection.
+    """Fail the requests whose deadline has passed, and then the connection.
 
     :raises SocketDisconnectedError: always
     """

@@ -1,4 +1,4 @@
-"""ReadingTurn: who reads the answers of a connection, its own reader or a worker that waits for one."""
+"""`ReadingTurn`: decides which worker reads a connection: its own reader, or one that waits for an answer."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers.base import Handler
 
-#: How long the reader leaves the connection to helpers after the last one (s); then it watches it itself.
+#: After a helper, the reader leaves the connection to the next one for this long (s), then reads itself.
 GRACE_S = 0.1
-#: How often the reader looks up while a helper reads (s).
+#: How often the reader checks the connection while a helper reads (s).
 LOOK_UP_S = 1.0
 
 
 class Awaited(Protocol):
-    """The requests of a connection whose answers are awaited; `PendingRequests` says what each member does."""
+    """The requests of a connection that wait for answers; `PendingRequests` documents each member."""
 
     @property
     def error(self) -> KafkaException | None: ...
@@ -28,12 +28,13 @@ class Awaited(Protocol):
 class ReadingTurn:
     """The turn to read a connection.
 
-    Waking a worker to tell it of its answer costs more than reading the answer, so that a worker that waits for each
-    answer had better read it itself. Such helpers take the turn where it is free; the reader leaves it free for a moment
-    after each helper, unless there are answers due that no helper waits for.
+    Waking a worker costs more than reading its answer, so a worker that waits for each answer reads it itself. Such a helper
+    takes the turn where it is free. After each helper the reader leaves the turn free for a moment, unless answers are due
+    that no helper waits for.
 
-    State: who holds `_lock` reads. `_helping`, `_yielding` and `_wanted` are single stores; whoever leaves looks at what
-    is pending afterwards, and whoever sends looks at them after its request is pending, so that one of the two sees it.
+    State: the worker that holds `_lock` reads. `_helping`, `_yielding` and `_wanted` are single stores. A helper that leaves
+    checks afterwards which requests are pending; a sender checks the flags after its request is pending; so one of the two
+    wakes the reader.
 
     :param handler: supplies lock and event
     :param requests: what is pending
@@ -49,7 +50,7 @@ class ReadingTurn:
         self._wanted = False
 
     def help(self) -> bool:
-        """Take the turn for a helper, where it is free; `leave` gives it back."""
+        """Take the turn for a helper, where it is free; `leave` returns it."""
         self._wanted = True
         if not self._lock.acquire(blocking=False):
             return False
@@ -57,30 +58,29 @@ class ReadingTurn:
         return True
 
     def leave(self) -> None:
-        """Give a helper's turn back, to the reader where answers are due."""
+        """Return a helper's turn, and wake the reader where answers are due."""
         self._helping = False
         self._lock.release()
         self.answer_due()
 
     def answer_due(self) -> None:
-        """Have the reader read, where it has left that to helpers and none is there."""
+        """Wake the reader, where it has left reading to helpers and no helper reads."""
         if self._yielding and not self._helping and len(self._requests):
             self._resume.set()
 
     def end(self) -> None:
-        """Wake the reader, since the connection has ended."""
+        """Wake the reader after the end of the connection."""
         self._resume.set()
 
     def take(self) -> bool:
-        """Take the turn for the reader, after helpers; False where the connection has ended meanwhile.
+        """Take the turn for the reader, after helpers; return False where the connection has ended meanwhile.
 
-        :raises SocketDisconnectedError: helpers see to deadlines, and one has passed: Ctrl-C has come when one had just
-            taken the turn
+        :raises SocketDisconnectedError: a request is overdue because Ctrl-C has interrupted the worker that was reading
         """
         while self._wanted and self._left_alone():
             self._wanted = False
             self._yielding = True
-            if self._left_alone():  # still, now that whoever sends sees that the reader yields
+            if self._left_alone():  # checked again, as senders see `_yielding` only from now on
                 self._resume.wait(GRACE_S)
             self._yielding = False
             if self._resume.is_set():
@@ -92,14 +92,14 @@ class ReadingTurn:
             deadline = self._requests.next_deadline()
             if deadline is not None and self._now() > deadline + LOOK_UP_S:
                 raise SocketDisconnectedError(
-                    "the connection was given up: a worker that was to read it was interrupted"
+                    "this client gave the connection up: the worker that was reading it was interrupted"
                 )
         return True
 
     def _left_alone(self) -> bool:
-        """Return whether nothing is for the reader to read: a helper does, or no answer is due."""
+        """Return whether the reader has nothing to do: a helper reads, or no answer is due."""
         return self._requests.error is None and (self._helping or not len(self._requests))
 
     def release(self) -> None:
-        """Give the reader's turn back."""
+        """Return the reader's turn."""
         self._lock.release()

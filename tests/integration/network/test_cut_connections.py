@@ -76,7 +76,7 @@ def test_0_8_is_found_out_in_seconds(kafka: KafkaCluster, handler: Handler, capl
             with client.topics[name].get_sync_producer() as producer:
                 producer.produce(b"x")
         assert handler.now() - started < ASK_AGAIN_S
-    assert "hangs up when it is asked for its versions" in caplog.text
+    assert "closes the connection when asked for its versions" in caplog.text
 
 
 def _disturb(proxy: CuttingProxy, ending: threading.Event) -> None:

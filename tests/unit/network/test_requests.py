@@ -236,7 +236,7 @@ def test_getting_may_give_up_before_the_request_does(start: Start) -> None:
     [
         ({"close": True}, SocketDisconnectedError, "closed the connection"),
         ({"size": 100_000, "cut": 1000}, SocketDisconnectedError, "mid-answer"),
-        ({"number": 77}, CorrelationIdError, "of 4 bytes to request 77, which nobody waits for"),
+        ({"number": 77}, CorrelationIdError, "of 4 bytes to request 77 came, which this client has not sent"),
         ({"raw": "000000020001"}, CorrelationIdError, "of 2 bytes"),
         ({"raw": b"HTTP/1.1 ".hex()}, SocketDisconnectedError, "no Kafka broker"),
         ({"raw": "ffffffff"}, SocketDisconnectedError, "of -1 bytes"),
@@ -285,7 +285,12 @@ def test_a_writer_that_is_stuck_does_not_hold_others_up(start: Start, handler: H
     started = handler.now()
     future = requests.request(Ask(), timeout=0.1)
     assert handler.now() - started < 0.9
-    _fails(future, ResponseTimeoutError, "were being written all the time", requests.shared.connection.address)
+    _fails(
+        future,
+        ResponseTimeoutError,
+        "other workers wrote requests until the deadline",
+        requests.shared.connection.address,
+    )
     assert worker.join(5)
 
 
@@ -298,7 +303,7 @@ def test_a_turn_to_write_that_nobody_gives_back_ends_the_connection(start: Start
     _fails(
         requests.request(Ask(), timeout=60),
         SocketDisconnectedError,
-        "was interrupted before it was written",
+        "was interrupted before it wrote its request",
         "127.0.0.1",
     )
     assert handler.now() - started < 20
@@ -323,7 +328,10 @@ def test_a_turn_to_write_that_got_lost_ends_the_connection(start: Start, handler
     requests = start()
     assert requests._writing.acquire()
     _fails(
-        requests.request(Ask()), SocketDisconnectedError, "before it was written", requests.shared.connection.address
+        requests.request(Ask()),
+        SocketDisconnectedError,
+        "before it wrote its request",
+        requests.shared.connection.address,
     )
     assert not requests.shared.connection.connected
 
