@@ -39,6 +39,9 @@ test: java build ## all tests: pure and compiled, real Kafka, examples, Spark 4.
 
 # Those with another PySpark; tools/running.py asks for them. The compiled modules lie in the checkout, where the first
 # environment has put them.
+.venvs/python%/.ready: setup.cfg $(VENV)/.ready
+	@PYKAFKA_PURE_PYTHON=1 PYTHON="$$($(PY) -m tools.pythons $*)" tools/setup.sh .venvs/python$* gevent,spark,rdkafka,cli,test
+
 .venvs/spark4%/.ready: setup.cfg $(VENV)/.ready
 	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==4.$*.*" PYTHON="$(PYTHON)" tools/setup.sh .venvs/spark4$* gevent,spark,rdkafka,cli,test
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tools.pythons import LATER, find
+
 RELEASES = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.2", "4.3.1")
 INTEGRATION = "tests/integration"
 #: The core for every release: produce, consume, offsets, codecs, groups through ZooKeeper and through the brokers, the
@@ -56,6 +58,8 @@ SOURCE_AND_SINK = [
 PROMISES = [f"tests/{name}" for name in ("contract", "java_judge", "regressions")]
 #: Tests without a broker, or with an embedded one: some seconds each.
 QUICK = [f"tests/{name}" for name in ("unit", "embedded", "property", "contract", "regressions")]
+#: Where a release of Python may make a difference: all of those, the core on a real broker, a job of Spark.
+OTHER_PYTHON = [*QUICK, *CORE[:-2], "tests/spark/test_batch_read.py", "-m", "not slow and not matrix"]
 #: Those that use no compiled module, or only code that other tests cover, so that the pure sources cannot change their result;
 #: `quick-pure` runs them nevertheless. If in doubt about a file, leave it out of this list.
 SAME = [
@@ -181,6 +185,11 @@ MATRIX = {
     ),
     "pipelines-spark-4.2": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 6, ".venvs/spark42"),
     "programs-spark-4.2": Part("4.3.1", [*SPARK_PROGRAMS, "-m", "not matrix"], 4, ".venvs/spark42"),
+    **{
+        f"python-{release}": Part("4.3.1", OTHER_PYTHON, 8, f".venvs/python{release}")
+        for release in LATER
+        if find(release)
+    },
     "pipelines-signals": Part("4.3.1", [*SPARK_PIPELINES, "-m", "matrix"], 6),
     "spark-killed": Part("4.3.1", ["tests/spark/test_kill.py", "tests/examples/test_flights.py", "-m", "matrix"], 6),
     "tools": Part("4.3.1", [f"{INTEGRATION}/cli/test_old_brokers.py"], 1),

@@ -292,6 +292,10 @@ class _PartRun:
         # Two parts may need the same environment.
         with _making[self.part.directory]:
             run = self._process(["make", f"{self.part.directory}/.ready"], Run(Path(os.devnull)), self._too_late)
+            if run.status == 0 and not run.ended:
+                # Another Python has compiled modules of its own, beside those of the first.
+                command = [f"{self.part.directory}/bin/python", "tools/build.py"]
+                run = self._process(command, Run(Path(os.devnull)), self._too_late)
         if run.status != 0 or run.ended:
             self.broken = run.ended or f"{self.part.directory} could not be made: {_tail(run.said, 500)}"
         return not self.broken
