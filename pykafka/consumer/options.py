@@ -128,7 +128,7 @@ class ConsumerOptions(Settings):
 
     @property
     def reset_name(self) -> str:
-        """What `auto_offset_reset` is called in Java's client, for the log."""
+        """The name of `auto_offset_reset` in the Java client, for the log."""
         return next(name for name, reset in RESETS.items() if reset == self.auto_offset_reset)
 
     def reset_position(self) -> int:
