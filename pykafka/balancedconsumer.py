@@ -45,9 +45,9 @@ class BalancedConsumer(GroupConsumer):
     :param consumer_group: whose members share the topic
     :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
     :param num_consumer_fetchers: connections and workers for each broker
-    :param auto_commit_enable: commit regularly and at rebalances what the calls before the last one have returned (one
-        worker is to consume), and at `stop()` all that was returned; what the last call gave is not committed where an
-        error ends the `with` block
+    :param auto_commit_enable: commit regularly and at rebalances the messages that the calls before the last one have
+        returned (consume in one worker), and at `stop()` all that were returned; after an error that ends the `with`
+        block, all but those of the last call
     :param auto_commit_interval_ms: how often (ms)
     :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
     :param fetch_min_bytes: how much data the broker waits for (bytes)
@@ -67,10 +67,11 @@ class BalancedConsumer(GroupConsumer):
     :param zookeeper: a started KazooClient to use instead, on a kazoo handler of the client's kind; `stop()` leaves it open
     :param auto_start: join at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
-    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before
-        it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is
-        consumed until it has returned: `start()`, later `consume()`, raises what it raises, and it is called again after a
-        pause; by what is no `Exception` (gevent.Timeout, SystemExit) the consumer ends, and leaves the group
+    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before it
+        is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is
+        consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer calls it
+        again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the consumer, which
+        leaves the group
     :param use_rdkafka: consume by librdkafka
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
     :param membership_protocol: how members divide partitions; the same for all members of the group
@@ -79,11 +80,11 @@ class BalancedConsumer(GroupConsumer):
     :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
-    :param auto_commit_timeout_ms: how long auto-commit may fail (ms) for what passes by itself (a coordinator that
-        moves, a connection that breaks) before `consume()` raises it; until then it is logged, and tried again at the next
-        interval
-    :param metadata_max_age_ms: how often metadata is asked for: partitions that the topic has got since are shared out by
-        then, and read from their beginning, or where the group has committed
+    :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
+        that moves, a connection that breaks) before `consume()` raises one; until then each is logged, and the next
+        interval tries again
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are shared out,
+        and read from their beginning, or where the group has committed
     :raises ZooKeeperError: no ZooKeeper could be reached (when started at once)
     :raises PartitionOwnedError: another member would not let go of a partition (likewise)
     """

@@ -58,9 +58,9 @@ class ManagedBalancedConsumer(GroupConsumer):
     :param consumer_group: whose members share the topic
     :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
     :param num_consumer_fetchers: connections and workers for each broker
-    :param auto_commit_enable: commit regularly and at rebalances what the calls before the last one have returned (one
-        worker is to consume), and at `stop()` all that was returned; what the last call gave is not committed where an
-        error ends the `with` block
+    :param auto_commit_enable: commit regularly and at rebalances the messages that the calls before the last one have
+        returned (consume in one worker), and at `stop()` all that were returned; after an error that ends the `with`
+        block, all but those of the last call
     :param auto_commit_interval_ms: how often (ms)
     :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
     :param fetch_min_bytes: how much data the broker waits for (bytes)
@@ -77,10 +77,11 @@ class ManagedBalancedConsumer(GroupConsumer):
     :param rebalance_backoff_ms: the longest pause between attempts
     :param auto_start: join at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
-    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before
-        it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is
-        consumed until it has returned: `start()`, later `consume()`, raises what it raises, and it is called again after a
-        pause; by what is no `Exception` (gevent.Timeout, SystemExit) the consumer ends, and leaves the group
+    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before it
+        is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is
+        consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer calls it
+        again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the consumer, which
+        leaves the group
     :param use_rdkafka: consume by librdkafka
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
     :param heartbeat_interval_ms: how often heartbeats go out (ms); below the session timeout
@@ -88,17 +89,18 @@ class ManagedBalancedConsumer(GroupConsumer):
     :param deserializer: `(value, partition_key) -> (value, partition_key)`; what it raises comes as the cause of a
         `DeserializationError`
     :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
-    :param session_timeout_ms: a member that is not heard of for this long is out (ms); brokers have limits for it
-    :param max_poll_interval_ms: a member that takes no message for this long is out (ms)
-    :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group,
-        and who starts with the same id within the session timeout gets the same share, without a rebalance
+    :param session_timeout_ms: the coordinator removes a member without a heartbeat for this long (ms); brokers have
+        limits for it
+    :param max_poll_interval_ms: a member that takes no message for this long loses its share (ms)
+    :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group, and
+        a consumer that starts with the same id within the session timeout gets the same share, without a rebalance
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
-    :param auto_commit_timeout_ms: how long auto-commit may fail (ms) for what passes by itself (a coordinator that
-        moves, a connection that breaks) before `consume()` raises it; until then it is logged, and tried again at the next
-        interval
-    :param metadata_max_age_ms: how often metadata is asked for: partitions that the topic has got since are shared out by
-        then, and read from their beginning, or where the group has committed
+    :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
+        that moves, a connection that breaks) before `consume()` raises one; until then each is logged, and the next
+        interval tries again
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are shared out,
+        and read from their beginning, or where the group has committed
     :raises UnsupportedVersion: the brokers are older than 0.9 (when started at once)
     :raises KafkaException: what kept it from its share (likewise)
     """

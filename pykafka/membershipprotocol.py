@@ -1,4 +1,4 @@
-"""How the members of a group share out partitions: the two algorithms, the documented protocols, the seam for other ones.
+"""Sharing out partitions among the members of a group: the two algorithms, the documented protocols, the seam for others.
 
 `in_runs` and `in_turn` are the algorithms. The protocols here use them for one topic at a time;
 `pykafka.coordinator.assignors` uses them for all topics that the members of a group read.

@@ -46,9 +46,9 @@ class SimpleConsumer(DocumentedConsumer):
     :param partitions: to read; by default all
     :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
     :param num_consumer_fetchers: connections and workers for each broker
-    :param auto_commit_enable: commit regularly what the calls before the last one have returned (one worker is to
-        consume), and at `stop()` all that was returned; what the last call gave is not committed where an error ends the
-        `with` block; what does not change is committed again every hour, as brokers forget old commits
+    :param auto_commit_enable: commit regularly the messages that the calls before the last one have returned (consume in
+        one worker), and at `stop()` all that were returned; after an error that ends the `with` block, all but those of
+        the last call; repeat old commits every hour, since brokers forget them
     :param auto_commit_interval_ms: how often (ms)
     :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
     :param fetch_min_bytes: how much data the broker waits for (bytes)
@@ -70,11 +70,11 @@ class SimpleConsumer(DocumentedConsumer):
     :param reset_offset_on_fetch: whether `fetch_offsets()` moves the consumer to what is committed
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
-    :param auto_commit_timeout_ms: how long auto-commit may fail (ms) for what passes by itself (a coordinator that
-        moves, a connection that breaks) before `consume()` raises it; until then it is logged, and tried again at the next
-        interval
-    :param metadata_max_age_ms: how often metadata is asked for (ms): partitions that the topic has got since are read
-        by then, from their beginning, or where the group has committed; not where `partitions` are given
+    :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
+        that moves, a connection that breaks) before `consume()` raises one; until then each is logged, and the next
+        interval tries again
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are read from
+        their beginning, or where the group has committed; not if `partitions` are given
     """
 
     def __init__(

@@ -28,9 +28,9 @@ RESETS: dict[str, int | Literal["none"]] = {
 
 
 AUTO_COMMIT = (
-    "commit regularly what the calls before the last one have returned (one worker is to consume), and at `stop()` all that "
-    "was returned; what the last call gave is not committed where an error ends the `with` block; what does not change is "
-    "committed again every hour, as brokers forget old commits"
+    "commit regularly the messages that the calls before the last one have returned (consume in one worker), and "
+    "at `stop()` all that were returned; after an error that ends the `with` block, all but those of the last "
+    "call; repeat old commits every hour, since brokers forget them"
 )
 RESET = (
     "where to begin without a committed offset, or when the offset is no longer kept: `OffsetType.EARLIEST` "
@@ -110,14 +110,15 @@ class ConsumerOptions(Settings):
     auto_commit_timeout_ms: int = setting(
         5 * 60 * 1000,  # longer than coordinators take to move
         at_least_0,
-        "how long auto-commit may fail (ms) for what passes by itself (a coordinator that moves, a connection that breaks) "
-        "before `consume()` raises it; until then it is logged, and tried again at the next interval",
+        "how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator that moves, a "
+        "connection that breaks) before `consume()` raises one; until then each is logged, and the next interval "
+        "tries again",
     )
     metadata_max_age_ms: int = setting(
         60 * 1000,
         above_0,
-        "how often metadata is asked for (ms): partitions that the topic has got since are read by then, from their "
-        "beginning, or where the group has committed; not where `partitions` are given",
+        "how often to ask for metadata (ms), which tells of added partitions: they are read from their beginning, "
+        "or where the group has committed; not if `partitions` are given",
     )
 
     def _check_together(self) -> None:

@@ -66,8 +66,7 @@ class TopicMember(BaseCoordinator):
         self._topics.divided = {}
         decide = as_brokers_keep_it(self._protocol.decide_partitions)
         for name, ids in readers_of(said).items():
-            # One snapshot for all members: a change while this loop runs would leave a partition to nobody, or give it to
-            # two members.
+            # One snapshot for all members: if it changed while this loop runs, a partition could go to none of them, or to two.
             partitions = {id_: partition.snapshot() for id_, partition in list(self._partitions_of(name).items())}
             self._topics.divided[name] = len(partitions)
             for member in ids if partitions else ():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Carried(NamedTuple):
-    """Where an internal consumer stood in a partition when it stopped."""
+    """The positions of an internal consumer in one partition when it stopped."""
 
     position: int
     #: The offset consumed last; -1 for none.
@@ -24,11 +24,11 @@ class _Carried(NamedTuple):
 
 
 class CarriedPositions:
-    """Where a member stands in its partitions, and where it stood in those that it has lost.
+    """The positions of a member in its partitions, and those in partitions that it has lost.
 
     Partitions that stay in the share go on where they were; a partition that comes back goes on where the group has committed.
 
-    State: belongs to whoever holds the `_rebalancing_lock` of the group consumer.
+    State: guarded by the `_rebalancing_lock` of the group consumer.
 
     :param topic: that the group shares
     """

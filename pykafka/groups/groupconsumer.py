@@ -231,7 +231,7 @@ class GroupConsumer(ABC):
     @property
     @abstractmethod
     def _patience_s(self) -> float:
-        """How long `stop()` waits for the worker (s)."""
+        """The time that `stop()` waits for the worker (s)."""
 
     @abstractmethod
     def _update_member_assignment(self) -> None:

@@ -12,7 +12,7 @@ from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_ms
 from pykafka.utils.settings import Settings, above_0, anything, at_least_0, optional, setting
 
-#: Where ZooKeeper is sought unless somebody says where it is.
+#: The default address of ZooKeeper.
 DEFAULT_ZOOKEEPER = "127.0.0.1:2181"
 
 #: `(consumer, old {partition id: offset held}, new {partition id: offset held}) -> {partition id: offset to hold} | None`
@@ -46,10 +46,11 @@ class GroupOptions(Settings):
     post_rebalance_callback: RebalanceCallback | None = setting(
         None,
         valid_callable,
-        "`(consumer, old {partition id: offset}, new {...})`, called for a new share before it is consumed; may return "
-        "{partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is consumed until it has "
-        "returned: `start()`, later `consume()`, raises what it raises, and it is called again after a pause; by what is no "
-        "`Exception` (gevent.Timeout, SystemExit) the consumer ends, and leaves the group",
+        "`(consumer, old {partition id: offset}, new {...})`, called for a new share before it is consumed; may "
+        "return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is consumed "
+        "until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer calls "
+        "it again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the "
+        "consumer, which leaves the group",
     )
     membership_protocol: GroupMembershipProtocol = setting(
         RangeProtocol, _protocol, "how members divide partitions; the same for all members of the group"
@@ -72,13 +73,17 @@ class MemberOptions(Settings):
 
     heartbeat_interval_ms: int = setting(3000, above_0, "how often heartbeats go out (ms); below the session timeout")
     session_timeout_ms: int = setting(
-        30000, above_0, "a member that is not heard of for this long is out (ms); brokers have limits for it"
+        30000,
+        above_0,
+        "the coordinator removes a member without a heartbeat for this long (ms); brokers have limits for it",
     )
-    max_poll_interval_ms: int = setting(300000, above_0, "a member that takes no message for this long is out (ms)")
+    max_poll_interval_ms: int = setting(
+        300000, above_0, "a member that takes no message for this long loses its share (ms)"
+    )
     group_instance_id: str | None = setting(
         None,
         optional(get_string),
-        "makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group, and who starts with the same "
-        "id within the session timeout gets the same share, without a rebalance",
+        "makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group, and a consumer "
+        "that starts with the same id within the session timeout gets the same share, without a rebalance",
     )
-    metadata_max_age_ms: int = setting(60 * 1000, above_0, "how often metadata is asked for (ms)")
+    metadata_max_age_ms: int = setting(60 * 1000, above_0, "how often to ask for metadata (ms)")

@@ -29,7 +29,7 @@ class Tended(Protocol):
 def look_after(reference: weakref.ref[Tended], stopping: EventType, leave: Callable[[], None], pid: int) -> None:
     """Look after a consumer's share: the worker's main function. An error that ends the worker ends the consumer.
 
-    The worker holds the consumer only while it does something, and leaves the group when nobody else holds the consumer.
+    The worker holds the consumer only while it does something, and leaves the group when the application has dropped it.
 
     :param stopping: set when the worker is to end
     :param leave: leaves the group; does not refer to the consumer
