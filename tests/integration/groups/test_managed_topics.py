@@ -62,7 +62,7 @@ def test_a_topic_that_is_deleted_and_made_anew(group: Managed, monkeypatch: pyte
                 told.append(error)
 
     def deleted() -> list[KafkaException]:
-        return [error for error in told if "has been deleted" in str(error)]
+        return [error for error in told if "was deleted" in str(error)]
 
     def settled() -> bool:
         consume()
