@@ -18,7 +18,7 @@ except ImportError:
     from pykafka.compiled import cython
 from pykafka.producer.idempotence import Lane
 from pykafka.protocol.message import Message
-from pykafka.protocol.records_write import LEAST_BATCH, MAX_BATCH, RecordBatchBuilder, likely_size
+from pykafka.protocol.records_write import LEAST_BATCH, MAX_BATCH, RecordBatchBuilder, likely_size, record_size
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Greenlets: after this many messages `append` lets the hub turn, if it has not for a while (`Handler.breathe`).
 BREATHE_EVERY = 256
+#: What a record batch takes besides its records (bytes).
+BATCH_HEADER = 61
 #: What a record costs beyond its key, value and headers, at most (bytes).
 RECORD_OVERHEAD = 32
 
@@ -73,6 +75,7 @@ class MessageBatch:
     :param created: monotonic time of its first message (s)
     :param clock: wall clock (ms), or None where compiled code may read the system's
     :param expected: what it will likely take (bytes)
+    :param builder: its records, where there are some already
     """
 
     def __init__(
@@ -83,13 +86,14 @@ class MessageBatch:
         created: float,
         clock: Callable[[], int] | None,
         expected: int = LEAST_BATCH,
+        builder: RecordBatchBuilder | None = None,
     ) -> None:
         self.topic = topic
         self.partition_id = partition_id
         self.ledger = ledger
         self.created = created
-        self.builder = RecordBatchBuilder(clock, MAX_BATCH, expected)
-        self.count = 0
+        self.builder = RecordBatchBuilder(clock, MAX_BATCH, expected) if builder is None else builder
+        self.count = 0 if builder is None else builder.count
         self.queued_bytes = 0
         self.base_offset = -1
         self.log_append_time = -1
@@ -117,6 +121,11 @@ class MessageBatch:
         """How many bytes its records take, uncompressed."""
         return int(self.builder.size)
 
+    @property
+    def wire_size(self) -> int:
+        """How many bytes it takes in a request: of one that is not compressed yet, at most."""
+        return int(self.builder.size) if self.wire is None else BATCH_HEADER + len(self.wire[len(self.wire) - 1])
+
     def error_of(self, index: int) -> KafkaException | None:
         """Return why message `index` was not delivered; None where it was, or is still under way."""
         if self.parts is not None:
@@ -143,18 +152,25 @@ class MessageBatch:
             index -= part.count
         raise IndexError(f"the batch has no message {index}")
 
-    def split(self) -> list[MessageBatch]:
-        """Divide into two batches that are sent instead; the messages handed out find their outcome through them."""
-        records = list(self.builder.records())
-        middle = len(records) // 2
+    def split(self, limit: int | None = None) -> list[MessageBatch]:
+        """Divide into batches that are sent instead; the messages handed out find their outcome through them.
+
+        :param limit: what each of them may take (bytes), unless it has one message; None: two, with half the messages each
+        """
+        middle = self.builder.count // 2
         parts: list[MessageBatch] = []
-        for some in (records[:middle], records[middle:]):
-            part = MessageBatch(self.topic, self.partition_id, self.ledger, self.created, None)
-            part.parent = self
-            for timestamp, key, value, headers in some:
-                part.builder.append(timestamp, key, value, headers)
-                part.count += 1
-            parts.append(part)
+        part: MessageBatch | None = None
+        for index, (timestamp, key, value, headers) in enumerate(self.builder.records()):
+            if limit is None or part is None:
+                full = index == middle
+            else:
+                full = part.builder.size + record_size(key, value, headers) > limit
+            if part is None or full:
+                part = MessageBatch(self.topic, self.partition_id, self.ledger, self.created, None)
+                part.parent = self
+                parts.append(part)
+            part.builder.append(timestamp, key, value, headers)
+            part.count += 1
         self.parts = parts  # not before they are whole: other threads look messages up meanwhile
         return parts
 
@@ -204,7 +220,7 @@ class PartitionQueue:
         self.lane: Lane[MessageBatch] = Lane()
         self.owner: Owner | None = None
         #: Who sent what is on the wire.
-        self.sender: Owner | None = None
+        self.sender: object = None
         #: Offset behind the last batch of which a broker said where it is; -1 before that.
         self.next_offset = -1
 

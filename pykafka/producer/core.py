@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.producer.accumulator import Accumulator, MessageBatch, Owner
+from pykafka.producer.attempts import Attempts
 from pykafka.producer.identity import Identity
 from pykafka.producer.settlement import Settlement
-from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -52,7 +52,7 @@ class ProducerCore:
         self.options = options
         self.hooks = hooks
         self.make_sender = make_sender
-        self.backoff = Backoff(options.retry_backoff_ms, options.retry_backoff_max_ms, self.handler.random)
+        self.attempts = Attempts(self.handler, options)
         self.worker_exception: BaseException | None = None
         self._begin()
 

@@ -13,7 +13,8 @@ from pykafka.producer.accumulator import RECORD_OVERHEAD, MessageBatch, Partitio
 from pykafka.producer.deliveries import Callback, OnDelivery
 from pykafka.producer.engine import ProducerEngine
 from pykafka.producer.options import ProducerOptions
-from pykafka.producer.sender import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES, Sender
+from pykafka.producer.sealing import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
+from pykafka.producer.sender import Sender
 from pykafka.producer.values import Headers, as_bytes, header_pairs, timestamp_ms
 from pykafka.protocol import wire
 from pykafka.protocol.message import Message

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType, LockType
     from pykafka.producer.accumulator import Accumulator, MessageBatch
-    from pykafka.producer.idempotence import Lane
     from pykafka.producer.options import ProducerOptions
     from pykafka.protocol.message import Message
     from pykafka.utils.loglimit import LogLimiter
@@ -121,14 +120,6 @@ class Settlement:
                     if self.failures.full:
                         self._accumulator.close()
             first += leaf.count
-
-    def split(self, batch: MessageBatch, reason: str, lane: Lane[MessageBatch]) -> None:
-        """Send a batch that the broker does not take in two halves, so that only what is to blame fails."""
-        log.info("%s/%d: %d messages go in two halves: %s", batch.topic, batch.partition_id, batch.count, reason)
-        parts = batch.split()
-        with self._lock:
-            for flight in lane.split(batch.flight, [(part, part.count) for part in parts]):
-                flight.item.flight = flight
 
     def end_deliveries(self) -> None:
         """Wait until `on_delivery` has been called for each message; what it keeps from being told is raised instead."""

@@ -1,106 +1,94 @@
-"""Record batches on their way to the brokers: several requests in flight, tried again until all replicas have them."""
+"""`BatchSender`: the record batches of a task on their way, by the producer's engine and without a worker of their own."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, deque
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pykafka.common import TopicPartition
-from pykafka.exceptions import KafkaException, error_for
-from pykafka.metadata.cluster import BaseCluster
-from pykafka.producer.idempotence import Flight, Lane, Verdict
-from pykafka.protocol import wire
-from pykafka.protocol.messagesets import encode_message_set
-from pykafka.protocol.records import RecordBatchBuilder
-from pykafka.protocol.records_write import record_size
+from pykafka.common import CompressionType, TopicPartition
+from pykafka.exceptions import KafkaException
+from pykafka.producer.accumulator import Ledger, MessageBatch
+from pykafka.producer.attempts import Attempts
+from pykafka.producer.dispatch import Dispatch, take_next
+from pykafka.producer.options import ACK_TIMEOUT_MAX_MS, ProducerOptions
+from pykafka.producer.outcomes import Outcomes
+from pykafka.producer.requests import divide
+from pykafka.producer.sealing import compress_ahead
 from pykafka.spark import batchlimits, sequences
 from pykafka.spark.errors import SinkError
 from pykafka.spark.loss import log
-from pykafka.spark.options import WriteOptions
-from pykafka.spark.sequences import RETRY_BACKOFF_MAX_S, RETRY_BACKOFF_S
-from pykafka.utils.backoff import Backoff
-from pykafka.utils.compression import compress
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.network.channel import PendingResponse
-    from pykafka.protocol import wire
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.futures import ResponseFuture
+    from pykafka.producer.accumulator import PartitionQueue
+    from pykafka.producer.requests import Request
+    from pykafka.protocol.records import RecordBatchBuilder
+    from pykafka.spark.options import WriteOptions
 
-#: Requests that a broker may have unanswered, as in Kafka's Java client.
-IN_FLIGHT = 5
+#: Pause before what failed is tried again (ms); twice as long each time, up to the second one.
+RETRY_BACKOFF_MS = 100
+RETRY_BACKOFF_MAX_MS = 1000
+#: How often leaders are looked up at most, and how long a look at what waits may be off (s).
+LOOK_UP_S = 0.1
+LOOK_S = 0.025
 #: Bytes that may wait for acknowledgements before more rows are taken.
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
 #: How long a task that fails waits for the answers still to come, to tell what is written (s).
 SETTLE_S = 2.0
-CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 
-@dataclass(eq=False, slots=True)
-class Batch:
-    """A record batch that is not acknowledged yet.
-
-    :param tp: where it goes
-    :param builder: its records
-    :param payload: the same, compressed
-    :param deadline: when it must be acknowledged (s of the handler's clock)
-    """
-
-    tp: TopicPartition
-    builder: RecordBatchBuilder
-    payload: Any
-    deadline: float
-
-    @property
-    def size(self) -> int:
-        """Bytes in a request."""
-        return 61 + len(self.payload)
-
-
-@dataclass(eq=False, slots=True)
-class _Outbox:
-    # The batches of one partition: those never sent, and the lane of those that were.
-    lane: Lane[Batch]
-    waiting: deque[Batch] = field(default_factory=deque)
-    retry_at: float = 0.0
-    #: Failures since something was last acknowledged.
-    failures: int = 0
-    #: Who has what is unanswered.
-    broker: Broker | None = None
-
-
-@dataclass(eq=False, slots=True)
-class _Request:
-    broker: Broker
-    flights: list[Flight[Batch]]
-    answer: PendingResponse[wire.ProduceResponse]
+def producer_options(options: WriteOptions) -> ProducerOptions:
+    """Return the settings of a producer that writes as these options say."""
+    return ProducerOptions(
+        compression=CompressionType[options.compression.upper()],
+        max_retries=sys.maxsize,
+        retry_backoff_ms=RETRY_BACKOFF_MS,
+        retry_backoff_max_ms=RETRY_BACKOFF_MAX_MS,
+        required_acks=-1,
+        ack_timeout_ms=min(options.client.timeout_ms, ACK_TIMEOUT_MAX_MS),
+        max_queued_bytes=MAX_QUEUED_BYTES,
+        max_request_size=options.max_request_bytes,
+        delivery_timeout_ms=options.delivery_timeout_ms,
+    )
 
 
 class BatchSender:
-    """Send record batches; used by one task alone.
+    """Send the record batches of one task, whose worker takes every step itself.
 
     Each task is an idempotent producer (KIP-98): a batch that is sent again because its answer was lost is stored once,
-    and at its place.
+    and at its place. It is the `DispatchCore` and the `BatchOwner` of its dispatches, one a leader.
 
     :param cluster: to write to
     :param options: of the write
     """
 
     def __init__(self, cluster: BaseCluster, options: WriteOptions) -> None:
-        self._cluster = cluster
-        self._handler = cluster.handler
-        self._options = options
-        self._codec = CODECS[options.compression]
-        self._outboxes: dict[TopicPartition, _Outbox] = {}
-        self._requests: deque[_Request] = deque()
-        self._queued_bytes = 0
-        self._given_up: list[Flight[Batch]] = []
-        self._refreshed_at = -RETRY_BACKOFF_S
-        self._backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, self._handler.random)
+        self.cluster = cluster
+        self.handler = cluster.handler
+        self.options = producer_options(options)
+        self.lock = self.handler.Lock()
+        self.attempts = Attempts(self.handler, self.options)
+        self._client = options.client
+        self._outcomes = Outcomes(self.handler, self.lock, self.attempts, self)
         self._sequences = sequences.take(cluster, options.client)
-        self._sequences.begin(self._deadline())
+        self.identity = self._sequences.identity
+        self._ledger = Ledger(self.handler.Event(), sys.maxsize, MAX_QUEUED_BYTES, 0)
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._dispatches: dict[Broker, Dispatch] = {}
+        self._requests: deque[tuple[Dispatch, Request]] = deque()
+        self._stale = False
+        self._look_up_at = 0.0
+        # What is to be raised, and of how many rows it is not known whether they are written, or known that they are not.
+        self._failure: tuple[MessageBatch, KafkaException, bool] | None = None
+        self._maybe = self._lost = 0
+        self._ending = False
         #: Rows acknowledged so far, by topic.
         self.acknowledged: Counter[str] = Counter()
+
+    # -- for the task ------------------------------------------------------------------------------------------------
 
     def submit(self, topic: str, partition: int, builder: RecordBatchBuilder) -> None:
         """Queue a batch; wait while too much is queued.
@@ -108,12 +96,13 @@ class BatchSender:
         :raises SinkError: a batch could not be delivered
         """
         tp = TopicPartition(topic, partition)
-        outbox = self._outboxes.get(tp)
-        if outbox is None:
-            outbox = self._outboxes[tp] = _Outbox(self._sequences.lane(tp))
-        outbox.waiting.append(self._batch(tp, builder, self._deadline()))
-        self._send_due()
-        while self._queued_bytes > MAX_QUEUED_BYTES:
+        queue = self._queues.get(tp)
+        if queue is None:
+            queue = self._queues[tp] = self._sequences.queue(tp)
+        batch = MessageBatch(topic, partition, self._ledger, self.handler.now(), None, builder=builder)
+        queue.sealed.append(self._booked(batch))
+        self._send_ready()
+        while self._ledger.full:
             self._advance()
 
     def finish(self) -> None:
@@ -121,217 +110,205 @@ class BatchSender:
 
         :raises SinkError: a batch could not be delivered
         """
-        while self._queued_bytes:
+        while self._ledger.messages:
             self._advance()
-        sequences.keep(self._options.client, self._sequences)
+        for queue in self._queues.values():
+            queue.sender = None  # of this task
+        self._dispatches.clear()  # which refer to this one: neither would be freed before the next garbage collection
+        sequences.keep(self._client, self._sequences)
 
     def settle(self) -> str:
         """Take the answers that still come within a moment, and say what has become of the rows."""
-        until = self._handler.now() + SETTLE_S
-        while self._requests and self._handler.now() < until:
-            if self._requests[0].answer.future.done:
-                self._answered(self._requests.popleft())
-            else:
-                self._handler.sleep(RETRY_BACKOFF_S / 10)
-        unsent = sum(batch.builder.count for outbox in self._outboxes.values() for batch in outbox.waiting)
-        flights = [*self._given_up, *(flight for outbox in self._outboxes.values() for flight in outbox.lane.window)]
-        maybe = sum(flight.count for flight in flights if flight.on_wire or flight.uncertain)
-        waiting = unsent + sum(flight.count for flight in flights) - maybe
+        self._ending = True
+        until = self.handler.now() + SETTLE_S
+        while self._requests and self.handler.now() < until:
+            if not self._take_answers():
+                self.handler.sleep(LOOK_S / 2)
+        flights = [flight for queue in self._queues.values() for flight in queue.lane.window]
+        maybe = self._maybe + sum(flight.count for flight in flights if flight.on_wire or flight.uncertain)
+        waiting = self._lost + self._ledger.messages - (maybe - self._maybe)
         written = ", ".join(f"{rows} to {topic}" for topic, rows in sorted(self.acknowledged.items())) or "0"
         return (
             f"Of this task's rows {written} are written, {maybe} may be and {waiting} waited; when Spark tries the task "
             "again, it writes all of them"
         )
 
-    def _deadline(self) -> float:
-        return self._handler.now() + self._options.delivery_timeout_ms / 1000
+    def _booked(self, batch: MessageBatch) -> MessageBatch:
+        compress_ahead(batch, self.options.compression, self.handler)
+        batch.queued_bytes = batch.builder.size
+        self._ledger.messages += batch.count
+        self._ledger.bytes += batch.queued_bytes
+        return batch
 
-    def _batch(self, tp: TopicPartition, builder: RecordBatchBuilder, deadline: float) -> Batch:
-        self._queued_bytes += builder.size
-        payload = compress(self._codec, builder.view()) if self._codec else builder.view()
-        return Batch(tp, builder, payload, deadline)
+    # -- sending -----------------------------------------------------------------------------------------------------
 
     def _advance(self) -> None:
-        # One step: take an answer, or where nothing is under way, wait for what is to be tried again.
-        self._send_due()
+        """Take an answer, or where nothing is under way, wait for what is to be tried again."""
+        self._send_ready()
         if self._requests:
-            self._take_answer(self._requests.popleft())
-        elif self._queued_bytes:
-            self._handler.sleep(RETRY_BACKOFF_S / 4)
+            self._take_answer()
+            self._raise_failure()
+        elif self._ledger.messages:
+            self.handler.sleep(LOOK_S)
 
-    def _send_due(self) -> None:
-        while self._requests and self._requests[0].answer.future.done:
-            self._take_answer(self._requests.popleft())
-        while chosen := self._choose():
-            for broker, flights in chosen.items():
-                self._send(broker, flights)
+    def _send_ready(self) -> None:
+        """Send all that may go now, and take the answers that are there.
 
-    def _choose(self) -> dict[Broker, list[Flight[Batch]]]:
-        # For each broker that may get another request, the next batch of each partition, as many as it takes.
-        now = self._handler.now()
-        load = Counter(request.broker for request in self._requests)
-        chosen: dict[Broker, list[Flight[Batch]]] = {}
-        for tp, outbox in self._outboxes.items():
-            batch = self._next(outbox)
-            if batch is None or outbox.retry_at > now:
-                continue
-            try:
-                broker = self._cluster.leader(*tp)
-            except KafkaException as error:
-                self._pause(batch, error)
-                continue
-            if load[broker] >= IN_FLIGHT or (outbox.lane.on_wire and broker is not outbox.broker):
-                continue
-            flights = chosen.setdefault(broker, [])
-            if flights and sum(flight.item.size for flight in flights) + batch.size > self._options.max_request_bytes:
-                continue
-            flight = outbox.lane.resend()
-            if flight is None:
-                flight = outbox.lane.launch(outbox.waiting.popleft(), batch.builder.count)
-            outbox.broker = broker
-            flights.append(flight)
-        return {broker: flights for broker, flights in chosen.items() if flights}
+        :raises SinkError: a batch could not be delivered
+        """
+        self._take_answers()
+        while ready := self._take_ready():
+            for dispatch, batches in ready.items():
+                for some in divide(batches, self.options.max_request_size):
+                    dispatch.send(some)
+                if not dispatch.numbered:
+                    self._sequences.warn_unnumbered()
+        self._raise_failure()
 
-    def _next(self, outbox: _Outbox) -> Batch | None:
-        flight = outbox.lane.next_to_resend()
-        if flight is not None:
-            return flight.item
-        if outbox.waiting and outbox.lane.may_launch(self._sequences.numbered):
-            return outbox.waiting[0]
-        return None
+    def _take_ready(self) -> dict[Dispatch, list[MessageBatch]]:
+        """Return the next batch of each partition that may go now, by leader."""
+        now = self.handler.now()
+        if self._stale and now >= self._look_up_at:
+            self._look_up(now)
+        ready: dict[Dispatch, list[MessageBatch]] = {}
+        for tp, queue in self._queues.items():
+            if not queue.waiting:
+                continue
+            dispatch = self._dispatch_for(tp, queue, now)
+            if dispatch is None or dispatch.full or dispatch.waits(queue):
+                continue
+            batch = self._take(dispatch, queue, now)
+            if batch is not None:
+                ready.setdefault(dispatch, []).append(batch)
+        return ready
 
-    def _send(self, broker: Broker, flights: list[Flight[Batch]]) -> None:
+    def _take(self, dispatch: Dispatch, queue: PartitionQueue, now: float) -> MessageBatch | None:
+        due = dispatch.due(queue, now)
+        muted_for = dispatch.broker.muted_for("produce")
+        if due is not None and muted_for:
+            due = dispatch.due_unheard(queue, max(due, now + muted_for))
+        if due is None or due > now:
+            return None
+        with self.lock:
+            batch = take_next(queue, dispatch)
+            if batch is not None and muted_for:
+                dispatch.hold(batch, muted_for)
+        if batch is not None and muted_for:
+            dispatch.outcomes.check_age(batch)
+            return None
+        return batch
+
+    def _dispatch_for(self, tp: TopicPartition, queue: PartitionQueue, now: float) -> Dispatch | None:
+        """Return the dispatch of the broker that leads a partition; None while there is none, or nothing may go."""
+        flight = queue.lane.next_to_resend()
+        if flight is None and not queue.lane.may_launch():
+            return None
+        if flight is not None and flight.item.retry_at > now:
+            return None
         try:
-            for flight in flights:
-                self._sequences.number(self._outboxes[flight.item.tp].lane, flight, broker, flight.item.deadline)
-            version = broker.api_version(wire.ProduceRequest)
-            answer = broker.send(self._request(flights, version), channel="produce", version=version)
+            broker = self.cluster.leader(*tp)
         except KafkaException as error:
-            for flight in flights:
-                self._outboxes[flight.item.tp].lane.unsent(flight)
-            for flight in flights:
-                self._pause(flight.item, error)
+            self._wait_for_leader(queue, error)
+            return None
+        dispatch = self._dispatches.get(broker)
+        if dispatch is None:
+            dispatch = self._dispatches[broker] = Dispatch(self, broker, self)
+        return dispatch
+
+    def _wait_for_leader(self, queue: PartitionQueue, error: KafkaException) -> None:
+        if queue.lane.on_wire:
+            return  # its answer comes first
+        with self.lock:
+            batch = take_next(queue, None)
+        if batch is not None:
+            self._stale = True
+            self._outcomes.unsent([batch], error)
+
+    def _look_up(self, now: float) -> None:
+        self._stale, self._look_up_at = False, now + LOOK_UP_S
+        try:
+            self.cluster.update(sorted({tp.topic for tp in self._queues}))
+        except KafkaException as error:
+            # The batches are tried again until their time is over, and that names what went wrong then.
+            log.info("the leaders could not be looked up: %s", error)
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def _take_answers(self) -> bool:
+        """Take the answers that are there, in order; return whether there was one."""
+        before = len(self._requests)
+        while self._requests and _pending(self._requests[0][1]).done:
+            self._take_answer()
+        return len(self._requests) < before
+
+    def _take_answer(self) -> None:
+        dispatch, request = self._requests.popleft()
+        self.answered(dispatch, request)
+
+    def _raise_failure(self) -> None:
+        if self._failure is None:
             return
-        self._requests.append(_Request(broker, flights, answer))
+        batch, error, given_up = self._failure
+        when = f" within {self.options.delivery_timeout_ms} ms (kafka.delivery.timeout.ms)" if given_up else ""
+        raise SinkError(
+            f"{batch.count} rows were not acknowledged{when}: {error}. {self.settle()}",
+            topic=batch.topic,
+            partition=batch.partition_id,
+        ) from error
 
-    def _request(self, flights: list[Flight[Batch]], version: int) -> wire.ProduceRequest:
-        topics: dict[str, list[wire.ProduceRequest.Topic.Partition]] = {}
-        for flight in flights:
-            batch = flight.item
-            if version >= 3:
-                records: Any = batch.builder.seal(
-                    self._codec,
-                    payload=batch.payload,
-                    producer_id=flight.producer_id,
-                    producer_epoch=flight.epoch,
-                    base_sequence=flight.sequence,
-                )
-            else:
-                records = encode_message_set(batch.builder, 1 if version == 2 else 0, self._codec)
-            partition = wire.ProduceRequest.Topic.Partition(index=batch.tp.partition, records=records)
-            topics.setdefault(batch.tp.topic, []).append(partition)
-        return wire.ProduceRequest(
-            acks=-1,
-            timeout_ms=self._options.client.timeout_ms,
-            topic_data=[wire.ProduceRequest.Topic(name=name, partition_data=parts) for name, parts in topics.items()],
-        )
+    # -- for its dispatches ------------------------------------------------------------------------------------------
 
-    def _take_answer(self, request: _Request) -> None:
-        for flight, verdict, error in self._answered(request):
-            if error is None:
-                continue
-            if verdict is Verdict.FAILED:
-                raise self._failure(flight.item, error, "")
-            if verdict is Verdict.SPLIT:
-                self._check_deadline(flight.item, error)
-                self._split(flight)
-            elif verdict is Verdict.RESEND:
-                self._pause(flight.item, error)
+    def queue_of(self, batch: MessageBatch) -> PartitionQueue:
+        """Return the queue that a batch is from."""
+        return self._queues[TopicPartition(batch.topic, batch.partition_id)]
 
-    def _answered(self, request: _Request) -> list[tuple[Flight[Batch], Verdict, KafkaException | None]]:
-        # Book what a request's answer tells of each batch; return what is to be done, and why.
-        parts: dict[TopicPartition, wire.ProduceResponse.Topic.Partition] = {}
-        problem: KafkaException | None = None
-        try:
-            for topic in request.answer.get().responses:
-                parts |= {TopicPartition(topic.name, part.index): part for part in topic.partition_responses}
-        except KafkaException as lost:
-            problem = lost.with_context(broker=request.broker.address)
-        outcomes = []
-        for flight in request.flights:
-            tp = flight.item.tp
-            error = problem if problem is not None else _refusal(parts.get(tp), tp, request.broker)
-            for other, verdict in self._outboxes[tp].lane.answered(flight, error):
-                if verdict is Verdict.DELIVERED:
-                    self._outboxes[tp].failures = 0
-                    self._queued_bytes -= other.item.builder.size
-                    self.acknowledged[tp.topic] += other.count
-                elif verdict is Verdict.FAILED:
-                    self._given_up.append(other)
-                outcomes.append((other, verdict, error))
-        return outcomes
+    def leaders_moved(self) -> None:
+        """Have the leaders looked up in the next step."""
+        self._stale = True
 
-    def _pause(self, batch: Batch, error: KafkaException) -> None:
-        # Before a batch is sent again.
-        now = self._check_deadline(batch, error)
-        outbox = self._outboxes[batch.tp]
-        outbox.failures += 1
-        outbox.retry_at = now + self._backoff.seconds(outbox.failures)
-        if now - self._refreshed_at >= RETRY_BACKOFF_S:
-            self._refreshed_at = now
-            self._refresh(batch.tp.topic)
+    def sent(self, dispatch: Dispatch, request: Request) -> None:
+        """Take note of a request, whose answer is taken in its turn."""
+        self._requests.append((dispatch, request))
 
-    def _check_deadline(self, batch: Batch, error: KafkaException) -> float:
-        # Returns the time, where there is some left.
-        now = self._handler.now()
-        if now > batch.deadline:
-            raise self._failure(
-                batch, error, f" within {self._options.delivery_timeout_ms} ms (kafka.delivery.timeout.ms)"
-            )
-        return now
+    def answered(self, dispatch: Dispatch, request: Request) -> None:
+        """Settle what a request had; waits for its answer."""
+        dispatch.awaiting.pop(request, None)
+        dispatch.read(request, timeout=None)
 
-    def _failure(self, batch: Batch, error: KafkaException, when: str) -> SinkError:
-        failure = SinkError(
-            f"{batch.builder.count} rows were not acknowledged{when}: {error}. {self.settle()}",
-            topic=batch.tp.topic,
-            partition=batch.tp.partition,
-        )
-        failure.__cause__ = error
-        return failure
+    def delivered(self, batch: MessageBatch) -> None:
+        """Count the rows of a batch that was acknowledged."""
+        batch.done = True
+        self._ledger.release(batch.count, batch.queued_bytes)
+        self.acknowledged[batch.topic] += batch.count
 
-    def _refresh(self, topic: str) -> None:
-        try:
-            self._cluster.update([topic])
-        except KafkaException as error:
-            # The batch is tried again until its deadline, and that names what went wrong then.
-            log.info("the leaders of %s could not be looked up: %s", topic, error)
+    def failed(self, batch: MessageBatch, error: KafkaException, given_up: bool) -> None:
+        """Note what fails the task: the first batch that has failed.
 
-    def _split(self, flight: Flight[Batch]) -> None:
-        # The topic takes smaller batches than a request has: smaller ones, which keep order and numbers.
-        batch = flight.item
-        topic, size = batch.tp.topic, batch.builder.size
-        limit = batchlimits.learn(self._cluster, self._options.client, topic, size, batch.size)
-        self._queued_bytes -= size
-        parts = [(self._batch(batch.tp, part, batch.deadline), part.count) for part in _cut(batch.builder, limit)]
-        self._outboxes[batch.tp].lane.split(flight, parts)
+        :param given_up: its time is over
+        """
+        batch.done = True
+        self._ledger.release(batch.count, batch.queued_bytes)
+        if batch.flight.uncertain:
+            self._maybe += batch.count
+        else:
+            self._lost += batch.count
+        if self._failure is None:
+            about_a_row = next(iter((batch.record_errors or {}).values()), None)
+            self._failure = batch, about_a_row or error, given_up
+
+    def divide(self, batch: MessageBatch, error: KafkaException | None) -> list[MessageBatch]:
+        """Cut a batch that the topic does not take, to what it takes; those that follow are cut there as well."""
+        limit = None
+        if error is not None and not self._ending:
+            size = batch.builder.size
+            limit = batchlimits.learn(self.cluster, self._client, batch.topic, size, batch.wire_size)
+        self._ledger.release(batch.count, batch.queued_bytes)
+        parts = batch.split(limit)
+        for part in parts:
+            part.parent = None  # no row is looked up through it
+        return [self._booked(part) for part in parts]
 
 
-def _refusal(
-    part: wire.ProduceResponse.Topic.Partition | None, tp: TopicPartition, broker: Broker
-) -> KafkaException | None:
-    # What a broker says of a batch that it did not take; of a record in it, where it says that.
-    if part is None:
-        return error_for(-1, broker=broker.address, topic=tp.topic, partition=tp.partition)
-    if not part.error_code:
-        return None
-    text = next((bad.batch_index_error_message for bad in part.record_errors), None) or part.error_message
-    return error_for(part.error_code, text, broker=broker.address, topic=tp.topic, partition=tp.partition)
-
-
-def _cut(builder: RecordBatchBuilder, limit: int) -> list[RecordBatchBuilder]:
-    parts = [RecordBatchBuilder()]
-    for timestamp, key, value, headers in builder.records():
-        if parts[-1].count and parts[-1].size + record_size(key, value, headers) > limit:
-            parts.append(RecordBatchBuilder())
-        parts[-1].append(timestamp, key, value, headers)
-    return parts
+def _pending(request: Request) -> ResponseFuture:
+    assert request.pending is not None
+    return request.pending.future

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from pykafka.cluster import Cluster
-from pykafka.exceptions import TopicAuthorizationFailed, error_for
-from pykafka.producer.idempotence import Flight
+from pykafka.exceptions import KafkaException, TopicAuthorizationFailed, error_for
+from pykafka.producer.accumulator import MessageBatch
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
 from pykafka.spark import batchlimits, session
 from pykafka.spark.errors import SinkError
 from pykafka.spark.options import Mode, write_options
-from pykafka.spark.sender import Batch, BatchSender
+from pykafka.spark.sender import BatchSender
 from pykafka.spark.writer import write_rows
 from tests.support.features import kafka_since
 from tests.support.spark.topics import Topics
@@ -39,13 +39,13 @@ def nothing_learnt(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def task(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> Task:
     """Return `task(topic, values, codec)`: what a task of this process writes; returns the sizes of what was refused."""
     refused: list[int] = []
-    split = BatchSender._split
+    divide = BatchSender.divide
 
-    def watch(sender: BatchSender, flight: Flight[Batch]) -> None:
-        refused.append(flight.item.builder.size)
-        split(sender, flight)
+    def watch(sender: BatchSender, batch: MessageBatch, error: KafkaException | None) -> list[MessageBatch]:
+        refused.append(batch.size)
+        return divide(sender, batch, error)
 
-    monkeypatch.setattr(BatchSender, "_split", watch)
+    monkeypatch.setattr(BatchSender, "divide", watch)
 
     def run(topic: str, values: list[bytes], codec: str) -> list[int]:
         refused.clear()

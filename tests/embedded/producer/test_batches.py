@@ -9,7 +9,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
-from pykafka.producer.sender import Sender
+from pykafka.producer.requests import Request
 
 
 @pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
@@ -30,7 +30,7 @@ def test_offsets_of_batches_whose_answers_were_lost(
     greenlets: bool, answers: list[tuple[int, int] | None], offsets: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches that were proven written by later answers kept offset -1."""
-    read: Callable[..., None] = Sender._read_answer
+    read: Callable[..., Any] = Request.outcomes
     met = iter(answers)
 
     with (
@@ -39,14 +39,14 @@ def test_offsets_of_batches_whose_answers_were_lost(
     ):
         handler = client.cluster.handler
 
-        def told(owned: Sender, batches: Any, response: Any) -> None:
+        def told(request: Request, response: Any, where: str) -> Any:
             part = response.responses[0].partition_responses[0]
             instead = next(met)
             if instead is not None:
                 part.error_code, part.base_offset = instead
-            read(owned, batches, response)
+            return read(request, response, where)
 
-        monkeypatch.setattr(Sender, "_read_answer", told)
+        monkeypatch.setattr(Request, "outcomes", told)
         told_of: list[tuple[Any, int]] = []
         producer = client.topics["t"].get_producer(
             required_acks=-1,

@@ -20,7 +20,9 @@ from pykafka.exceptions import (
     ProducerStoppedException,
     ResponseTimeoutError,
 )
+from pykafka.producer.dispatch import Dispatch
 from pykafka.producer.idempotence import Lane
+from pykafka.producer.requests import Request
 from pykafka.producer.sender import Sender
 from pykafka.topic import Topic
 from tests.support.waiting import until
@@ -76,18 +78,18 @@ def test_an_answer_whose_handing_out_is_interrupted_is_handed_out_again(
     client = start()
     with client.topics["t"].get_sync_producer() as producer:
         producer.produce(b"first")
-        settle, interrupts, here = Sender._read_answer, [1, 2], client.cluster.handler.local()
+        read, interrupts, here = Request.outcomes, [1, 2], client.cluster.handler.local()
 
-        def interrupted(owned: Sender, *args: Any) -> None:
+        def interrupted(request: Request, *args: Any) -> Any:
             if interrupts and getattr(
                 here, "armed", False
             ):  # not in the connection's own reader, which nobody interrupts
                 here.armed = False
                 interrupts.pop()
                 raise Interrupted
-            settle(owned, *args)
+            return read(request, *args)
 
-        monkeypatch.setattr(Sender, "_read_answer", interrupted)
+        monkeypatch.setattr(Request, "outcomes", interrupted)
         started, sent = time.monotonic(), 1
         while interrupts and sent < 50:
             here.armed = True
@@ -176,13 +178,13 @@ def test_what_stop_has_given_up_is_not_sent_afterwards(start: Start, monkeypatch
     producer = client.topics["t"].get_producer(linger_ms=1, pending_timeout_ms=100)
     producer.produce(b"first")
     producer.flush(20_000)  # by itself it would wait no longer than stop() is to
-    seal, go_on = Sender._seal, handler.Event()
+    seal, go_on = Dispatch._seal, handler.Event()
 
-    def late(owned: Sender, *args: Any) -> bool:
+    def late(dispatch: Dispatch, *args: Any) -> bool:
         go_on.wait(30)
-        return seal(owned, *args)
+        return seal(dispatch, *args)
 
-    monkeypatch.setattr(Sender, "_seal", late)
+    monkeypatch.setattr(Dispatch, "_seal", late)
     monkeypatch.setattr("pykafka.producer.engine.JOIN_TIMEOUT_S", 0.1)
     owned = producer._owned_brokers[1]
     producer.produce(b"given up")

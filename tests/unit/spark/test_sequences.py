@@ -7,32 +7,50 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
-from pykafka.spark.sequences import Sequences
+from pykafka.protocol.records import RecordBatchBuilder
+from pykafka.spark.options import Mode, write_options
+from pykafka.spark.sender import BatchSender
 from tests.support import scripted
-from tests.support.scripted import ScriptedBroker
+from tests.support.scripted import TOPIC, ScriptedBroker
+
+
+def write_two_tasks(broker: ScriptedBroker, handler: Handler) -> None:
+    """Write a row in each of two tasks of this process."""
+    options = write_options({"kafka.bootstrap.servers": broker.hosts, "topic": TOPIC}, Mode.BATCH_WRITE)
+    with KafkaClient(broker.hosts, handler=handler) as client:
+        for _ in range(2):
+            builder = RecordBatchBuilder()
+            builder.append(-1, None, b"x", None)
+            sender = BatchSender(client.cluster, options)
+            sender.submit(TOPIC, 0, builder)
+            sender.finish()
+            assert sender.acknowledged == {TOPIC: 1}
 
 
 def test_brokers_that_may_store_rows_twice_are_a_warning(
     handler: Handler, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """It stood nowhere that a batch is sent again without a number, and its rows may be stored twice."""
-    with ScriptedBroker() as broker, KafkaClient(broker.hosts, handler=handler) as client:
-        sequences = Sequences(client.cluster)
-        for _ in range(2):
-            sequences.begin(handler.now() + 10)
-        assert not sequences.numbered
+    with ScriptedBroker() as broker:
+        write_two_tasks(broker, handler)
     assert (caplog.text + capsys.readouterr().err).count("its rows may be stored twice") == 1
 
 
 def test_brokers_that_number_are_none(
-    handler: Handler, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    handler: Handler,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    asked: list[object] = []
+
+    def give(*arguments: object) -> wire.InitProducerIdResponse:
+        asked.append(arguments)
+        return wire.InitProducerIdResponse(producer_id=7, producer_epoch=0)
+
     monkeypatch.setitem(scripted.VERSIONS, wire.InitProducerIdRequest, 0)
-    monkeypatch.setattr(
-        ScriptedBroker, "_fetch", lambda *_: wire.InitProducerIdResponse(producer_id=7, producer_epoch=0)
-    )
-    with ScriptedBroker() as broker, KafkaClient(broker.hosts, handler=handler) as client:
-        sequences = Sequences(client.cluster)
-        sequences.begin(handler.now() + 10)
-        assert sequences.numbered
-    assert "stored twice" not in caplog.text
+    monkeypatch.setattr(ScriptedBroker, "_fetch", give)
+    with ScriptedBroker() as broker:
+        write_two_tasks(broker, handler)
+    assert len(asked) == 1  # the second task goes on under the id of the first
+    assert "stored twice" not in caplog.text + capsys.readouterr().err

@@ -1,0 +1,293 @@
+"""`Dispatch`: the requests of a producer to one leader: numbers, seals and sends batches, and reads the answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from pykafka.exceptions import (
+    IdempotenceLostError,
+    KafkaException,
+    ProtocolClientError,
+    SocketDisconnectedError,
+    ThrottledError,
+)
+from pykafka.producer.outcomes import BatchOwner, Outcomes
+from pykafka.producer.requests import Request
+from pykafka.producer.sealing import magic_of, seal
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pykafka.broker import Broker
+    from pykafka.handlers import Handler
+    from pykafka.handlers.base import LockType
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.producer.accumulator import MessageBatch, PartitionQueue
+    from pykafka.producer.attempts import Attempts
+    from pykafka.producer.identity import Identity
+    from pykafka.producer.options import ProducerOptions
+
+log = logging.getLogger(__name__)
+
+#: Requests that may await their answers on one connection: Kafka's own max.in.flight.requests.per.connection.
+MAX_IN_FLIGHT = 5
+
+
+class DispatchCore(Protocol):
+    """The parts that the dispatches of one producer share."""
+
+    cluster: BaseCluster
+    handler: Handler
+    options: ProducerOptions
+    lock: LockType
+    attempts: Attempts
+    identity: Identity
+
+
+class RequestOwner(BatchOwner, Protocol):
+    """The caller of a `Dispatch`: it also hears of requests, and has their answers read."""
+
+    def sent(self, dispatch: Dispatch, request: Request) -> None: ...  # `request.pending` has the answer to come
+    def answered(self, dispatch: Dispatch, request: Request) -> None: ...  # it is there: to be given to `Dispatch.read`
+
+
+def take_next(
+    queue: PartitionQueue, sender: object, take_open: Callable[[PartitionQueue], MessageBatch | None] | None = None
+) -> MessageBatch | None:
+    """Take the next batch of a partition, as under way; the caller holds the lock.
+
+    :param sender: that takes it
+    :param take_open: gives the batch that is not sealed yet
+    """
+    lane = queue.lane
+    queue.sender = sender  # before the launch, so that an interrupted one is known for the sender's
+    flight = lane.resend()
+    if flight is not None:
+        batch: MessageBatch | None = flight.item
+    elif queue.sealed:
+        batch = queue.sealed.popleft()
+    else:
+        batch = None if take_open is None else take_open(queue)
+    if batch is None:
+        return None
+    if flight is None:
+        batch.flight = lane.launch(batch, batch.count)
+    batch.retry_at = 0.0
+    return batch
+
+
+class Dispatch:
+    """Send the batches of one leader, several requests at a time.
+
+    State: `awaiting` and `numbered` belong to whoever sends, but for single stores; what queues, lanes and batches hold changes
+    under the core's lock.
+
+    :param core: what it shares with those of the other leaders
+    :param broker: the leader
+    :param owner: of the batches
+    """
+
+    def __init__(self, core: DispatchCore, broker: Broker, owner: RequestOwner) -> None:
+        self._core = core
+        self._lock = core.lock
+        self._owner = owner
+        self.broker = broker
+        self.outcomes = Outcomes(core.handler, core.lock, core.attempts, owner)
+        #: Requests whose answer is awaited; in order.
+        self.awaiting: dict[Request, None] = {}
+        #: Whether batches get sequence numbers here, as far as is known.
+        self.numbered = core.options.idempotent
+
+    @property
+    def full(self) -> bool:
+        """Whether no request may be sent before another one is answered."""
+        return len(self.awaiting) >= MAX_IN_FLIGHT
+
+    # -- what may go -------------------------------------------------------------------------------------------------
+
+    def waits(self, queue: PartitionQueue) -> bool:
+        """Return whether the batches of a partition wait for an answer, before which none may go."""
+        lane = queue.lane
+        if lane.on_wire and queue.sender is not self:
+            return True  # what a former leader has comes first
+        return not lane.recovering and not lane.may_launch(self.numbered)
+
+    def due(self, queue: PartitionQueue, now: float) -> float | None:
+        """Return when the next batch of a partition may go that was sent before, or is sealed; None where there is none."""
+        if queue.lane.recovering:
+            flight = queue.lane.next_to_resend()
+            return flight.item.retry_at if flight is not None else None
+        return now if queue.sealed else None
+
+    def due_unheard(self, queue: PartitionQueue, heard_at: float) -> float:
+        """Return when to look at a partition while the broker throttles: when it is heard again, or a batch is too old."""
+        if queue.lane.recovering:
+            flight = queue.lane.next_to_resend()
+            batch = flight.item if flight is not None else None
+        else:
+            batch = queue.sealed[0] if queue.sealed else queue.open
+        return heard_at if batch is None else min(heard_at, self._core.attempts.expires_at(batch))
+
+    def hold(self, batch: MessageBatch, seconds: float) -> None:
+        """Put a batch back that the broker, which throttles, is not sent now; the caller holds the lock."""
+        self._owner.queue_of(batch).lane.unsent(batch.flight)
+        batch.retry_at = self._core.handler.now() + seconds
+        batch.last_error = ThrottledError(
+            f"the broker throttles this client by a quota, for {seconds * 1000:.0f} ms more; send more slowly, or raise it",
+            broker=self.broker.address,
+        )
+
+    # -- sending -----------------------------------------------------------------------------------------------------
+
+    def send(self, batches: list[MessageBatch]) -> bool:
+        """Send batches, at most one a partition, in one request; return whether some of them stayed behind."""
+        count, sendable = len(batches), batches
+        try:
+            version = self.broker.api_version(wire.ProduceRequest)
+            if self._core.options.idempotent:
+                sendable = batches = self._number(batches)
+            sendable = [batch for batch in batches if self._seal(batch, version)]
+            self.broker.channel("produce").open()
+            if self.broker.api_version(wire.ProduceRequest) != version:
+                raise SocketDisconnectedError(
+                    "another broker is there now, of another version", broker=self.broker.address
+                )
+            # The above may take its time, after which `stop()` may have given up, and said so.
+            sendable = [batch for batch in sendable if not batch.done]
+            if sendable:
+                self._transmit(Request(sendable), version)
+            return len(sendable) < count
+        except ProtocolClientError as error:  # of this client, or about the producer id
+            if error.retriable:
+                self._unsent(sendable, error)
+            else:
+                self.outcomes.settle([(batch, error) for batch in sendable])
+        except KafkaException as error:
+            self._unsent(sendable, error)
+        return True
+
+    def _transmit(self, request: Request, version: int) -> None:
+        """Send a request, and await its answer."""
+        options, now = self._core.options, self._core.handler.now()
+        timeout_ms = max(options.ack_timeout_ms, self._core.cluster.socket_timeout_ms)
+        # What throttling adds to the timeout ends when all of them have got too old.
+        too_old_at = max(map(self._core.attempts.expires_at, request.batches))
+        try:
+            self.awaiting[request] = None
+            request.pending = self.broker.send(
+                request.message(options.required_acks, options.ack_timeout_ms),
+                "produce",
+                timeout_ms=timeout_ms,
+                version=version,
+                has_response=options.required_acks != 0,
+                latest=max(now + timeout_ms / 1000, too_old_at),
+                patient=False,
+            )
+            self._owner.sent(self, request)
+        except BaseException:
+            try:
+                if request.pending is not None and request.pending.future.done:  # it was settling that was interrupted
+                    self._owner.answered(self, request)
+            finally:
+                self.awaiting.pop(request, None)
+            raise
+
+    def _number(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+        """Give batches their sequence numbers, where leader and cluster have them; return those that may go.
+
+        Where they have none, batches go without; but not behind others of their partition that have had some.
+        """
+        identity = self._core.identity
+        self.numbered = identity.known_to(self.broker)
+        for batch in batches:
+            lane = self._owner.queue_of(batch).lane
+            wanted = self.numbered and lane.wants_id and not batch.flight.numbered
+            found = identity.get(lane.spent_id, self.broker) if wanted else None
+            if wanted and found is None:
+                self.numbered = False
+            if not self.numbered:
+                break
+            with self._lock:
+                if found is not None:
+                    lane.adopt(*found)
+                lane.number(batch.flight)
+        if self.numbered:
+            return batches
+        waiting = [batch for batch in batches if self._owner.queue_of(batch).lane.numbers]
+        if waiting:
+            self._unsent(
+                waiting,
+                IdempotenceLostError(
+                    "the broker takes no sequence numbers, and messages of this partition have some already; they wait for "
+                    "one that does (Kafka 0.11 and later): without, some might be stored twice",
+                    broker=self.broker.address,
+                    topic=waiting[0].topic,
+                ),
+            )
+        return [batch for batch in batches if not self._owner.queue_of(batch).lane.numbers]
+
+    def _seal(self, batch: MessageBatch, version: int) -> bool:
+        """Bring a batch into the form that goes over the wire; False where this broker cannot take it."""
+        if magic_of(version) < 2 and batch.builder.with_headers and batch.count > 1:
+            reason = "some messages have headers, which this broker does not take"
+            self.outcomes.split(batch, None, reason)
+            return False
+        try:
+            seal(batch, version, self._core.options.compression, self._core.handler)
+        except KafkaException as error:
+            error = error.with_context(broker=self.broker.address, topic=batch.topic, partition=batch.partition_id)
+            self.outcomes.give_up(batch, error, False)
+            return False
+        return True
+
+    def _unsent(self, batches: list[MessageBatch], error: KafkaException) -> None:
+        """Have batches wait of which nothing has reached the broker."""
+        # the cluster is busy with itself, or wants to be left alone for a while, but well
+        answered = isinstance(error, (ProtocolClientError, ThrottledError))
+        tell = log.info if answered else self.broker.warn
+        tell("broker %s: %s; %d batches wait", self.broker.address, error, len(batches))
+        if not answered:
+            self._owner.leaders_moved()
+        self.outcomes.unsent(batches, error)
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def read(self, request: Request, timeout: float | None) -> None:
+        """Settle the batches of a request by its answer.
+
+        :param timeout: how long to wait for it (s); None: until it is overdue
+        """
+        assert request.pending is not None
+        try:
+            if self._core.options.required_acks == 0:
+                request.pending.future.get(timeout=timeout)
+                outcomes: list[tuple[MessageBatch, KafkaException | None]] = [
+                    (batch, None) for batch in request.batches
+                ]
+            else:
+                outcomes = request.outcomes(request.pending.get(timeout), self.broker.address)
+            self.outcomes.settle(outcomes)
+        except KafkaException as error:
+            self.outcomes.settle([(batch, error) for batch in request.batches])
+
+    def lose(self, queues: Iterable[PartitionQueue]) -> None:
+        """Settle what was taken and has no answer coming, since sending it was interrupted: it may have gone out.
+
+        :param queues: of the producer
+        """
+        error = SocketDisconnectedError("the sending of the message was interrupted", broker=self.broker.address)
+        with self._lock:
+            awaited = {id(batch) for request in list(self.awaiting) for batch in request.batches}
+            lost = [
+                flight
+                for queue in queues
+                if queue.sender is self
+                for flight in queue.lane.window
+                if flight.on_wire and id(flight.item) not in awaited
+            ]
+            for flight in lost:
+                flight.item.flight = flight  # that may be what was interrupted
+        self.outcomes.settle([(flight.item, error) for flight in lost])

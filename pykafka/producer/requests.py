@@ -1,0 +1,119 @@
+"""`Request`: batches that share a Produce request, and what its answer says of each; without I/O."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import (
+    CorruptResponseError,
+    DuplicateSequenceNumber,
+    KafkaException,
+    ResponseTimeoutError,
+    error_for,
+)
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.network.channel import PendingResponse
+    from pykafka.producer.accumulator import MessageBatch
+
+#: What became of a batch: None, or why it was not written.
+Outcome = tuple["MessageBatch", KafkaException | None]
+
+
+class Request:
+    """A Produce request on its way.
+
+    :param batches: in it, one a partition
+    """
+
+    __slots__ = ("batches", "pending")
+
+    def __init__(self, batches: list[MessageBatch]) -> None:
+        self.batches = batches
+        #: Its answer, once it is sent.
+        self.pending: PendingResponse[wire.ProduceResponse] | None = None
+
+    def message(self, acks: int, timeout_ms: int) -> wire.ProduceRequest:
+        """Return what goes over the wire.
+
+        :param acks: how many replicas have to have it
+        :param timeout_ms: how long the leader may wait for them
+        """
+        topics: dict[str, list[wire.ProduceRequest.Topic.Partition]] = defaultdict(list)
+        for batch in self.batches:
+            topics[batch.topic].append(
+                wire.ProduceRequest.Topic.Partition(index=batch.partition_id, records=batch.wire)
+            )
+        return wire.ProduceRequest(
+            acks=acks,
+            timeout_ms=timeout_ms,
+            topic_data=[wire.ProduceRequest.Topic(name=name, partition_data=parts) for name, parts in topics.items()],
+        )
+
+    def outcomes(self, response: wire.ProduceResponse, where: str) -> list[Outcome]:
+        """Return what an answer says of each batch, and note offsets and the errors of single messages.
+
+        :param where: the broker, for errors ("host:port")
+        :raises CorruptResponseError: it tells of a partition that was not asked about, or of one twice
+        """
+        waiting = {(batch.topic, batch.partition_id): batch for batch in self.batches}
+        _check_partitions(set(waiting), response, where)
+        found: list[Outcome] = []
+        for topic in response.responses:
+            for part in topic.partition_responses:
+                batch = waiting.pop((topic.name, part.index))
+                found.append((batch, _read(batch, part, where)))
+        for batch in waiting.values():
+            context: dict[str, Any] = {"broker": where, "topic": batch.topic, "partition": batch.partition_id}
+            found.append((batch, ResponseTimeoutError("the broker's answer left this partition out", **context)))
+        return found
+
+
+def divide(batches: Sequence[MessageBatch], limit: int) -> list[list[MessageBatch]]:
+    """Divide batches into requests of at most `limit` bytes; a batch that is larger goes alone."""
+    requests: list[list[MessageBatch]] = []
+    size = 0
+    for batch in batches:
+        taken = batch.wire_size
+        if not requests or size + taken > limit:
+            requests.append([])
+            size = 0
+        requests[-1].append(batch)
+        size += taken
+    return requests
+
+
+def _check_partitions(asked: set[tuple[str, int]], response: wire.ProduceResponse, where: str) -> None:
+    for topic in response.responses:
+        for part in topic.partition_responses:
+            if (topic.name, part.index) not in asked:
+                raise CorruptResponseError(
+                    f"the answer tells of {topic.name}/{part.index}, which the request has nothing for, or tells it twice",
+                    broker=where,
+                    api="Produce",
+                )
+            asked.remove((topic.name, part.index))
+
+
+def _read(batch: MessageBatch, part: wire.ProduceResponse.Topic.Partition, where: str) -> KafkaException | None:
+    # some brokers tell of a duplicate where it is
+    if part.error_code in (0, DuplicateSequenceNumber.ERROR_CODE):
+        batch.base_offset = part.base_offset
+        batch.log_append_time = part.log_append_time_ms
+    if part.error_code == 0:
+        return None
+    context: dict[str, Any] = {
+        "broker": where,
+        "topic": batch.topic,
+        "partition": batch.partition_id,
+        "api": "Produce",
+    }
+    for bad in part.record_errors:
+        if batch.record_errors is None:
+            batch.record_errors = {}
+        text = bad.batch_index_error_message or part.error_message
+        batch.record_errors[bad.batch_index] = error_for(part.error_code, text, **context)
+    return error_for(part.error_code, part.error_message, **context)
