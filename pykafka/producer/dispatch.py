@@ -248,7 +248,8 @@ class Dispatch:
         # the cluster is busy with itself, or wants to be left alone for a while, but well
         answered = isinstance(error, (ProtocolClientError, ThrottledError))
         tell = log.info if answered else self.broker.warn
-        tell("broker %s: %s; %d batches wait", self.broker.address, error, len(batches))
+        # without its traceback, whose frames would hold connections for as long as somebody keeps the record
+        tell("broker %s: %s; %d batches wait", self.broker.address, error.again(), len(batches))
         if not answered:
             self._owner.leaders_moved()
         self.outcomes.unsent(batches, error)

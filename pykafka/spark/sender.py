@@ -230,7 +230,7 @@ class BatchSender:
             self.cluster.update(sorted({tp.topic for tp in self._queues}))
         except KafkaException as error:
             # The batches are tried again until their time is over, and that names what went wrong then.
-            log.info("the leaders could not be looked up: %s", error)
+            log.info("the leaders could not be looked up: %s", error.again())
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
