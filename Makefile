@@ -37,8 +37,7 @@ build: $(VENV)/.ready ## compile the modules that have a .pxd, in place
 test: java build ## all tests: pure and compiled, real Kafka, examples, Spark 4.3 and 4.2; tools/parts.py says in which parts
 	@$(PY) -m tools.matrix --jobs 2 $(TIMES) test
 
-# Those with another PySpark; tools/running.py asks for them. The compiled modules lie in the checkout, where the first
-# environment has put them.
+# tools/running.py asks for the environments with another Python or PySpark. .venv has compiled the modules in place.
 .venvs/python%/.ready: setup.cfg $(VENV)/.ready
 	@PYKAFKA_PURE_PYTHON=1 PYTHON="$$($(PY) -m tools.pythons $*)" tools/setup.sh .venvs/python$* gevent,spark,rdkafka,cli,test
 
