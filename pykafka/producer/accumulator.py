@@ -1,4 +1,4 @@
-"""Open batches: where `produce()` writes each record, already in the form that goes over the wire.
+"""Open batches: `produce()` writes each record into one, directly in the wire format.
 
 `Accumulator.append` is the fast path: one call a message, compiled, with no lock, queue operation or clock call of its
 own. Compiled, it never lets go of the interpreter while it changes state, which makes it atomic; the pure source takes
@@ -35,7 +35,7 @@ RECORD_OVERHEAD = 32
 
 
 class Ledger:
-    """What is queued for one broker and not yet acknowledged or failed.
+    """The messages and bytes that are queued for one broker and not yet acknowledged or failed.
 
     :param wake: wakes the broker's sender
     :param max_messages: beyond which `append` refuses
@@ -53,17 +53,17 @@ class Ledger:
 
     @property
     def full(self) -> bool:
-        """Whether nothing more may be queued."""
+        """Whether the queue of the broker is full."""
         return bool(self.messages >= self.max_messages or self.bytes >= self.max_bytes)
 
     def release(self, messages: int, nbytes: int) -> None:
-        """Take acknowledged or failed messages off the books; the pure source calls this under the producer's lock."""
+        """Subtract acknowledged or failed messages; the pure source calls this under the producer's lock."""
         self.messages -= messages
         self.bytes -= nbytes
 
 
 class MessageBatch:
-    """One record batch on its way, from its first message to its acknowledgement.
+    """One record batch, from its first message to its acknowledgement.
 
     The messages that `produce()` returned look up their offset, timestamp and error here.
 
@@ -118,16 +118,16 @@ class MessageBatch:
 
     @property
     def size(self) -> int:
-        """How many bytes its records take, uncompressed."""
+        """The uncompressed size of its records (bytes)."""
         return int(self.builder.size)
 
     @property
     def wire_size(self) -> int:
-        """How many bytes it takes in a request: of one that is not compressed yet, at most."""
+        """The size in a request (bytes); an upper bound while it is not compressed."""
         return int(self.builder.size) if self.wire is None else BATCH_HEADER + len(self.wire[len(self.wire) - 1])
 
     def error_of(self, index: int) -> KafkaException | None:
-        """Return why message `index` was not delivered; None where it was, or is still under way."""
+        """Return the error of message `index`; None if it was delivered, or is still in flight."""
         if self.parts is not None:
             part, index = self._part_of(index)
             return part.error_of(index)
@@ -136,7 +136,7 @@ class MessageBatch:
         return self.error
 
     def offset_of(self, index: int) -> int:
-        """Return the offset of message `index`; -1 while it is not known."""
+        """Return the offset of message `index`; -1 while it is unknown."""
         if self.parts is not None:
             part, index = self._part_of(index)
             return part.offset_of(index)
@@ -153,7 +153,7 @@ class MessageBatch:
         raise IndexError(f"the batch has no message {index}")
 
     def split(self, limit: int | None = None) -> list[MessageBatch]:
-        """Divide into batches that are sent instead; the messages handed out find their outcome through them.
+        """Return smaller batches that replace this one; its messages find their outcome through them.
 
         :param limit: what each of them may take (bytes), unless it has one message; None: two, with half the messages each
         """
@@ -185,7 +185,7 @@ class MessageBatch:
 
 
 class Owner(Protocol):
-    """The sender of a leader; `pykafka.producer.sender.Sender` says what each member does."""
+    """The sender of a leader; `pykafka.producer.sender.Sender` documents each member."""
 
     broker: Broker
     ledger: Ledger
@@ -201,7 +201,7 @@ class Owner(Protocol):
 
 
 class PartitionQueue:
-    """The batches of one partition: the open one, those that wait for the sender, oldest first, and those on their way.
+    """The batches of one partition: the open one, the waiting ones, oldest first, and those in flight.
 
     `open` changes hands by one assignment: whoever takes it away is the only one to see it afterwards. `armed` says that
     the sender need not be woken for the next message: it knows when to look, or will be told. The others change under
@@ -226,13 +226,13 @@ class PartitionQueue:
 
     @property
     def waiting(self) -> bool:
-        """Whether there is something to send, now or later."""
+        """Whether there are batches to send, now or later."""
         batch = self.open
         return bool(self.sealed) or self.lane.recovering or (batch is not None and batch.count > 0)
 
 
 class Accumulator:
-    """Where the messages of a producer wait, a queue a partition.
+    """The waiting messages of a producer, in a queue per partition.
 
     :param handler: whose lock the pure source takes, and whose hub is let turn
     :param batch_limit: size at which a batch is full (bytes, uncompressed)
@@ -275,7 +275,7 @@ class Accumulator:
         return message
 
     def next_queue(self) -> PartitionQueue | None:
-        """Return the queue whose turn it is; None where there is none."""
+        """Return the queue whose turn it is; None if there is none."""
         if not self.queues:
             return None
         turn = self._turn % len(self.queues)
@@ -284,7 +284,7 @@ class Accumulator:
         return queue
 
     def take_open(self, queue: PartitionQueue) -> MessageBatch | None:
-        """Take the open batch of a partition away; no `append` will touch it any more."""
+        """Take the open batch of a partition away; no `append` will write to it any more."""
         with self.lock:
             batch = queue.open
             if batch is None or not batch.count:
@@ -294,12 +294,12 @@ class Accumulator:
         return batch
 
     def close(self) -> None:
-        """Take no more messages, until `closed` is set to False."""
+        """Refuse messages, until `closed` is set to False."""
         with self.lock:
             self.closed = True
 
     def release(self, batch: MessageBatch) -> None:
-        """Take a batch's messages off the books of its broker."""
+        """Subtract a batch's messages from the count of its broker."""
         with self.lock:
             batch.ledger.release(batch.count, batch.queued_bytes)
 
@@ -359,7 +359,7 @@ class Accumulator:
 
 
 def headers_size(headers: Any) -> int:
-    """Return how many bytes a message's headers take, at most."""
+    """Return an upper bound of the headers' size (bytes)."""
     size = 0
     for name, value in headers:
         size += 4 * len(name) + 10

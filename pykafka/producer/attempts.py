@@ -1,4 +1,4 @@
-"""`Attempts`: when a batch is sent again, and when it has had its time."""
+"""`Attempts`: the time of the next attempt of a batch, and its bounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Attempts:
-    """The pauses before a batch is sent again, and the bounds: its age, and its tries.
+    """The pauses before a batch is sent again, and its bounds: age and number of attempts.
 
     :param handler: supplies clock and chance
     :param options: of the producer
@@ -27,7 +27,7 @@ class Attempts:
         self.backoff = Backoff(options.retry_backoff_ms, options.retry_backoff_max_ms, handler.random)
 
     def expires_at(self, batch: MessageBatch) -> float:
-        """Return when a batch is too old (s of the handler's clock)."""
+        """Return when a batch expires (s of the handler's clock)."""
         return batch.created + self._options.delivery_timeout_s
 
     def expired(self, batch: MessageBatch) -> bool:
@@ -35,7 +35,7 @@ class Attempts:
         return self._handler.now() > self.expires_at(batch)
 
     def back_off(self, batch: MessageBatch) -> None:
-        """Set when a batch may go again: later with each failure; the caller holds the lock."""
+        """Set the time of a batch's next attempt: later after each failure; the caller holds the lock."""
         now = self._handler.now()
         batch.failures += 1
         until = now + self.backoff.seconds(batch.failures)
@@ -43,12 +43,12 @@ class Attempts:
         batch.retry_at = min(until, max(now, self.expires_at(batch)))
 
     def may_retry(self, batch: MessageBatch, error: KafkaException) -> bool:
-        """Count a failed try, and return whether the batch may be sent again."""
+        """Count a failed attempt, and return whether the batch may be sent again."""
         batch.attempts += counts(kind_of(error), batch.flight.numbered)
         return not self.expired(batch) and batch.attempts <= self._options.max_retries
 
     def explained(self, batch: MessageBatch, error: KafkaException) -> KafkaException:
-        """Return the last error of a batch that was given up, with how long it was tried."""
+        """Return the last error of a failed batch, with a remark about its attempts."""
         options = self._options
         late = self.expired(batch)
         bound = f"delivery_timeout_ms={options.delivery_timeout_ms}" if late else f"max_retries={options.max_retries}"

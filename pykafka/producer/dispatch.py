@@ -1,4 +1,4 @@
-"""`Dispatch`: the requests of a producer to one leader: numbers, seals and sends batches, and reads the answers."""
+"""`Dispatch`: the requests of a producer to one leader. It numbers, seals and sends batches, and reads the responses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DispatchCore(Protocol):
 
 
 class RequestOwner(BatchOwner, Protocol):
-    """The caller of a `Dispatch`: it also hears of requests, and has their answers read."""
+    """The caller of a `Dispatch`, which it tells of requests and responses."""
 
     def sent(self, dispatch: Dispatch, request: Request) -> None: ...  # `request.pending` has the answer to come
     def answered(self, dispatch: Dispatch, request: Request) -> None: ...  # it is there: to be given to `Dispatch.read`
@@ -57,7 +57,7 @@ class RequestOwner(BatchOwner, Protocol):
 def take_next(
     queue: PartitionQueue, sender: object, take_open: Callable[[PartitionQueue], MessageBatch | None] | None = None
 ) -> MessageBatch | None:
-    """Take the next batch of a partition, as under way; the caller holds the lock.
+    """Take the next batch of a partition, and mark it as in flight; the caller holds the lock.
 
     :param sender: that takes it
     :param take_open: gives the batch that is not sealed yet
@@ -80,7 +80,7 @@ def take_next(
 
 
 class Dispatch:
-    """Send the batches of one leader, several requests at a time.
+    """The requests to one leader, several in flight at a time.
 
     State: `awaiting` and `numbered` belong to whoever sends, but for single stores; what queues, lanes and batches hold changes
     under the core's lock.
@@ -103,27 +103,27 @@ class Dispatch:
 
     @property
     def full(self) -> bool:
-        """Whether no request may be sent before another one is answered."""
+        """Whether the next request must wait for a response."""
         return len(self.awaiting) >= MAX_IN_FLIGHT
 
     # -- what may go -------------------------------------------------------------------------------------------------
 
     def waits(self, queue: PartitionQueue) -> bool:
-        """Return whether the batches of a partition wait for an answer, before which none may go."""
+        """Return whether the batches of a partition must wait for a response."""
         lane = queue.lane
         if lane.on_wire and queue.sender is not self:
             return True  # what a former leader has comes first
         return not lane.recovering and not lane.may_launch(self.numbered)
 
     def due(self, queue: PartitionQueue, now: float) -> float | None:
-        """Return when the next batch of a partition may go that was sent before, or is sealed; None where there is none."""
+        """Return when the next sealed or earlier sent batch of a partition may go; None if there is none."""
         if queue.lane.recovering:
             flight = queue.lane.next_to_resend()
             return flight.item.retry_at if flight is not None else None
         return now if queue.sealed else None
 
     def due_unheard(self, queue: PartitionQueue, heard_at: float) -> float:
-        """Return when to look at a partition while the broker throttles: when it is heard again, or a batch is too old."""
+        """Return when to check a partition while the broker throttles: at the end of the throttle, or when a batch expires."""
         if queue.lane.recovering:
             flight = queue.lane.next_to_resend()
             batch = flight.item if flight is not None else None
@@ -132,7 +132,7 @@ class Dispatch:
         return heard_at if batch is None else min(heard_at, self._core.attempts.expires_at(batch))
 
     def hold(self, batch: MessageBatch, seconds: float) -> None:
-        """Put a batch back that the broker, which throttles, is not sent now; the caller holds the lock."""
+        """Put a batch back while the broker throttles; the caller holds the lock."""
         self._owner.queue_of(batch).lane.unsent(batch.flight)
         batch.retry_at = self._core.handler.now() + seconds
         batch.last_error = ThrottledError(
@@ -143,7 +143,7 @@ class Dispatch:
     # -- sending -----------------------------------------------------------------------------------------------------
 
     def send(self, batches: list[MessageBatch]) -> bool:
-        """Send batches, at most one a partition, in one request; return whether some of them stayed behind."""
+        """Send batches, at most one per partition, in one request; return whether some of them stayed behind."""
         count, sendable = len(batches), batches
         try:
             version = self.broker.api_version(wire.ProduceRequest)
@@ -170,7 +170,7 @@ class Dispatch:
         return True
 
     def _transmit(self, request: Request, version: int) -> None:
-        """Send a request, and await its answer."""
+        """Send a request, and register its response."""
         options, now = self._core.options, self._core.handler.now()
         timeout_ms = max(options.ack_timeout_ms, self._core.cluster.socket_timeout_ms)
         # What throttling adds to the timeout ends when all of them have got too old.
@@ -196,7 +196,7 @@ class Dispatch:
             raise
 
     def _number(self, batches: list[MessageBatch]) -> list[MessageBatch]:
-        """Give batches their sequence numbers, where leader and cluster have them; return those that may go.
+        """Give batches their sequence numbers, if leader and cluster support them; return those that may go.
 
         Where they have none, batches go without; but not behind others of their partition that have had some.
         """
@@ -230,7 +230,7 @@ class Dispatch:
         return [batch for batch in batches if not self._owner.queue_of(batch).lane.numbers]
 
     def _seal(self, batch: MessageBatch, version: int) -> bool:
-        """Bring a batch into the form that goes over the wire; False where this broker cannot take it."""
+        """Bring a batch into the wire format; return False if this broker does not accept it."""
         if magic_of(version) < 2 and batch.builder.with_headers and batch.count > 1:
             reason = "some messages have headers, which this broker does not take"
             self.outcomes.split(batch, None, reason)
@@ -244,7 +244,7 @@ class Dispatch:
         return True
 
     def _unsent(self, batches: list[MessageBatch], error: KafkaException) -> None:
-        """Have batches wait of which nothing has reached the broker."""
+        """Put back batches that did not reach the broker."""
         # the cluster is busy with itself, or wants to be left alone for a while, but well
         answered = isinstance(error, (ProtocolClientError, ThrottledError))
         tell = log.info if answered else self.broker.warn
@@ -257,7 +257,7 @@ class Dispatch:
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def read(self, request: Request, timeout: float | None) -> None:
-        """Settle the batches of a request by its answer.
+        """Settle the batches of a request by its response.
 
         :param timeout: how long to wait for it (s); None: until it is overdue
         """
@@ -275,7 +275,7 @@ class Dispatch:
             self.outcomes.settle([(batch, error) for batch in request.batches])
 
     def lose(self, queues: Iterable[PartitionQueue]) -> None:
-        """Settle what was taken and has no answer coming, since sending it was interrupted: it may have gone out.
+        """Settle batches without a response to come, as their sending was interrupted: the broker may have them.
 
         :param queues: of the producer
         """

@@ -1,4 +1,4 @@
-"""`Outcomes`: what becomes of batches on their way: delivered, sent again, divided, or given up."""
+"""`Outcomes`: the results of batches in flight: delivered, sent again, divided, or given up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class BatchOwner(Protocol):
-    """The caller that has batches sent, and hears what became of them. A batch that is delivered or failed it marks `done`."""
+    """The caller that sends batches and hears of their results. It marks a delivered or failed batch `done`."""
 
     def queue_of(self, batch: MessageBatch) -> PartitionQueue: ...
     def leaders_moved(self) -> None: ...  # they may have: look them up
@@ -33,7 +33,7 @@ class BatchOwner(Protocol):
 
 
 class Outcomes:
-    """Settle batches by what their answers say, as the `Lane` of their partition judges.
+    """The settlement of batches by their responses, as the `Lane` of their partition judges.
 
     State: what batches and lanes hold changes under the owner's lock.
 
@@ -50,7 +50,7 @@ class Outcomes:
         self._owner = owner
 
     def settle(self, outcomes: Sequence[Outcome]) -> None:
-        """Follow what was answered of each batch, and of those of which that tells; call it again where it was interrupted."""
+        """Apply the result of each batch, and of those that it decides; call it again after an interruption."""
         for batch, error in outcomes:
             with self._lock:
                 queue = self._owner.queue_of(batch)
@@ -69,7 +69,7 @@ class Outcomes:
                     _let_go(flight)
 
     def _follow(self, batch: MessageBatch, verdict: Verdict, error: KafkaException | None) -> None:
-        """Do with a batch what its answer calls for."""
+        """Apply the verdict on a batch."""
         if error is None or verdict is Verdict.DELIVERED:
             self._owner.delivered(batch)
         elif verdict is Verdict.SPLIT:
@@ -92,7 +92,7 @@ class Outcomes:
         return self._attempts.may_retry(batch, error)
 
     def unsent(self, batches: Sequence[MessageBatch], error: KafkaException) -> None:
-        """Have batches wait of which nothing has reached a broker; they go later, wherever the leader is then."""
+        """Put back batches that did not reach a broker; they go later, to the leader of that time."""
         with self._lock:
             for batch in batches:
                 self._owner.queue_of(batch).lane.unsent(batch.flight)
@@ -109,7 +109,7 @@ class Outcomes:
         self.give_up(batch, error, True)
 
     def split(self, batch: MessageBatch, error: KafkaException | None, reason: str) -> None:
-        """Put smaller batches in the place of one that the broker does not take, so that only what is to blame fails.
+        """Replace a batch that the broker refuses by smaller ones, so that only the refused messages fail.
 
         :param error: of the broker; None where it was not asked
         :param reason: for the log
@@ -124,7 +124,7 @@ class Outcomes:
         _let_go(batch.flight)
 
     def give_up(self, batch: MessageBatch, error: KafkaException, expired: bool) -> None:
-        """Fail a batch that is still in its lane, and those whose fate only it could have told.
+        """Fail a batch that is still in its lane, and those that depended on it.
 
         :param expired: whether its time or its tries are over
         """
@@ -137,7 +137,7 @@ class Outcomes:
 
 
 def _locate(queue: PartitionQueue, batches: list[MessageBatch]) -> None:
-    """Work out the offsets of batches whose answers were lost, from those around them.
+    """Compute the offsets of batches whose responses were lost, from those around them.
 
     :param batches: the last one was acknowledged, and proves that those before it are written
     """

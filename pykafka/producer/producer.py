@@ -425,7 +425,7 @@ class OwnedBroker(Sender):
         super().__init__(producer._engine, producer._engine.routing, broker, auto_start)
 
     def cleanup(self) -> None:
-        """Have the sender end; the same as `stop()`."""
+        """End the sender; the same as `stop()`."""
         self.stop()
 
     def enqueue(self, message: Message) -> None:

@@ -1,4 +1,4 @@
-"""`Request`: batches that share a Produce request, and what its answer says of each; without I/O."""
+"""`Request`: batches that share a Produce request, and the result of each in the response. No I/O."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Outcome = tuple["MessageBatch", KafkaException | None]
 
 
 class Request:
-    """A Produce request on its way.
+    """A Produce request in flight.
 
     :param batches: in it, one a partition
     """
@@ -37,7 +37,7 @@ class Request:
         self.pending: PendingResponse[wire.ProduceResponse] | None = None
 
     def message(self, acks: int, timeout_ms: int) -> wire.ProduceRequest:
-        """Return what goes over the wire.
+        """Return the wire message.
 
         :param acks: how many replicas have to have it
         :param timeout_ms: how long the leader may wait for them
@@ -54,7 +54,7 @@ class Request:
         )
 
     def outcomes(self, response: wire.ProduceResponse, where: str) -> list[Outcome]:
-        """Return what an answer says of each batch, and note offsets and the errors of single messages.
+        """Return the result of each batch in a response, and store offsets and errors of single messages.
 
         :param where: the broker, for errors ("host:port")
         :raises CorruptResponseError: it tells of a partition that was not asked about, or of one twice
@@ -73,7 +73,7 @@ class Request:
 
 
 def divide(batches: Sequence[MessageBatch], limit: int) -> list[list[MessageBatch]]:
-    """Divide batches into requests of at most `limit` bytes; a batch that is larger goes alone."""
+    """Return requests of at most `limit` bytes each; a larger batch has a request of its own."""
     requests: list[list[MessageBatch]] = []
     size = 0
     for batch in batches:

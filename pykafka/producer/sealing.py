@@ -1,4 +1,4 @@
-"""Batches in the form that goes over the wire: compressed, numbered, with a checksum."""
+"""Batches in the wire format: compressed, numbered, with a checksum."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ COMPRESSED = (2,)
 
 
 def magic_of(version: int) -> int:
-    """Return the form of messages that a version of Produce takes: record batches (2), or message sets (1, 0)."""
+    """Return the message format of a version of Produce: record batches (2), or message sets (1, 0)."""
     return 2 if version >= PRODUCE_RECORD_BATCHES else 1 if version >= PRODUCE_V1_MESSAGES else 0
 
 
 def seal(batch: MessageBatch, version: int, codec: int, handler: Handler) -> None:
-    """Bring a batch into the form that goes over the wire, with the numbers of its flight; one that has it stays as it is.
+    """Bring a batch into the wire format, with the numbers of its flight; leave a sealed one unchanged.
 
     :param version: of Produce
     :param codec: a `CompressionType`
@@ -58,7 +58,7 @@ def seal(batch: MessageBatch, version: int, codec: int, handler: Handler) -> Non
 
 
 def compress_ahead(batch: MessageBatch, codec: int, handler: Handler) -> None:
-    """Compress a batch before it is sent, so that its size in a request is known; parameters as of `seal`."""
+    """Compress a batch before it is sent, to know its size in a request; parameters as of `seal`."""
     if codec:
         batch.wire, batch.wire_form = [b"", _compressed(batch, codec, handler)], COMPRESSED
 

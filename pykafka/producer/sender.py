@@ -1,4 +1,4 @@
-"""`Sender`: one worker a leader, which takes batches that are ready and has its `Dispatch` send them.
+"""`Sender`: one worker per leader, which takes batches that are ready and passes them to its `Dispatch`.
 
 A batch's life: open (in `PartitionQueue.open`, written by `append`), sealed (full, or taken by the sender), on its way
 (in `PartitionQueue.lane`, sent once or again), done.
@@ -35,7 +35,7 @@ LOOK_UP_S = 1.0
 
 
 class Sender:
-    """The worker of a producer for one leader, with that leader's queues and books.
+    """The worker of a producer for one leader, with that leader's queues and counts.
 
     State: `queues`, and each queue's `sealed` and `lane`, change under the producer's lock. The worker that holds `_stepping`
     is the sender for that moment; what it has taken and not yet entered in `Dispatch.awaiting` is its own to settle.
@@ -72,7 +72,7 @@ class Sender:
 
     @property
     def broker(self) -> Broker:
-        """The leader; another object where it has moved to another address."""
+        """The leader; another object after it has moved to another address."""
         return self._dispatch.broker
 
     @broker.setter
@@ -92,7 +92,7 @@ class Sender:
                 raise
 
     def stop(self) -> None:
-        """Have the sender end; what is still queued stays in the queues."""
+        """End the sender; queued batches stay in the queues."""
         self.running = False
         self.wake.set()
 
@@ -108,12 +108,12 @@ class Sender:
     # -- the sender's worker ---------------------------------------------------------------------------------------
 
     def keep(self) -> None:
-        """Keep the producer, though nobody may hold it any more, until what is queued has gone out; under its lock."""
+        """Keep the producer alive until its queue is sent, even if nothing refers to it; under its lock."""
         if not self._kept:
             self._kept.append(self)
 
     def _let_go(self) -> None:
-        """Leave the producer to whoever holds it, where nothing is queued, and nothing can be without `keep`."""
+        """Release the producer if nothing is queued, and nothing can be without `keep`."""
         if self._kept and not self.message_is_pending():
             with self._lock:
                 if not self.message_is_pending() and all(queue.open is None for queue in self.queues.values()):
@@ -125,7 +125,7 @@ class Sender:
             self._core.worker_failed(error)
 
     def deliver(self, batch: MessageBatch) -> None:
-        """Send what is ready and read the answer in the caller's worker, unless others are at it already."""
+        """Send ready batches and read the response in the caller's worker, unless another worker does so."""
         requests = self.broker.channel("produce").requests
         helps = requests is not None and requests.help_read()
         if requests is None or not helps:
@@ -138,7 +138,7 @@ class Sender:
             requests.leave()
 
     def send_now(self) -> None:
-        """Send what is ready in the caller's worker, or have the sender do so where it is at it already."""
+        """Send ready batches in the caller's worker, or wake the sender if it is sending."""
         # Not `acquire(blocking=False)`: Ctrl-C could come before the `try` behind it, and the sender would wait for ever. Who
         # is second here waits for a step, as it would for what the sender does instead.
         if not self._stepping.locked():
@@ -149,7 +149,7 @@ class Sender:
         self.wake.set()
 
     def _step(self) -> float | None:
-        """Send what is ready; return how long to sleep unless woken (s)."""
+        """Send ready batches; return how long to sleep unless woken (s)."""
         with self._stepping:
             deadline = self._send_ready()
         if self._routing.stale or self._core.cluster.metadata_is_old:
@@ -161,7 +161,7 @@ class Sender:
         return None if deadline is None else max(0.0, deadline - self._handler.now())
 
     def _look_up(self) -> float:
-        """Ask where the leaders are; return how long to sleep unless woken (s)."""
+        """Refresh the leaders; return how long to sleep unless woken (s)."""
         found = self._routing.refresh()
         self._look_ups_failed = 0 if found else self._look_ups_failed + 1
         # Messages wake the sender as they come; that is no reason to ask again at once.
@@ -170,7 +170,7 @@ class Sender:
         return 0.0 if found else pause
 
     def _send_ready(self) -> float | None:
-        """Send what is ready; return when there will be more, if nothing changes."""
+        """Send ready batches; return when more will be ready, if nothing changes."""
         try:
             ready, deadline = self._take_ready(self._handler.now())
             for batches in divide(ready, self._core.options.max_request_size):
@@ -248,11 +248,11 @@ class Sender:
         return self._routing.queues[batch.partition_id]
 
     def leaders_moved(self) -> None:
-        """Have the leaders looked up in the next step."""
+        """Schedule a look-up of the leaders in the next step."""
         self._routing.stale = True
 
     def sent(self, dispatch: Dispatch, request: Request) -> None:
-        """Have a request's batches settled when its answer is there."""
+        """Register a request, whose response will settle its batches."""
         assert request.pending is not None
         request.pending.add_done_callback(lambda _: self.answered(dispatch, request))
 

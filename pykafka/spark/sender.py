@@ -263,7 +263,7 @@ class BatchSender:
         return self._queues[TopicPartition(batch.topic, batch.partition_id)]
 
     def leaders_moved(self) -> None:
-        """Have the leaders looked up in the next step."""
+        """Schedule a look-up of the leaders in the next step."""
         self._stale = True
 
     def sent(self, dispatch: Dispatch, request: Request) -> None:
