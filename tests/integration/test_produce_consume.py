@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -33,12 +33,6 @@ from tests.support.topics import create_topic
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
-        yield client
 
 
 @pytest.fixture

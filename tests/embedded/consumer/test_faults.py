@@ -44,12 +44,6 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield cluster
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, cluster: EmbeddedCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(cluster.hosts, use_greenlets=request.param) as client:
-        yield client
-
-
 def fill(topic: Topic, count: int, size: int = 20) -> None:
     with topic.get_producer(linger_ms=5, max_queued_messages=count + 1) as producer:
         for number in range(count):

@@ -173,12 +173,6 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield cluster
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, cluster: EmbeddedCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(cluster.hosts, use_greenlets=request.param) as client:
-        yield client
-
-
 def fill(client: KafkaClient, id_: int, count: int) -> None:
     with client.topics["t"].get_producer(partitioner=lambda partitions, _: partitions[id_], linger_ms=1) as producer:
         for number in range(count):

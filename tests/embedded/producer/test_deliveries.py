@@ -36,12 +36,6 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield cluster
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, cluster: EmbeddedCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(cluster.hosts, use_greenlets=request.param) as client:
-        yield client
-
-
 @pytest.fixture
 def make(client: KafkaClient) -> Make:
     """Return a function that makes a producer which sends each message at once."""

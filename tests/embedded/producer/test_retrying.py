@@ -24,12 +24,6 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield cluster
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, cluster: EmbeddedCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(cluster.hosts, use_greenlets=request.param) as client:
-        yield client
-
-
 QUICK: dict[str, Any] = {"required_acks": -1, "max_retries": 2, "retry_backoff_ms": 1, "retry_backoff_max_ms": 10}
 
 

@@ -24,12 +24,6 @@ pytestmark = [pytest.mark.timeout(120), pytest.mark.needs("partitions")]
 SOON: dict[str, Any] = {"metadata_max_age_ms": 300, "consumer_timeout_ms": 20_000}
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
-        yield client
-
-
 @pytest.fixture
 def add(client: KafkaClient, kafka: KafkaCluster) -> Iterator[Callable[[Topic, int, int], Counter[bytes]]]:
     """Yield what adds partitions to a topic, and messages to each of them, without the client of the test knowing."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,19 +12,12 @@ from pykafka.exceptions import ConsumerStoppedException, DeserializationError, K
 from pykafka.protocol.message import Message
 from pykafka.topic import Topic
 from pykafka.utils import deserialize_utf8
-from tests.brokers import KafkaCluster
 from tests.support.features import kafka_since
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 
 ALL = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"]
-
-
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
-        yield client
 
 
 def filled(client: KafkaClient, count: int, partitions: int = 3, codec: int = 0, size: int = 20) -> Topic:

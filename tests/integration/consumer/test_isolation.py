@@ -25,12 +25,6 @@ pytestmark = [
 SOON_MS = 1000
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
-        yield client
-
-
 class Transactions:
     """Transactional producers of one topic, by name; each with at most one transaction at a time."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import CompressionType, OffsetType
-from tests.brokers import KafkaCluster
 from tests.support.leftovers import Belongings, left_since
 from tests.support.topics import create_topic
 
@@ -23,12 +21,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 MIB = 1024 * 1024
 BUDGET = 16 * MIB
 SIZE = 256 * 1024
-
-
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
-        yield client
 
 
 def resident() -> int:

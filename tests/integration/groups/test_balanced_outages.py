@@ -41,12 +41,6 @@ def mortal() -> Iterator[ZooKeeper]:
         yield zookeeper
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
-        yield client
-
-
 def produce(topic: Topic, count: int) -> Counter[bytes | None]:
     found: Counter[bytes | None] = Counter()
     with topic.get_producer(linger_ms=1) as producer:

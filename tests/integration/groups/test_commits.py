@@ -21,12 +21,6 @@ pytestmark = pytest.mark.timeout(180)
 SELDOM: dict[str, Any] = {"auto_commit_enable": True, "auto_commit_interval_ms": 600_000}
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
-        yield client
-
-
 @pytest.fixture(scope="module")
 def zookeeper() -> Iterator[ZooKeeper]:
     with ZooKeeper() as zookeeper:

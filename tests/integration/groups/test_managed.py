@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -30,12 +29,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
 
 #: The shortest session that brokers allow by default (ms).
 SESSION_MS = 6000
-
-
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
-        yield client
 
 
 Managed = Group[ManagedBalancedConsumer]

@@ -16,18 +16,11 @@ from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from pykafka.coordinator.consumer import ConsumerCoordinator
 from pykafka.exceptions import OffsetsNotCommitted, ResponseTimeoutError
 from pykafka.topic import Topic
-from tests.brokers import KafkaCluster
 from tests.support.groups import Reader
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
-
-
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
-        yield client
 
 
 @pytest.fixture

@@ -11,29 +11,17 @@ from typing import Any
 import gevent
 import pytest
 
-from pykafka import Broker, KafkaClient, ManagedBalancedConsumer
+from pykafka import Broker, ManagedBalancedConsumer
 from pykafka.coordinator.link import GroupLink
 from pykafka.exceptions import ConsumerStoppedException, RebalanceInProgress
 from pykafka.membershipprotocol import RangeProtocol
 from pykafka.protocol import MemberAssignment, wire
-from tests.brokers import KafkaCluster
 from tests.support.groups import Group
 from tests.support.waiting import CutOff, cut_off
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
 
 Managed = Group[ManagedBalancedConsumer]
-
-
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
-        yield client
-
-
-@pytest.fixture
-def group(client: KafkaClient) -> Managed:
-    return Group(ManagedBalancedConsumer, client, 3, heartbeat_interval_ms=200, rebalance_max_retries=50)
 
 
 class Stubborn:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,24 +13,12 @@ from pykafka.consumer.offsets import GroupOffsets, Membership
 from pykafka.coordinator import topics
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, RebalanceInProgress, UnknownTopicOrPartition
 from pykafka.protocol import wire
-from tests.brokers import KafkaCluster
 from tests.support.groups import Group
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
 
 Managed = Group[ManagedBalancedConsumer]
-
-
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
-        yield client
-
-
-@pytest.fixture
-def group(client: KafkaClient) -> Managed:
-    return Group(ManagedBalancedConsumer, client, 3, heartbeat_interval_ms=200, rebalance_max_retries=50)
 
 
 def delete_topic(client: KafkaClient, name: str) -> None:

@@ -42,12 +42,6 @@ def any_kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
         yield cluster
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
-        yield client
-
-
 def new_topic(client: KafkaClient) -> Topic:
     return client.topics[f"rdkafka-{uuid.uuid4().hex[:12]}"]
 

@@ -148,16 +148,20 @@ def test_a_broker_that_moves_from_an_address_that_swallows_holds_up_nobody(
     assert client.brokers[2].address == members[2].hosts
 
 
+def close_and_join(client: KafkaClient, worker: Any) -> float:
+    """Close a client, wait for a worker that connects, and return how long both took (s)."""
+    started = client.cluster.handler.now()
+    client.close()
+    assert worker.join(20)
+    return client.cluster.handler.now() - started
+
+
 def test_closing_a_client_ends_a_connect_under_way(
     client: KafkaClient, layout: Layout, peers: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outcome: list[Any] = []
     worker = connecting(client, layout, peers, outcome, monkeypatch)
-    handler = client.cluster.handler
-    started = handler.now()
-    client.close()
-    assert worker.join(20)
-    assert handler.now() - started < TIMEOUT_MS / 2000
+    assert close_and_join(client, worker) < TIMEOUT_MS / 2000
     assert type(outcome[0]) is ClientClosedError
 
 
@@ -302,13 +306,9 @@ def test_closing_a_client_does_not_wait_for_a_name_server(
     layout.brokers[2] = SILENT
     client.update_cluster()
     outcome: list[Any] = []
-    handler = client.cluster.handler
     worker = opening(client, outcome)
-    until(handler, lambda: bool(asked))
-    started = handler.now()
-    client.close()
-    assert worker.join(20)
-    assert handler.now() - started < TIMEOUT_MS / 4000
+    until(client.cluster.handler, lambda: bool(asked))
+    assert close_and_join(client, worker) < TIMEOUT_MS / 4000
     assert type(outcome[0]) is ClientClosedError
 
 
