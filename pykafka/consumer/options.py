@@ -72,28 +72,92 @@ def valid_isolation(param: Any, name: str = "isolation_level") -> str:
 class ConsumerOptions(Settings):
     """The settings of a consumer: parameters of `SimpleConsumer`, and of the balanced consumers."""
 
-    consumer_group: str | None = setting(None, optional(get_string), "under which offsets are committed; None for none")
-    fetch_message_max_bytes: int = setting(1024 * 1024, above_0, "how much to fetch of a partition at a time (bytes)")
-    num_consumer_fetchers: int = setting(1, above_0, "connections and workers for each broker")
-    auto_commit_enable: bool = setting(False, anything, AUTO_COMMIT)
-    auto_commit_interval_ms: int = setting(60 * 1000, above_0, "how often (ms)")
+    consumer_group: str | None = setting(
+        None,
+        optional(get_string),
+        "under which offsets are committed; None for none",
+        costs="None commits nothing, so each start begins at `auto_offset_reset`.",
+    )
+    fetch_message_max_bytes: int = setting(
+        1024 * 1024,
+        above_0,
+        "how much to fetch of a partition at a time (bytes)",
+        costs="Memory. Larger fetches cost less for each message; a larger batch is fetched all the same.",
+    )
+    num_consumer_fetchers: int = setting(
+        1,
+        above_0,
+        "connections and workers for each broker",
+        costs="A connection and a worker each, for every broker; rarely more than 1 is faster.",
+    )
+    auto_commit_enable: bool = setting(
+        False,
+        anything,
+        AUTO_COMMIT,
+        costs="Messages may come again after a crash: those since the last commit. Leave it off where several "
+        "threads or greenlets take from one consumer.",
+    )
+    auto_commit_interval_ms: int = setting(
+        60 * 1000,
+        above_0,
+        "how often (ms)",
+        costs="A shorter time repeats less after a crash, and costs a request each time.",
+    )
     queued_max_messages: int = setting(
-        2000, above_0, "for each partition; fetching pauses while more are buffered (messages)"
+        2000,
+        above_0,
+        "for each partition; fetching pauses while more are buffered (messages)",
+        costs="Memory. More of them keep a reader of short messages busy: 20000 is faster there.",
     )
-    fetch_min_bytes: int = setting(1, at_least_0, "how much data the broker waits for (bytes)")
+    fetch_min_bytes: int = setting(
+        1,
+        at_least_0,
+        "how much data the broker waits for (bytes)",
+        costs="Latency against requests: more bytes make fewer, larger answers, at most `fetch_wait_max_ms` later.",
+    )
     fetch_error_backoff_ms: int = setting(
-        500, at_least_0, "pause before a partition that failed is fetched again (ms); it doubles while the error lasts"
+        500,
+        at_least_0,
+        "pause before a partition that failed is fetched again (ms); it doubles while the error lasts",
+        costs="A shorter pause recovers sooner, and asks a cluster in trouble more often.",
     )
-    fetch_wait_max_ms: int = setting(100, at_least_0, "how long the broker waits for `fetch_min_bytes` (ms)")
+    fetch_wait_max_ms: int = setting(
+        100,
+        at_least_0,
+        "how long the broker waits for `fetch_min_bytes` (ms)",
+        costs="A longer time makes fewer requests on a quiet topic. It delays messages only if `fetch_min_bytes` is "
+        "above 1.",
+    )
     offsets_channel_backoff_ms: int = setting(
-        1000, at_least_0, "pause between attempts to commit or fetch offsets (ms)"
+        1000, at_least_0, "pause between attempts to commit or fetch offsets (ms)", costs="As `fetch_error_backoff_ms`."
     )
-    offsets_commit_max_retries: int = setting(5, at_least_0, "attempts to commit or fetch offsets beyond the first")
-    auto_offset_reset: int | Literal["none"] = setting(OffsetType.EARLIEST, valid_reset, RESET)
+    offsets_commit_max_retries: int = setting(
+        5,
+        at_least_0,
+        "attempts to commit or fetch offsets beyond the first",
+        costs="More retries outlast a longer move of the coordinator; `stop()` may take that much longer.",
+    )
+    auto_offset_reset: int | Literal["none"] = setting(
+        OffsetType.EARLIEST,
+        valid_reset,
+        RESET,
+        allowed='`OffsetType.EARLIEST` or `"earliest"`, `OffsetType.LATEST` or `"latest"`, `"none"`',
+        costs='`"latest"` skips what came while a new group was not yet there. `"none"` leaves the choice to your '
+        "code.",
+    )
     consumer_timeout_ms: int = setting(
-        -1, integer, "how long `consume()` waits before it returns None (ms); -1 for as long as it takes"
+        -1,
+        integer,
+        "how long `consume()` waits before it returns None (ms); -1 for as long as it takes",
+        allowed="-1, or 0 or more",
+        costs="A short time gives your loop its turn, and returns None more often.",
     )
-    reset_offset_on_start: bool = setting(False, anything, "begin at `auto_offset_reset` whatever is committed")
+    reset_offset_on_start: bool = setting(
+        False,
+        anything,
+        "begin at `auto_offset_reset` whatever is committed",
+        costs="True reads everything again (or skips it) with each start.",
+    )
     reset_offset_on_fetch: bool = setting(
         True, anything, "whether `fetch_offsets()` moves the consumer to what is committed"
     )
@@ -101,11 +165,14 @@ class ConsumerOptions(Settings):
         "read_uncommitted",
         valid_isolation,
         '"read_uncommitted", or "read_committed" to leave out what transactions have not committed',
+        allowed='`"read_uncommitted"`, `"read_committed"`',
+        costs='`"read_committed"` holds messages back until the transactions before them end.',
     )
     queued_max_bytes: int = setting(
         64 * 1024 * 1024,
         above_0,
         "of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)",
+        costs="Memory of the consumer. One batch is always taken, however large.",
     )
     auto_commit_timeout_ms: int = setting(
         5 * 60 * 1000,  # longer than coordinators take to move
@@ -113,12 +180,14 @@ class ConsumerOptions(Settings):
         "how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator that moves, a "
         "connection that breaks) before `consume()` raises one; until then each is logged, and the next interval "
         "tries again",
+        costs="A shorter time tells your program sooner; a longer one outlasts a coordinator that moves.",
     )
     metadata_max_age_ms: int = setting(
         60 * 1000,
         above_0,
         "how often to ask for metadata (ms), which tells of added partitions: they are read from their beginning, "
         "or where the group has committed; not if `partitions` are given",
+        costs="A shorter time finds new partitions sooner, for a small request each time.",
     )
 
     def _check_together(self) -> None:

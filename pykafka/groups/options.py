@@ -38,10 +38,23 @@ class GroupOptions(Settings):
     """The settings of a consumer that shares a topic, besides those of the internal consumer."""
 
     consumer_group: str = setting("", valid_group, "whose members share the topic")
-    rebalance_max_retries: int = setting(5, at_least_0, "how many backoffs long a rebalance may go on failing")
-    rebalance_backoff_ms: int = setting(2 * 1000, at_least_0, "the longest pause between attempts (ms)")
+    rebalance_max_retries: int = setting(
+        5,
+        at_least_0,
+        "how many backoffs long a rebalance may go on failing",
+        costs="More retries outlast a longer trouble before the consumer ends with an error.",
+    )
+    rebalance_backoff_ms: int = setting(
+        2 * 1000,
+        at_least_0,
+        "the longest pause between attempts (ms)",
+        costs="A shorter pause shares partitions sooner after a failure.",
+    )
     reset_offset_on_start: bool = setting(
-        False, anything, "begin at `auto_offset_reset` whatever is committed; not again at rebalances"
+        False,
+        anything,
+        "begin at `auto_offset_reset` whatever is committed; not again at rebalances",
+        costs="True reads everything again (or skips it) with each start.",
     )
     post_rebalance_callback: RebalanceCallback | None = setting(
         None,
@@ -51,9 +64,13 @@ class GroupOptions(Settings):
         "until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer calls "
         "it again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the "
         "consumer, which leaves the group",
+        costs="No message of a new share comes while it runs.",
     )
     membership_protocol: GroupMembershipProtocol = setting(
-        RangeProtocol, _protocol, "how members divide partitions; the same for all members of the group"
+        RangeProtocol,
+        _protocol,
+        "how members divide partitions; the same for all members of the group",
+        allowed="`RangeProtocol`, `RoundRobinProtocol`, or a `GroupMembershipProtocol` of your own",
     )
 
 
@@ -62,7 +79,11 @@ class ZooKeeperOptions(Settings):
     """The settings of a member of a group that ZooKeeper keeps."""
 
     zookeeper_connection_timeout_ms: int = setting(
-        6 * 1000, valid_ms, "for connecting and for each answer (ms); also the session timeout asked for"
+        6 * 1000,
+        valid_ms,
+        "for connecting and for each answer (ms); also the session timeout asked for",
+        costs="A shorter time replaces a dead member sooner, and takes slow ones for dead. ZooKeeper bounds it (2 "
+        "to 20 ticks).",
     )
     zookeeper_hosts: str = setting(DEFAULT_ZOOKEEPER, get_string, '"host:port,host:port/chroot" of ZooKeeper')
 
@@ -71,19 +92,36 @@ class ZooKeeperOptions(Settings):
 class MemberOptions(Settings):
     """The settings of a member of a group that the brokers keep."""
 
-    heartbeat_interval_ms: int = setting(3000, above_0, "how often heartbeats go out (ms); below the session timeout")
+    heartbeat_interval_ms: int = setting(
+        3000,
+        above_0,
+        "how often heartbeats go out (ms); below the session timeout",
+        costs="A shorter time tells of a rebalance sooner, for a small request each time. A third of "
+        "`session_timeout_ms` is usual.",
+    )
     session_timeout_ms: int = setting(
         30000,
         above_0,
         "the coordinator removes a member without a heartbeat for this long (ms); brokers have limits for it",
+        allowed="1 or more; brokers have limits, by default 6000 to 1800000 (old ones: to 300000 or 30000)",
+        costs="A shorter time replaces a dead member sooner, and takes slow ones for dead.",
     )
     max_poll_interval_ms: int = setting(
-        300000, above_0, "a member that takes no message for this long loses its share (ms)"
+        300000,
+        above_0,
+        "a member that takes no message for this long loses its share (ms)",
+        costs="A longer time lets you work longer on one message; a member that hangs keeps its partitions as long.",
     )
     group_instance_id: str | None = setting(
         None,
         optional(get_string),
         "makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group, and a consumer "
         "that starts with the same id within the session timeout gets the same share, without a rebalance",
+        costs="A member that does not come back keeps its partitions for `session_timeout_ms`.",
     )
-    metadata_max_age_ms: int = setting(60 * 1000, above_0, "how often to ask for metadata (ms)")
+    metadata_max_age_ms: int = setting(
+        60 * 1000,
+        above_0,
+        "how often to ask for metadata (ms)",
+        costs="A shorter time finds new partitions sooner, for a small request each time.",
+    )

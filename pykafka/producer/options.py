@@ -46,44 +46,96 @@ def _request_size(value: Any, name: str) -> int:
 class ProducerOptions(Settings):
     """The settings of a producer; parameters of `Producer`."""
 
-    compression: int = setting(CompressionType.NONE, _codec, "a `pykafka.common.CompressionType`")
+    compression: int = setting(
+        CompressionType.NONE,
+        _codec,
+        "a `pykafka.common.CompressionType`",
+        allowed="`CompressionType.NONE`, `GZIP`, `SNAPPY`, `LZ4`, `ZSTD`",
+        costs="Compression takes CPU, and saves network and the brokers' disks. LZ4 is cheap, ZSTD is small. Larger "
+        "batches (`linger_ms`) compress better.",
+    )
     max_retries: int = setting(
         3,
         at_least_0,
         "how often a batch is sent again that a broker found wrong or, where batches have no sequence numbers "
         "(`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader, brokers down, too "
         "few replicas in sync) is waited for until `delivery_timeout_ms`",
+        costs="0 turns idempotence off; a message whose answer is lost then fails at once.",
     )
     retry_backoff_ms: int = setting(
-        100, at_least_0, "pause before the first time (ms), give or take a fifth; twice as long each time after that"
+        100,
+        at_least_0,
+        "pause before the first time (ms), give or take a fifth; twice as long each time after that",
+        costs="A shorter pause recovers sooner, and asks a cluster in trouble more often.",
     )
     retry_backoff_max_ms: int = setting(
-        1000, at_least_0, "the longest such pause (ms); `retry_backoff_ms` where that is longer"
+        1000,
+        at_least_0,
+        "the longest such pause (ms); `retry_backoff_ms` where that is longer",
+        costs="As `retry_backoff_ms`.",
     )
     required_acks: int = setting(
         1,
         _acks,
         "1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing; with 1, the default, a message is lost if "
         "the leader fails before another replica has copied it; -1 keeps it, and makes the producer idempotent",
+        allowed="-1, 0, 1 to 32767; brokers know -1, 0 and 1",
+        costs="-1 adds a round trip among brokers to each batch. 0 is fastest, and hides every loss.",
     )
-    ack_timeout_ms: int = setting(10 * 1000, _ack_timeout, "how long the leader may wait for replicas (ms)")
-    max_queued_messages: int = setting(100000, above_0, "for each broker; beyond, `produce()` blocks or raises")
-    max_queued_bytes: int = setting(256 * 1024 * 1024, above_0, "for each broker, as `max_queued_messages` (bytes)")
+    ack_timeout_ms: int = setting(
+        10 * 1000,
+        _ack_timeout,
+        "how long the leader may wait for replicas (ms)",
+        allowed="0 to 2147483647",
+        costs="A short time fails batches, which are then sent again, while replicas are slow. Only -1 waits for "
+        "replicas.",
+    )
+    max_queued_messages: int = setting(
+        100000,
+        above_0,
+        "for each broker; beyond, `produce()` blocks or raises",
+        costs="Memory. A larger queue rides out a longer outage before `produce()` blocks.",
+    )
+    max_queued_bytes: int = setting(
+        256 * 1024 * 1024,
+        above_0,
+        "for each broker, as `max_queued_messages` (bytes)",
+        costs="Memory: so much for each broker at most.",
+    )
     min_queued_messages: int = setting(
-        70000, anything, "for each broker; from this many on, batches are sent without lingering"
+        70000,
+        anything,
+        "for each broker; from this many on, batches are sent without lingering",
+        costs="A lower number sends sooner under load, in smaller batches.",
     )
     linger_ms: int = setting(
         5 * 1000,
         at_least_0,
         "how long a message may wait for others to fill its batch (ms); 0 sends at once; with the default a lone message "
         "leaves after 5 seconds, so choose 0 to 50 where somebody waits for it",
+        costs="Latency against throughput: a longer time fills batches, which cost less CPU and compress better. "
+        "Full batches never wait.",
     )
-    block_on_queue_full: bool = setting(True, anything, "whether a full queue blocks `produce()` or raises")
+    block_on_queue_full: bool = setting(
+        True,
+        anything,
+        "whether a full queue blocks `produce()` or raises",
+        costs="False makes your code handle `ProducerQueueFullError`; True holds up the caller while the cluster is "
+        "away.",
+    )
     max_request_size: int = setting(
-        1000012, _request_size, "of one request (bytes); a batch is full when it would fill a request alone"
+        1000012,
+        _request_size,
+        "of one request (bytes); a batch is full when it would fill a request alone",
+        allowed="above 200",
+        costs="Larger batches cost less for each message. Brokers refuse batches above the topic's "
+        "`max.message.bytes` (1048588).",
     )
     sync: bool = setting(
-        False, anything, "whether `produce()` waits for the acknowledgement, and raises what went wrong"
+        False,
+        anything,
+        "whether `produce()` waits for the acknowledgement, and raises what went wrong",
+        costs="A round trip for each message; `linger_ms` and `min_queued_messages` have no effect.",
     )
     delivery_reports: bool = setting(
         False,
@@ -91,13 +143,25 @@ class ProducerOptions(Settings):
         "keep a report of each message for `get_delivery_report()`, which must be called for each: they are kept until then, "
         "however many; a warning is logged once where a thread or greenlet has `max_queued_messages`, or `max_queued_bytes` "
         "in messages, that it has not read",
+        costs="An object for each message, kept until it is read.",
     )
     pending_timeout_ms: int = setting(
-        5 * 1000, at_least_0, "how long `stop()` waits while no message gets through (ms)"
+        5 * 1000,
+        at_least_0,
+        "how long `stop()` waits while no message gets through (ms)",
+        costs="A short time ends sooner when the cluster is away, and loses what a slow cluster would have taken.",
     )
-    delivery_timeout_ms: int = setting(120 * 1000, at_least_0, "how old a message may get before it has failed (ms)")
+    delivery_timeout_ms: int = setting(
+        120 * 1000,
+        at_least_0,
+        "how old a message may get before it has failed (ms)",
+        costs="A longer time survives longer outages; messages wait in memory meanwhile, and fail later.",
+    )
     serializer: Callable[[Any, Any], tuple[Any, Any]] | None = setting(
-        None, valid_callable, "`(message, partition_key) -> (bytes, bytes)`"
+        None,
+        valid_callable,
+        "`(message, partition_key) -> (bytes, bytes)`",
+        costs="A call of Python for each message, in the thread or greenlet that produces.",
     )
     enable_idempotence: bool | None = setting(
         None,
@@ -105,6 +169,8 @@ class ProducerOptions(Settings):
         "number the batches of each partition (KIP-98), so that what is sent again is stored once and in its place, with up to "
         "five batches under way; None: where `required_acks` is -1, retries are allowed, and brokers can (0.11 on); True: or "
         "refuse",
+        allowed="None, True, False",
+        costs="Next to nothing. Without it a message that is sent again may be stored twice, and out of order.",
     )
     on_delivery: Callable[..., object] | None = setting(
         None,
@@ -112,14 +178,18 @@ class ProducerOptions(Settings):
         "`(error, message)`, called for each message when it is acknowledged (error is None) or has failed, by a worker of its "
         "own, in the order of each partition; what it raises is logged; on greenlets it must not hold up the hub. `flush()` "
         "and `stop()` wait for it. For an `offset` of -1 see `Message.offset`",
+        costs="A call of Python for each message. A slow callback fills the queue, and `produce()` then waits for it.",
     )
     max_failed_messages: int = setting(
         10_000,
         above_0,
         "how many messages may have failed without anybody being told (by `on_delivery`, a report, or what `flush()` raises); "
         "beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets them",
+        costs="Memory, for messages that nobody asked about.",
     )
-    max_failed_bytes: int = setting(32 * 1024 * 1024, above_0, "how many bytes these may take")
+    max_failed_bytes: int = setting(
+        32 * 1024 * 1024, above_0, "how many bytes these may take", costs="As `max_failed_messages`."
+    )
 
     def _check_together(self) -> None:
         if self.on_delivery is not None and self.delivery_reports:

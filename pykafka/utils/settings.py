@@ -13,14 +13,16 @@ from pykafka.utils.error_handlers import valid_int
 Check = Callable[[Any, str], Any]
 
 
-def setting(default: Any, check: Check, meaning: str) -> Any:
+def setting(default: Any, check: Check, meaning: str, *, allowed: str = "", costs: str = "") -> Any:
     """Return a field of a `Settings` class.
 
     :param default: as the constructors that have this parameter give it
     :param check: applied to each value
     :param meaning: what a user reads of it, with its unit
+    :param allowed: the values that `check` takes, where type and `check` do not say it (docs/configuration.md)
+    :param costs: what another value costs, or trades for what (docs/configuration.md)
     """
-    return field(default=default, metadata={"check": check, "meaning": meaning})
+    return field(default=default, metadata={"check": check, "meaning": meaning, "allowed": allowed, "costs": costs})
 
 
 def meaning_of(kind: type[Settings], name: str) -> str:

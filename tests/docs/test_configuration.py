@@ -1,0 +1,50 @@
+"""docs/configuration.md is what `python tools/configuration.py` makes of the settings; docs/spark.md has Spark's options."""
+
+from __future__ import annotations
+
+import re
+import runpy
+
+from pykafka.spark.options import OPTIONS, Mode
+from tests.docs.pages import ROOT
+
+TOOL = runpy.run_path(str(ROOT / "tools" / "configuration.py"))
+SPARK = (ROOT / "docs" / "spark.md").read_text()
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert TOOL["PAGE"].read_text() == TOOL["page"](), "run `python tools/configuration.py`"
+
+
+def test_what_an_option_costs_is_told() -> None:
+    """Those without a word of it are few: what they cost is nothing, or what they mean."""
+    rows = [row for section in TOOL["sections"]() for row in TOOL["rows"](section)]
+    assert len(rows) > 60
+    assert sum(1 for row in rows if not row[4]) < len(rows) / 5
+
+
+def spark_rows() -> dict[str, list[str]]:
+    """Return the cells of the tables of options; a row may have several options, or `kafka.ssl.*`."""
+    text = SPARK[SPARK.index("## Options") :]
+    rows = re.findall(r"^\| ([\w.*, ]+?) \| (.*) \|$", text, re.MULTILINE)
+    return {
+        name: [cell.strip() for cell in cells.split("|")] for names, cells in rows for name in re.split(r", *", names)
+    }
+
+
+def test_every_option_of_spark_is_listed_with_where_it_is_valid() -> None:
+    """Defaults are compared where the table has a number."""
+    rows = spark_rows()
+    modes = (Mode.BATCH_READ, Mode.STREAM_READ, Mode.BATCH_WRITE)
+    for option in OPTIONS:
+        cells = rows["kafka.ssl.*"] if option.name.startswith("kafka.ssl.") else rows[option.name]
+        for mode, cell in zip(modes, cells, strict=False):
+            assert bool(mode & option.valid) == (cell not in {"", "ignored"}), (option.name, mode, cell)
+        if cells[3].isdigit():
+            assert int(cells[3]) == option.default, option.name
+
+
+def test_no_option_of_spark_is_listed_that_is_not_there() -> None:
+    text = SPARK[SPARK.index("| option | read: batch") : SPARK.index("Other options of Kafka's Java client")]
+    named = {name for names in re.findall(r"^\| ([\w., ]+?) \|", text, re.MULTILINE) for name in names.split(", ")}
+    assert named - {option.name for option in OPTIONS} - {"option"} == set()
