@@ -319,7 +319,7 @@ class GEventHandler(SocketHandler):
             import gevent.queue
             import gevent.socket
         except ImportError as error:
-            raise ImportError("greenlets need gevent: install pykafka[gevent]", name="gevent") from error
+            raise ImportError("greenlets need gevent: pip install gevent", name="gevent") from error
         super().__init__(HubWaiter)
         self._gevent = gevent
         self._hub = HubWatch()

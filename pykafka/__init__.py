@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pykafka import compiled
+from pykafka._version import __version__ as __version__
 
 compiled.install()
 
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from pykafka.security import SslConfig
     from pykafka.simpleconsumer import SimpleConsumer
     from pykafka.topic import Topic
-
-__version__ = "3.0.0.dev0"
 
 __all__ = [
     "BalancedConsumer",

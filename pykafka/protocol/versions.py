@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Any
 
-from pykafka import __version__
+from pykafka._version import __version__
 from pykafka.exceptions import (
     CorrelationIdError,
     CorruptResponseError,

@@ -84,7 +84,7 @@ try:
 except ImportError as error:
     print(error, error.name)
 """
-    assert _run(code) == "greenlets need gevent: install pykafka[gevent] gevent"
+    assert _run(code) == "greenlets need gevent: pip install gevent gevent"
 
 
 def test_nothing_is_patched_by_us() -> None:

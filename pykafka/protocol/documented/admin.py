@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from pykafka import __version__
+from pykafka._version import __version__
 from pykafka.exceptions import CorruptResponseError
 from pykafka.protocol import wire
 from pykafka.protocol.documented.base import Request, Response
