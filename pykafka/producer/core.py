@@ -75,7 +75,7 @@ class ProducerCore:
         self.flushing = 0
 
     def worker_failed(self, error: BaseException) -> None:
-        """Take note of what ended a sender: whoever produces hears of it."""
+        """Keep the error that ended a sender: `produce()` raises it."""
         self.worker_exception = error
         self.progress.set()
 

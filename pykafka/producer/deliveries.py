@@ -1,16 +1,16 @@
-"""Notification about messages: `on_delivery` functions on a worker of their own, reports, and failures without a listener."""
+"""`Deliveries`: calls `on_delivery` functions, on a worker of their own."""
 
 from __future__ import annotations
 
 import logging
-import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler, Worker
+    from pykafka.producer.bounds import Bounds
     from pykafka.protocol.message import Message
 
 log = logging.getLogger(__name__)
@@ -19,14 +19,9 @@ log = logging.getLogger(__name__)
 IDLE_S = 1.0
 #: How long stop() waits for it to end once all is told (s).
 JOIN_TIMEOUT_S = 5.0
-#: What a failed batch takes besides its messages (bytes).
-BATCH_COST = 5 * 1024
 
 #: What is told of a message: why it was not delivered, or None; and the message.
 OnDelivery = Callable[["KafkaException | None", "Message"], object]
-
-#: A delivery report: the message, and why it was not delivered, or None.
-Report = tuple["Message", "KafkaException | None"]
 
 
 class Callback:
@@ -77,18 +72,14 @@ class Deliveries:
     :param handler: whose worker calls
     :param name: of the topic
     :param progress: called when a batch has been told
-    :param max_messages: from which on producing waits
-    :param max_bytes: from which on producing waits
+    :param bounds: from which on producing waits
     """
 
-    def __init__(
-        self, handler: Handler, name: str, progress: Callable[[], object], max_messages: int, max_bytes: int
-    ) -> None:
+    def __init__(self, handler: Handler, name: str, progress: Callable[[], object], bounds: Bounds) -> None:
         self._handler = handler
         self._name = name
         self._progress = progress
-        self._max_messages = max_messages
-        self._max_bytes = max_bytes
+        self._bounds = bounds
         self._lock = handler.Lock()
         self._wake = handler.Event()
         self._step = handler.Event()
@@ -106,7 +97,7 @@ class Deliveries:
     @property
     def full(self) -> bool:
         """Whether so many calls are waiting that producing should pause."""
-        return self.messages >= self._max_messages or self._bytes >= self._max_bytes
+        return self._bounds.reached(self.messages, self._bytes)
 
     @property
     def here(self) -> bool:
@@ -131,7 +122,7 @@ class Deliveries:
             if start:
                 try:
                     self._worker = self._handler.spawn(self._run, name=f"pykafka.on_delivery.{self._name}")
-                except Exception as error:  # noqa: BLE001 - there may be no more threads; who waits tries again
+                except Exception as error:  # noqa: BLE001 - there may be no more threads; waiting callers try again
                     self._handler.report("starting the worker that calls on_delivery", error)
                 else:
                     self._working, self._ending = True, False
@@ -218,177 +209,3 @@ class Deliveries:
         batch.told = True
         self._step.set()
         self._progress()
-
-
-class _Inbox:
-    """The reports of one thread or greenlet; `get` as a queue's.
-
-    The standard library's queue keeps its lock for ever where Ctrl-C comes at the wrong step of `get`, and whoever puts
-    something into it then, as the reader of a connection, waits for that lock.
-
-    :param handler: supplies event and clock
-    """
-
-    __slots__ = ("_come", "_handler", "_unread")
-
-    def __init__(self, handler: Handler) -> None:
-        self._handler = handler
-        self._come = handler.Event()
-        self._unread: deque[Report] = deque()
-
-    def put(self, report: Report) -> None:
-        self._unread.append(report)
-        self._come.set()
-
-    def qsize(self) -> int:
-        return len(self._unread)
-
-    def get(self, block: bool, timeout: float | None) -> Report:
-        if block and timeout is not None and timeout < 0:
-            raise ValueError("'timeout' must be a non-negative number")
-        now = self._handler.now
-        deadline = math.inf if timeout is None else now() + timeout
-        while not self._unread:
-            if not block or (left := deadline - now()) <= 0:
-                raise self._handler.QueueEmptyError
-            self._come.clear()
-            if not self._unread:
-                self._come.wait(None if timeout is None else left)
-        return self._unread.popleft()
-
-
-class Reports:
-    """The delivery reports, in a queue for each thread or greenlet that produces.
-
-    They are documented to be kept until they are read. Who does not read them is told so in the log, once.
-
-    State: `_failures` changes under `_lock`.
-
-    :param handler: makes the queues
-    :param name: of the topic
-    :param max_messages: unread ones in a queue from which on a warning is logged
-    :param max_bytes: which their messages take from which on a warning is logged
-    """
-
-    def __init__(self, handler: Handler, name: str, max_messages: int, max_bytes: int) -> None:
-        self._handler = handler
-        self._name = name
-        self._max_messages = max_messages
-        self._max_bytes = max_bytes
-        self._here = handler.local()
-        self._lock = handler.Lock()
-        self._failures = 0
-        self._warned = False
-
-    def queue(self) -> _Inbox:
-        """Return the queue of this thread or greenlet."""
-        found: _Inbox | None = getattr(self._here, "queue", None)
-        if found is None:
-            found = self._here.queue = _Inbox(self._handler)
-        return found
-
-    def put(self, reports: Collection[Report], message_size: float) -> None:
-        """Put each report into the queue that its message names.
-
-        :param message_size: what such a message takes (bytes)
-        """
-        failures = 0
-        queue: _Inbox | None = None
-        for report in reports:
-            queue = report[0].delivery_report_q
-            assert queue is not None
-            queue.put(report)
-            failures += report[1] is not None
-        if failures:
-            with self._lock:
-                self._failures += failures
-        if queue is None or self._warned:
-            return
-        unread = queue.qsize()
-        if unread >= self._max_messages or unread * message_size >= self._max_bytes:
-            self._warned = True
-            log.warning(
-                "%d delivery reports of messages to %s are unread, and take memory until they are read: have the thread or "
-                "greenlet that produces call get_delivery_report() for each, or use on_delivery instead",
-                unread,
-                self._name,
-            )
-
-    def get(self, block: bool, timeout: float | None) -> Report:
-        """Return the next report of this thread or greenlet; as a queue's `get`."""
-        report = self.queue().get(block, timeout)
-        if report[1] is not None:
-            with self._lock:
-                self._failures -= 1
-        return report
-
-    def tell_unread(self) -> None:
-        """Log the number of failed messages whose reports nobody has read."""
-        if self._failures:
-            log.error(
-                "%d messages to %s were not delivered, and nobody has read the reports that say so; get_delivery_report() "
-                "has them still, in the thread or greenlet that has produced",
-                self._failures,
-                self._name,
-            )
-
-
-class Failures:
-    """Failed batches that no caller has heard of yet.
-
-    State: changes under the producer's lock.
-
-    :param max_messages: from which on producing raises
-    :param max_bytes: from which on producing raises
-    """
-
-    def __init__(self, max_messages: int, max_bytes: int) -> None:
-        self._max_messages = max_messages
-        self._max_bytes = max_bytes
-        self._batches: list[tuple[Settled, Collection[int]]] = []
-        self._bytes = 0
-        #: How many messages have failed.
-        self.count = 0
-
-    @property
-    def full(self) -> bool:
-        """Whether there are so many failures that `produce()` must raise them."""
-        return self.count >= self._max_messages or self._bytes >= self._max_bytes
-
-    def add(self, batch: Settled, count: int, nbytes: int, told: Collection[int] = ()) -> None:
-        """Add a failed batch.
-
-        :param count: messages in it
-        :param nbytes: which they take
-        :param told: indexes of those of which somebody was told
-        """
-        self._batches.append((batch, told))
-        self.count += count - len(told)
-        self._bytes += nbytes + BATCH_COST
-
-    def empty(self) -> Failures:
-        """Return an empty object with the same bounds."""
-        return Failures(self._max_messages, self._max_bytes)
-
-    def take(self) -> Failures:
-        """Take all failures out, and return them."""
-        taken = self.empty()
-        taken.restore(self)
-        self._batches, self.count, self._bytes = [], 0, 0
-        return taken
-
-    def restore(self, taken: Failures) -> None:
-        """Put back failures that could not be raised."""
-        self._batches = taken._batches + self._batches
-        self.count += taken.count
-        self._bytes += taken._bytes
-
-    def pairs(self) -> list[tuple[Message, KafkaException]]:
-        """Return each message with its error."""
-        found: list[tuple[Any, Any]] = []
-        for batch, told in self._batches:
-            for message in batch.messages():
-                error = batch.error_of(message._index)
-                if error is not None and message._index not in told:
-                    found.append((message, error))
-        return found

@@ -82,7 +82,7 @@ def take_next(
 class Dispatch:
     """The requests to one leader, several in flight at a time.
 
-    State: `awaiting` and `numbered` belong to whoever sends, but for single stores; what queues, lanes and batches hold changes
+    State: the sending worker owns `awaiting` and `numbered`; other workers make single stores. Queues, lanes and batches change
     under the core's lock.
 
     :param core: what it shares with those of the other leaders

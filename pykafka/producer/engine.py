@@ -36,7 +36,7 @@ JOIN_TIMEOUT_S = 5.0
 class ProducerEngine(ProducerCore):
     """Run a producer: its senders, the room for its messages, and the wait for them.
 
-    State: `running` and `stopping` belong to whoever starts and stops; `routing` is of one run.
+    State: `start()` and `stop()` change `running` and `stopping`; `routing` is of one run.
 
     Parameters as of `ProducerCore`.
     """
@@ -205,7 +205,7 @@ class ProducerEngine(ProducerCore):
                 self.flushing -= 1
 
     def _queued(self) -> list[MessageBatch]:
-        """Return what is queued now: who goes on producing does not make others wait."""
+        """Return the batches that are queued now; messages that are produced later do not prolong the wait."""
         with self.lock:
             found = [flight.item for queue in self.routing.queues.values() for flight in queue.lane.window]
             for queue in self.routing.queues.values():

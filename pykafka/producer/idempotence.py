@@ -1,6 +1,6 @@
 """`Lane`: the batches of one partition that are on their way, in order, and what the idempotent producer knows of them.
 
-A table without I/O (KIP-98, KIP-360), for whoever sends batches. A broker remembers, for each producer id and partition,
+A table without I/O (KIP-98, KIP-360), for `Dispatch`. A broker remembers, for each producer id and partition,
 the epoch and the sequence numbers of the last batches: it takes a batch whose first number follows on the last one, knows
 one of the last batches again, and refuses any other with OUT_OF_ORDER_SEQUENCE_NUMBER. Found by trying brokers 0.11 to 4.3:
 

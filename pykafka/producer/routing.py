@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Routing:
-    """A queue a partition, a sender a leader, and who has which.
+    """A queue for each partition, a sender for each leader, and the sender of each queue.
 
     State: changes under the producer's lock.
 
@@ -49,7 +49,7 @@ class Routing:
 
     @property
     def outgrown(self) -> bool:
-        """Whether partitions have come or gone since, whoever of this client has noticed."""
+        """Whether partitions have come or gone since, as any part of this client has noticed."""
         return self._core.topic.changes != self.seen_changes
 
     def leader_of(self, queue: PartitionQueue) -> Broker | None:
@@ -102,7 +102,7 @@ class Routing:
                 queue = self.queues.get(partition.id)
                 if queue is None:
                     queue = self.queues[partition.id] = PartitionQueue(partition.id)
-                    queue.armed = core.options.sync  # whoever produces sends, too
+                    queue.armed = core.options.sync  # the worker that produces also sends
                 self._hand_over(queue, self._owner_for(partition.leader) or queue.owner or fallback)
             self.partitions = partitions
             led = [queue for partition in partitions if (queue := self.queues[partition.id]).owner is not None]

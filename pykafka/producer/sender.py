@@ -54,7 +54,7 @@ class Sender:
         self._routing = routing  # of this run of the producer, whatever it does later
         self.wake = self._handler.Event()
         options = core.options
-        # who waits for each message sends it, too, and wakes nobody
+        # a sync producer's worker sends each message itself, and wakes no sender
         enough = 0 if options.sync else options.min_queued_messages
         self.ledger = Ledger(self.wake, options.max_queued_messages, options.max_queued_bytes, enough)
         self.queues: dict[int, PartitionQueue] = {}
@@ -302,7 +302,7 @@ def _run(reference: weakref.ref[Sender], wake: EventType, kept: list[Sender]) ->
             del owned
             wake.wait(LOOK_UP_S if pause is None else min(pause, LOOK_UP_S))
             wake.clear()
-    except BaseException as error:  # noqa: BLE001 - whoever produces hears of it
+    except BaseException as error:  # noqa: BLE001 - `produce()` raises it
         owned = reference()
         if owned is not None:
             owned._failed(error)

@@ -1,4 +1,4 @@
-"""`Settlement`: what becomes of a producer's batches in the end, and who is told."""
+"""`Settlement`: the final outcome of a producer's batches, and its announcement."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import DeliveryUnknownError, MessagesNotDelivered
-from pykafka.producer.deliveries import Callback, Deliveries, Failures, Reports
+from pykafka.producer.bounds import Bounds
+from pykafka.producer.deliveries import Callback, Deliveries
+from pykafka.producer.failures import Failures
+from pykafka.producer.reports import Reports
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
@@ -22,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Settlement:
-    """Settle batches, tell whoever is to be told, and keep the failures of which nobody was told yet.
+    """The final outcome of batches: tells their producers, and keeps the failures of which nobody was told yet.
 
     State: `failures` and what batches hold change under `lock`.
 
@@ -51,10 +54,11 @@ class Settlement:
         self._accumulator = accumulator
         self._progress = progress
         self._limiter = limiter
-        self.failures = Failures(options.max_failed_messages, options.max_failed_bytes)
+        queued = Bounds(options.max_queued_messages, options.max_queued_bytes)
+        self.failures = Failures(Bounds(options.max_failed_messages, options.max_failed_bytes))
         # of the event alone: the worker keeps no producer that nobody else has any more
-        self.deliveries = Deliveries(handler, name, progress.set, options.max_queued_messages, options.max_queued_bytes)
-        self.reports = Reports(handler, name, options.max_queued_messages, options.max_queued_bytes)
+        self.deliveries = Deliveries(handler, name, progress.set, queued)
+        self.reports = Reports(handler, name, queued)
 
     def finish(self, batch: MessageBatch, error: KafkaException | None) -> None:
         """Settle a batch for good: acknowledged, or failed by `error`."""
@@ -80,7 +84,7 @@ class Settlement:
                     part.parent = None
 
     def _tell(self, batch: MessageBatch) -> None:
-        """Tell whoever waits for a batch, and take it off the books."""
+        """Tell the callers that wait for a batch, and take it off the books."""
         reports, batch.reports = batch.reports, []
         if not self._options.sync and len(reports) < batch.count:
             self.keep(batch, reports)
@@ -97,7 +101,7 @@ class Settlement:
             )
         if batch.event is not None:
             batch.event.set()
-        # At last, for whoever waits in `flush()`, and looks at the reports then.
+        # At last: a caller in `flush()` looks at the reports then.
         self._accumulator.release(batch)
         if callbacks:
             self.deliveries.tell(batch, callbacks, batch.queued_bytes)

@@ -267,7 +267,7 @@ class BatchSender:
         self._stale = True
 
     def sent(self, dispatch: Dispatch, request: Request) -> None:
-        """Take note of a request, whose answer is taken in its turn."""
+        """Queue a request, whose answer is taken in its turn."""
         self._requests.append((dispatch, request))
 
     def answered(self, dispatch: Dispatch, request: Request) -> None:

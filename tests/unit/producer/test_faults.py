@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from pykafka.handlers import ThreadingHandler
-from pykafka.producer.deliveries import Reports
+from pykafka.producer.bounds import Bounds
+from pykafka.producer.reports import Reports
 from pykafka.protocol.message import Message
 
 
@@ -18,7 +19,7 @@ class Interrupted(BaseException):
 def test_ctrl_c_at_any_step_of_a_look_for_reports_holds_up_nobody() -> None:
     """A queue of the standard library kept its lock: the next look, and whoever had a report for it, waited for ever."""
     handler = ThreadingHandler()
-    reports = Reports(handler, "t", 100_000, 1_000_000)
+    reports = Reports(handler, "t", Bounds(100_000, 1_000_000))
     message = Message(b"x", delivery_report_q=reports.queue())
     step = interrupt_at = 0
 
