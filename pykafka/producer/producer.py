@@ -246,7 +246,8 @@ class Producer:
     def _serialized(self, value: Any, key: Any) -> tuple[Any, Any]:
         made: object = self._options.serializer(value, key) if self._options.serializer is not None else (value, key)
         if not isinstance(made, tuple) or len(made) != 2:
-            raise TypeError(f"the serializer must return a pair, (value, partition key) as bytes, not {made!r}")
+            found = f"{type(made).__name__} of {len(made)}" if isinstance(made, tuple) else type(made).__name__
+            raise TypeError(f"the serializer must return a pair, (value, partition key) as bytes, not {found}")
         return made
 
     def _enqueue(

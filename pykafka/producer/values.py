@@ -32,18 +32,18 @@ def header_pairs(headers: Headers) -> list[tuple[str, bytes | None]]:
 
     :raises TypeError: one of them is no (str, bytes or None)
     """
-    wrong: object = headers
     try:
         pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
         for name, value in pairs:
             if not isinstance(name, str) or not (value is None or isinstance(value, bytes)):
-                wrong = (name, value)
+                wrong = f"a pair of {type(name).__name__} and {type(value).__name__}"
                 break
         else:
             return pairs
     except (TypeError, ValueError):
-        pass  # what cannot be taken apart is as wrong
-    raise TypeError(f"headers must be a mapping or (str, bytes or None) pairs, not {wrong!r}")
+        wrong = f"{type(headers).__name__}, whose items are no pairs"
+    # Types, and no contents: errors are logged, and headers may be secret.
+    raise TypeError(f"headers must be a mapping or (str, bytes or None) pairs, not {wrong}")
 
 
 def timestamp_ms(timestamp: int | datetime.datetime) -> int:
