@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Greenlets: after this many messages `append` lets the hub turn, if it has not for a while (`Handler.breathe`).
 BREATHE_EVERY = 256
-#: What a record batch takes besides its records (bytes).
+#: The header of a record batch (bytes).
 BATCH_HEADER = 61
 #: What a record costs beyond its key, value and headers, at most (bytes).
 RECORD_OVERHEAD = 32
@@ -203,7 +203,7 @@ class Owner(Protocol):
 class PartitionQueue:
     """The batches of one partition: the open one, the waiting ones, oldest first, and those in flight.
 
-    `open` changes hands by one assignment: whoever takes it away is the only one to see it afterwards. `armed` says that
+    `open` changes hands by one assignment: the worker that takes it away is the only one to see it afterwards. `armed` says that
     the sender need not be woken for the next message: it knows when to look, or will be told. The others change under
     the producer's lock.
 
@@ -219,7 +219,7 @@ class PartitionQueue:
         self.sealed: deque[MessageBatch] = deque()
         self.lane: Lane[MessageBatch] = Lane()
         self.owner: Owner | None = None
-        #: Who sent what is on the wire.
+        #: The sender of the batches that are on the wire.
         self.sender: object = None
         #: Offset behind the last batch of which a broker said where it is; -1 before that.
         self.next_offset = -1
@@ -336,7 +336,7 @@ class Accumulator:
         if batch.count > 0 and builder.size + need > self.batch_limit:
             return None
         index = builder.append(timestamp, key, value, headers)
-        if turn > 0:  # who found no room asks for the same queue again
+        if turn > 0:  # a caller that found no room asks for the same queue again
             self._turn = turn
         batch.count = index + 1
         batch.queued_bytes += need
