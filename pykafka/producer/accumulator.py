@@ -203,7 +203,7 @@ class Owner(Protocol):
 class PartitionQueue:
     """The batches of one partition: the open one, the waiting ones, oldest first, and those in flight.
 
-    `open` changes hands by one assignment: the worker that takes it away is the only one to see it afterwards. `armed` says that
+    `open` changes hands by one assignment: only the worker that takes it away sees it afterwards. `armed` says that
     the sender need not be woken for the next message: it knows when to look, or will be told. The others change under
     the producer's lock.
 
