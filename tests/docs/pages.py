@@ -5,7 +5,6 @@ place of `localhost:9092`, a temporary directory that of /data. An HTML comment 
 not see, changes that:
 
     <!-- not run: WHY -->           the block needs what no test has: it is only compiled, and its names are checked
-    <!-- page not run: WHY -->      so are all blocks of the page
     <!-- test: program -->          it runs as a program of its own, as one that patches the process must
     <!-- test: pytest -->           it is a file of tests, and pytest runs it; the imports of the page are added
     <!-- test: raises NAME -->      it ends by this exception
@@ -39,7 +38,6 @@ SHELLS = {"sh", "shell", "bash", "console"}
 _FENCE = re.compile(r"^( *)```+ *(\S*)[^\n]*\n(.*?)^ *```+ *$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"^<!-- test-code\n(.*?)^-->$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!-- (not run|test)(?!-)(.*?)-->\s*\Z", re.DOTALL)
-_PAGE = re.compile(r"^<!-- page not run(.*?)-->$", re.MULTILINE | re.DOTALL)
 _GIVEN = re.compile(r"^<!-- given: (.*?) -->$", re.MULTILINE | re.DOTALL)
 
 
@@ -86,14 +84,10 @@ class PageError(ValueError):
 def programs(path: Path) -> list[Block]:
     """Return the Python blocks of a page, and the code between them that only tests run, in their order."""
     text, page = path.read_text(), os.path.relpath(path, ROOT)
-    unrun = _PAGE.search(text)
-    if unrun is not None:
-        _check_reason(unrun[1], page)
     found: list[tuple[int, Block]] = []
     for fence in _FENCE.finditer(text):
         if fence[2] == "python":
             mode, argument = _mode(text[: fence.start()], f"{page}:{_line(text, fence.start())}")
-            mode = mode if unrun is None else "compile"
             found.append((fence.start(), Block(page, _line(text, fence.start(3)), _dedented(fence), mode, argument)))
     for code in _CODE.finditer(text):
         found.append((code.start(), Block(page, _line(text, code.start(1)), code[1], shown=False)))

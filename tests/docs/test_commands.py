@@ -80,7 +80,7 @@ def wrong_make(arguments: list[str]) -> str | None:
 
 
 def wrong_tools(arguments: list[str]) -> str | None:
-    """Have the program itself parse them; values may be places to fill in."""
+    """Return what the program itself says of arguments that it refuses; values may be places to fill in."""
     if set(arguments) & {"--help", "-h", "--version"}:
         return None
     try:

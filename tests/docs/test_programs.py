@@ -32,7 +32,7 @@ def runnable() -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def _quick_spark(request: pytest.FixtureRequest) -> None:
-    """Have the JVM of a page's Spark start quickly."""
+    """Make the JVM of a page's Spark start quickly."""
     if request.node.get_closest_marker("spark") is not None:
         request.getfixturevalue("quick_spark")
 
@@ -44,9 +44,7 @@ def test_programs_of_a_page(path: Path) -> None:
 
 
 def test_what_only_compiles_is_seldom() -> None:
-    """Pages that are not run at all, as they need Spark, are left out: a page says so above its blocks."""
-    pages = [path for path in PAGES if "<!-- page not run" not in path.read_text()]
-    blocks = [block for path in pages for block in programs(path) if block.shown]
+    blocks = [block for path in PAGES for block in programs(path) if block.shown]
     compiled = [block for block in blocks if block.mode == "compile"]
     assert len(compiled) * 5 <= len(blocks), f"only compiled: {', '.join(map(str, compiled))}"
 
@@ -102,7 +100,7 @@ def test_a_block_that_is_right_runs(page: Callable[[str], Runner], text: str) ->
     page(text).run()
 
 
-@pytest.mark.parametrize("comment", ["test: compile", "test", "not run", "not run: ", "page not run:"])
+@pytest.mark.parametrize("comment", ["test: compile", "test", "not run", "not run: "])
 def test_a_comment_that_means_nothing_is_refused(page: Callable[[str], Runner], comment: str) -> None:
     with pytest.raises(PageError):
         page(f"<!-- {comment} -->\n\n```python\nx = 1\n```\n").run()

@@ -262,7 +262,7 @@ def test_both_faces_share_a_topic_alike(assignor: Any, protocol: Any, members: s
 
 
 def test_a_member_that_names_its_topic_twice_has_one_share() -> None:
-    """What it said went to the leader as it came: the partitions of its first share went to nobody."""
+    """The leader got the topics as they came: the partitions of the first share went to nobody."""
     members = {"a": RangePartitionAssignor.metadata(["t", "t"]), "b": RangePartitionAssignor.metadata(["t"])}
     for assignor in (RangePartitionAssignor, RoundRobinPartitionAssignor):
         shares = assignor.assign({"t": range(6)}, members)
