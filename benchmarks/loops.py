@@ -16,7 +16,7 @@ from benchmarks.job import payloads
 from pykafka.consumer.arrow import ArrowDecoder
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.handlers import ThreadingHandler
-from pykafka.producer.accumulator import Accumulator, Ledger, MessageBatch, PartitionQueue
+from pykafka.producer.accumulator import Accumulator, Backlog, MessageBatch, PartitionQueue
 from pykafka.protocol.records import RecordBatchBuilder, scan
 
 #: Messages of the first time and of the second.
@@ -84,14 +84,14 @@ def _arrow(decoder: ArrowDecoder, messages: int) -> None:
 def produce(messages: int) -> None:
     """Append to the open batches of three partitions like a producer, and seal full ones."""
     handler = ThreadingHandler()
-    ledger = Ledger(handler.Event(), 10**9, 10**12, 10**9)
+    backlog = Backlog(handler.Event(), 10**9, 10**12, 10**9)
     accumulator = Accumulator(handler, 10**6)
     accumulator.queues = [PartitionQueue(number) for number in range(PARTITIONS)]
     accumulator.closed = False
     left = messages
     while left:
         for queue in accumulator.queues:
-            queue.open = MessageBatch("topic", queue.partition_id, ledger, 0.0, None)
+            queue.open = MessageBatch("topic", queue.partition_id, backlog, 0.0, None)
         for value in VALUES:
             accumulator.append(value, None, -1, None, None, None)
         for queue in accumulator.queues:

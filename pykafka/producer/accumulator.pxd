@@ -4,7 +4,7 @@ from pykafka.protocol.message cimport Message
 from pykafka.protocol.records_write cimport RecordBatchBuilder
 
 
-cdef class Ledger:
+cdef class Backlog:
     cdef public object wake
     cdef public Py_ssize_t messages
     cdef public Py_ssize_t bytes
@@ -18,7 +18,7 @@ cdef class Ledger:
 cdef class MessageBatch:
     cdef public str topic
     cdef public int partition_id
-    cdef public Ledger ledger
+    cdef public Backlog backlog
     cdef public double created
     cdef public RecordBatchBuilder builder
     cdef public Py_ssize_t count
@@ -71,7 +71,7 @@ cdef class Accumulator:
     cpdef close(self)
     cpdef release(self, MessageBatch batch)
 
-    @cython.locals(batch=MessageBatch, ledger=Ledger, builder=RecordBatchBuilder, message=Message,
+    @cython.locals(batch=MessageBatch, backlog=Backlog, builder=RecordBatchBuilder, message=Message,
                    need=Py_ssize_t, turn=Py_ssize_t, index=Py_ssize_t)
     cdef _append(self, value, key, long long timestamp, headers, PartitionQueue queue, report_queue)
 

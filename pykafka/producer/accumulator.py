@@ -34,7 +34,7 @@ BATCH_HEADER = 61
 RECORD_OVERHEAD = 32
 
 
-class Ledger:
+class Backlog:
     """The messages and bytes that are queued for one broker and not yet acknowledged or failed.
 
     :param wake: wakes the broker's sender
@@ -71,7 +71,7 @@ class MessageBatch:
 
     :param topic: name
     :param partition_id: of the topic
-    :param ledger: on whose books its messages are
+    :param backlog: that counts its messages
     :param created: monotonic time of its first message (s)
     :param clock: wall clock (ms), or None where compiled code may read the system's
     :param expected: what it will likely take (bytes)
@@ -82,7 +82,7 @@ class MessageBatch:
         self,
         topic: str,
         partition_id: int,
-        ledger: Ledger,
+        backlog: Backlog,
         created: float,
         clock: Callable[[], int] | None,
         expected: int = LEAST_BATCH,
@@ -90,7 +90,7 @@ class MessageBatch:
     ) -> None:
         self.topic = topic
         self.partition_id = partition_id
-        self.ledger = ledger
+        self.backlog = backlog
         self.created = created
         self.builder = RecordBatchBuilder(clock, MAX_BATCH, expected) if builder is None else builder
         self.count = 0 if builder is None else builder.count
@@ -100,7 +100,7 @@ class MessageBatch:
         self.error: KafkaException | None = None
         self.record_errors: dict[int, KafkaException] | None = None
         self.done = False
-        #: Whether everybody has been told, and it is off the books.
+        #: Whether everybody has been told, and the backlog no longer counts it.
         self.told = False
         #: Failures that count against `max_retries`.
         self.attempts = 0
@@ -166,7 +166,7 @@ class MessageBatch:
             else:
                 full = part.builder.size + record_size(key, value, headers) > limit
             if part is None or full:
-                part = MessageBatch(self.topic, self.partition_id, self.ledger, self.created, None)
+                part = MessageBatch(self.topic, self.partition_id, self.backlog, self.created, None)
                 part.parent = self
                 parts.append(part)
             part.builder.append(timestamp, key, value, headers)
@@ -188,7 +188,7 @@ class Owner(Protocol):
     """The sender of a leader; `pykafka.producer.sender.Sender` documents each member."""
 
     broker: Broker
-    ledger: Ledger
+    backlog: Backlog
     wake: EventType
     queues: dict[int, PartitionQueue]
     running: bool
@@ -301,7 +301,7 @@ class Accumulator:
     def release(self, batch: MessageBatch) -> None:
         """Subtract a batch's messages from the count of its broker."""
         with self.lock:
-            batch.ledger.release(batch.count, batch.queued_bytes)
+            batch.backlog.release(batch.count, batch.queued_bytes)
 
     def _append(
         self, value: Any, key: Any, timestamp: int, headers: Any, queue: PartitionQueue | None, report_queue: Any
@@ -329,8 +329,8 @@ class Accumulator:
         batch = queue.open
         if batch is None:
             return None
-        ledger = batch.ledger
-        if ledger.messages >= ledger.max_messages or ledger.bytes >= ledger.max_bytes:
+        backlog = batch.backlog
+        if backlog.messages >= backlog.max_messages or backlog.bytes >= backlog.max_bytes:
             return None
         builder = batch.builder
         if batch.count > 0 and builder.size + need > self.batch_limit:
@@ -340,8 +340,8 @@ class Accumulator:
             self._turn = turn
         batch.count = index + 1
         batch.queued_bytes += need
-        ledger.messages += 1
-        ledger.bytes += need
+        backlog.messages += 1
+        backlog.bytes += need
         message.value = value
         message.partition_key = key
         message.partition_id = queue.partition_id
@@ -352,9 +352,9 @@ class Accumulator:
         if report_queue is not None:
             message.delivery_report_q = report_queue
             batch.reports.append(message)
-        if not queue.armed or ledger.messages == ledger.min_messages:
+        if not queue.armed or backlog.messages == backlog.min_messages:
             queue.armed = True
-            ledger.wake.set()
+            backlog.wake.set()
         return message
 
 

@@ -286,14 +286,14 @@ class ProducerEngine(ProducerCore):
             )
         # A function of on_delivery may produce all the same: it cannot wait for itself.
         telling = self.settlement.deliveries.full and not self.settlement.deliveries.here
-        if not owner.ledger.full and not telling:
+        if not owner.backlog.full and not telling:
             self._roll(queue, owner)
             return
         if not self.options.block_on_queue_full:
             held = (
                 f"{self.settlement.deliveries.messages} messages wait for on_delivery"
                 if telling
-                else f"{owner.ledger.messages} messages ({owner.ledger.bytes} bytes) are queued for broker {owner.broker.id}"
+                else f"{owner.backlog.messages} messages ({owner.backlog.bytes} bytes) are queued for broker {owner.broker.id}"
             )
             raise ProducerQueueFullError(
                 f"{held}; produce more slowly, raise max_queued_messages, or let block_on_queue_full wait",
@@ -308,7 +308,7 @@ class ProducerEngine(ProducerCore):
         if self.routing.outgrown:
             self.routing.catch_up()
         now, expected = self.handler.now(), queue.expected
-        fresh = MessageBatch(self.topic.name, queue.partition_id, owner.ledger, now, self._clock, expected)
+        fresh = MessageBatch(self.topic.name, queue.partition_id, owner.backlog, now, self._clock, expected)
         if self.options.sync:
             fresh.event = self.handler.Event()
         with self.lock:

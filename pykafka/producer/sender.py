@@ -14,7 +14,7 @@ import logging
 import weakref
 from typing import TYPE_CHECKING
 
-from pykafka.producer.accumulator import Ledger, MessageBatch, PartitionQueue
+from pykafka.producer.accumulator import Backlog, MessageBatch, PartitionQueue
 from pykafka.producer.dispatch import Dispatch, take_next
 from pykafka.producer.requests import divide
 from pykafka.producer.settlement import outcome_unknown
@@ -56,7 +56,7 @@ class Sender:
         options = core.options
         # a sync producer's worker sends each message itself, and wakes no sender
         enough = 0 if options.sync else options.min_queued_messages
-        self.ledger = Ledger(self.wake, options.max_queued_messages, options.max_queued_bytes, enough)
+        self.backlog = Backlog(self.wake, options.max_queued_messages, options.max_queued_bytes, enough)
         self.queues: dict[int, PartitionQueue] = {}
         self.running = False
         self._blocked = False
@@ -98,7 +98,7 @@ class Sender:
 
     def message_is_pending(self) -> bool:
         """Return whether a message for this broker waits for its acknowledgement."""
-        return bool(self.ledger.messages)
+        return bool(self.backlog.messages)
 
     def join(self, timeout: float) -> None:
         """Wait until the sender has ended, `timeout` seconds at most."""
@@ -223,7 +223,7 @@ class Sender:
         if self._core.flushing:
             return now
         # while a batch is under way, this one had better be filled
-        if not queue.lane.on_wire and (self.ledger.messages >= options.min_queued_messages or self.ledger.full):
+        if not queue.lane.on_wire and (self.backlog.messages >= options.min_queued_messages or self.backlog.full):
             return now
         return batch.created + options.linger_s
 

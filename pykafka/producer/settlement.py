@@ -33,7 +33,7 @@ class Settlement:
     :param name: of the topic, as logs and errors have it
     :param options: of the producer
     :param lock: the producer's
-    :param accumulator: whose books batches are taken off
+    :param accumulator: whose backlogs count the batches
     :param progress: set when somebody may have waited for what was settled
     :param limiter: through which warnings go
     """
@@ -84,7 +84,7 @@ class Settlement:
                     part.parent = None
 
     def _tell(self, batch: MessageBatch) -> None:
-        """Tell the callers that wait for a batch, and take it off the books."""
+        """Tell the callers that wait for a batch, and subtract it from the backlog."""
         reports, batch.reports = batch.reports, []
         if not self._options.sync and len(reports) < batch.count:
             self.keep(batch, reports)

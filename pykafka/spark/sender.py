@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.common import CompressionType, TopicPartition
 from pykafka.exceptions import KafkaException
-from pykafka.producer.accumulator import Ledger, MessageBatch
+from pykafka.producer.accumulator import Backlog, MessageBatch
 from pykafka.producer.attempts import Attempts
 from pykafka.producer.dispatch import Dispatch, take_next
 from pykafka.producer.options import ACK_TIMEOUT_MAX_MS, ProducerOptions
@@ -75,7 +75,7 @@ class BatchSender:
         self._outcomes = Outcomes(self.handler, self.lock, self.attempts, self)
         self._sequences = sequences.take(cluster, options.client)
         self.identity = self._sequences.identity
-        self._ledger = Ledger(self.handler.Event(), sys.maxsize, MAX_QUEUED_BYTES, 0)
+        self._backlog = Backlog(self.handler.Event(), sys.maxsize, MAX_QUEUED_BYTES, 0)
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._dispatches: dict[Broker, Dispatch] = {}
         self._requests: deque[tuple[Dispatch, Request]] = deque()
@@ -99,10 +99,10 @@ class BatchSender:
         queue = self._queues.get(tp)
         if queue is None:
             queue = self._queues[tp] = self._sequences.queue(tp)
-        batch = MessageBatch(topic, partition, self._ledger, self.handler.now(), None, builder=builder)
+        batch = MessageBatch(topic, partition, self._backlog, self.handler.now(), None, builder=builder)
         queue.sealed.append(self._booked(batch))
         self._send_ready()
-        while self._ledger.full:
+        while self._backlog.full:
             self._advance()
 
     def finish(self) -> None:
@@ -110,7 +110,7 @@ class BatchSender:
 
         :raises SinkError: a batch could not be delivered
         """
-        while self._ledger.messages:
+        while self._backlog.messages:
             self._advance()
         for queue in self._queues.values():
             queue.sender = None  # of this task
@@ -126,7 +126,7 @@ class BatchSender:
                 self.handler.sleep(LOOK_S / 2)
         flights = [flight for queue in self._queues.values() for flight in queue.lane.window]
         maybe = self._maybe + sum(flight.count for flight in flights if flight.on_wire or flight.uncertain)
-        waiting = self._lost + self._ledger.messages - (maybe - self._maybe)
+        waiting = self._lost + self._backlog.messages - (maybe - self._maybe)
         written = ", ".join(f"{rows} to {topic}" for topic, rows in sorted(self.acknowledged.items())) or "0"
         return (
             f"Of this task's rows {written} are written, {maybe} may be and {waiting} waited; when Spark tries the task "
@@ -136,8 +136,8 @@ class BatchSender:
     def _booked(self, batch: MessageBatch) -> MessageBatch:
         compress_ahead(batch, self.options.compression, self.handler)
         batch.queued_bytes = batch.builder.size
-        self._ledger.messages += batch.count
-        self._ledger.bytes += batch.queued_bytes
+        self._backlog.messages += batch.count
+        self._backlog.bytes += batch.queued_bytes
         return batch
 
     # -- sending -----------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class BatchSender:
         if self._requests:
             self._take_answer()
             self._raise_failure()
-        elif self._ledger.messages:
+        elif self._backlog.messages:
             self.handler.sleep(LOOK_S)
 
     def _send_ready(self) -> None:
@@ -278,7 +278,7 @@ class BatchSender:
     def delivered(self, batch: MessageBatch) -> None:
         """Count the rows of a batch that was acknowledged."""
         batch.done = True
-        self._ledger.release(batch.count, batch.queued_bytes)
+        self._backlog.release(batch.count, batch.queued_bytes)
         self.acknowledged[batch.topic] += batch.count
 
     def failed(self, batch: MessageBatch, error: KafkaException, given_up: bool) -> None:
@@ -287,7 +287,7 @@ class BatchSender:
         :param given_up: its time is over
         """
         batch.done = True
-        self._ledger.release(batch.count, batch.queued_bytes)
+        self._backlog.release(batch.count, batch.queued_bytes)
         if batch.flight.uncertain:
             self._maybe += batch.count
         else:
@@ -302,7 +302,7 @@ class BatchSender:
         if error is not None and not self._ending:
             size = batch.builder.size
             limit = batchlimits.learn(self.cluster, self._client, batch.topic, size, batch.wire_size)
-        self._ledger.release(batch.count, batch.queued_bytes)
+        self._backlog.release(batch.count, batch.queued_bytes)
         parts = batch.split(limit)
         for part in parts:
             part.parent = None  # no row is looked up through it

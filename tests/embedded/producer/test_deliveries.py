@@ -425,7 +425,7 @@ def test_one_that_never_returns_does_not_keep_stop(
     producer.produce(b"delivered")
     until(handler, lambda: told)
     producer.produce(b"delivered too")
-    until(handler, lambda: not producer._owned_brokers[1].ledger.messages)
+    until(handler, lambda: not producer._owned_brokers[1].backlog.messages)
     cluster.inject_errors("Produce", REFUSED)
     producer.produce(b"refused")
     with pytest.raises(MessagesNotDelivered) as caught:

@@ -8,13 +8,13 @@ import pytest
 
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer import accumulator
-from pykafka.producer.accumulator import Ledger, MessageBatch
+from pykafka.producer.accumulator import Backlog, MessageBatch
 from pykafka.protocol.records_write import RecordBatchBuilder
 
 
 def test_messages_are_looked_up_while_their_batch_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
     """In pure Python the offset of a message whose half was still to come was an IndexError."""
-    batch = MessageBatch("t", 0, Ledger(ThreadingHandler().Event(), 10, 10_000, 1), 0.0, lambda: 0)
+    batch = MessageBatch("t", 0, Backlog(ThreadingHandler().Event(), 10, 10_000, 1), 0.0, lambda: 0)
     for number in range(10):
         batch.builder.append(1, None, b"%d" % number, None)
         batch.count += 1
