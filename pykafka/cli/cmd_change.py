@@ -31,6 +31,19 @@ class JsonObjectType(click.ParamType[dict[str, Any]]):
         return found
 
 
+class SettingsType(JsonObjectType):
+    """Settings: a JSON object, or one as NAME=VALUE."""
+
+    name = "settings"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        """Return the settings in the text."""
+        name, sign, setting = value.partition("=") if isinstance(value, str) else ("", "", "")
+        if sign and name.strip() and not value.lstrip().startswith(("{", "[", '"')):
+            return {name.strip(): setting}
+        return super().convert(value, param, ctx)
+
+
 @click.command("reset_offsets")
 @click.argument("topic")
 @click.argument("consumer_group", type=GroupType())
@@ -78,7 +91,13 @@ def reset_offsets(
     type=JsonObjectType(),
     help='Instead of both: {"partition id": [broker ids], ...}.',
 )
-@click.option("-c", "--config_entries", type=JsonObjectType(), help='Settings of the topic: {"name": "value", ...}.')
+@click.option(
+    "-c",
+    "--config_entries",
+    type=SettingsType(),
+    multiple=True,
+    help='A setting of the topic, NAME=VALUE, or several as JSON: {"name": "value", ...}.',
+)
 @json_option
 @click.pass_context
 def create_topic(
@@ -88,7 +107,7 @@ def create_topic(
     num_partitions: int,
     replication_factor: int,
     replica_assignment: dict[str, Any] | None,
-    config_entries: dict[str, Any] | None,
+    config_entries: tuple[dict[str, Any], ...],
     as_json: bool,
 ) -> None:
     """Create a topic. Brokers before Kafka 0.10.1 require --zookeeper."""
@@ -99,7 +118,7 @@ def create_topic(
             if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT and value != -1:
                 raise click.UsageError(f"--replica_assignment includes --{name}: leave --{name} out")
         num_partitions = replication_factor = -1
-    settings = {name: _setting(value) for name, value in (config_entries or {}).items()}
+    settings = {name: _setting(value) for given in config_entries for name, value in given.items()}
     with session.client() as client:
         zookeeper = session.zookeeper_topics(client)
         made = changes.create_topic(

@@ -464,7 +464,7 @@ class BaseCoordinator(ABC):
         if news.code == 0 or news.code in MOVED:
             self.link.lose(news.error or error_for(news.code))
             return
-        log.info("group %s: the answer to a heartbeat is error %d", self.group_id, news.code)
+        log.info("group %s: the coordinator answered a heartbeat with %s", self.group_id, error_for(news.code).text)
         self.handle_error(news.code)
         if news.code == FencedInstanceId.ERROR_CODE:
             raise self._explained(news.code, news.broker, "Heartbeat")

@@ -88,6 +88,9 @@ class KafkaException(Exception):
             return self.text
         return f"{self.text} ({context})" if self.text else context
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Not the constructor: subclasses have their own parameters, and Spark pickles errors of its workers.
         return _rebuild, (type(self), self.args, self.__dict__.copy())

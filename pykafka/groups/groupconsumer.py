@@ -244,7 +244,8 @@ class GroupConsumer(ABC):
         """
         if not self._running:
             raise self._stopped()
-        log.info("group %s: %s takes its share of %s", self._consumer_group, self._consumer_id, self._topic.name)
+        member = self._consumer_id or "a new member"
+        log.info("group %s: %s takes its share of %s", self._consumer_group, member, self._topic.name)
         self._update_member_assignment()
 
     # -- the share -----------------------------------------------------------------------------------------------

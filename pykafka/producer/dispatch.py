@@ -274,12 +274,16 @@ class Dispatch:
         except KafkaException as error:
             self.outcomes.settle([(batch, error) for batch in request.batches])
 
-    def lose(self, queues: Iterable[PartitionQueue]) -> None:
+    def lose(self, queues: Iterable[PartitionQueue], reason: BaseException) -> None:
         """Settle batches without a response to come, as their sending was interrupted: the broker may have them.
 
         :param queues: of the producer
+        :param reason: what interrupted it
         """
-        error = SocketDisconnectedError("the sending of the message was interrupted", broker=self.broker.address)
+        text = "the sending of the message was interrupted"
+        if isinstance(reason, Exception):  # of this client, or of an overridden method: no fault of the network
+            text = f"the producer's sender ended by {type(reason).__name__}: {reason}; the log has the traceback"
+        error = SocketDisconnectedError(text, broker=self.broker.address)
         with self._lock:
             awaited = {id(batch) for request in list(self.awaiting) for batch in request.batches}
             lost = [

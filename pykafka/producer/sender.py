@@ -175,8 +175,8 @@ class Sender:
             ready, deadline = self._take_ready(self._handler.now())
             for batches in divide(ready, self._core.options.max_request_size):
                 self._core.hooks._send_request(batches, self)
-        except BaseException:  # somebody's timeout, Ctrl-C, or an overridden method's error
-            self._dispatch.lose(list(self._routing.queues.values()))
+        except BaseException as error:  # somebody's timeout, Ctrl-C, or an overridden method's error
+            self._dispatch.lose(list(self._routing.queues.values()), error)
             self.wake.set()
             raise
         return deadline

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -83,6 +84,22 @@ def test_senders_pass_by_what_may_be_overridden(topic: Topic) -> None:
     assert sum(sent) == sum(delivered) == 100
     assert producer._produce_has_timed_out(0)
     assert not producer._produce_has_timed_out(topic._cluster.handler.time_ms())
+
+
+def test_an_error_of_an_overridden_method_is_named(topic: Topic) -> None:
+    """The callback was told that the sending "was interrupted", as by a broker that hangs up."""
+    told: list[BaseException | None] = []
+
+    class Broken(Producer):
+        def _send_request(self, message_batch: Any, owned_broker: OwnedBroker) -> None:
+            raise ZeroDivisionError("a defect")
+
+    producer = Broken(topic._cluster, topic, linger_ms=1, pending_timeout_ms=500, auto_start=True)
+    producer.produce(b"v", on_delivery=lambda error, _: told.append(error))
+    with contextlib.suppress(Exception):
+        producer.stop()
+    assert "sender ended by ZeroDivisionError: a defect" in str(told[0]), told
+    assert repr(told[0]).startswith(f"{type(told[0]).__name__}({str(told[0])!r}")
 
 
 def take(consumer: SimpleConsumer) -> Message:

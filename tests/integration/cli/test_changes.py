@@ -186,11 +186,32 @@ def test_a_group_with_members_in_zookeeper_is_left_alone(
 def test_a_topic_is_made_and_deleted(run: Run, client: KafkaClient) -> None:
     name = f"made-{uuid.uuid4().hex}"
     settings = json.dumps({"retention.ms": 7_000_000, "cleanup.policy": "compact", "preallocate": True})
-    made = data(run("create_topic", name, "-p", "3", "-r", "1", "-c", settings, "-t", "20000", "--json"))
+    made = data(
+        run(
+            "create_topic",
+            name,
+            "-p",
+            "3",
+            "-r",
+            "1",
+            "-c",
+            settings,
+            "-c",
+            "segment.ms=600000",
+            "-t",
+            "20000",
+            "--json",
+        )
+    )
     assert made == {"topic": name, "partitions": 3, "replicas": 1}
     found = data(run("desc_topic", name, "--json"))
     assert len(found["partitions"]) == 3
-    assert found["settings"] == {"retention.ms": "7000000", "cleanup.policy": "compact", "preallocate": "true"}
+    assert found["settings"] == {
+        "retention.ms": "7000000",
+        "cleanup.policy": "compact",
+        "preallocate": "true",
+        "segment.ms": "600000",
+    }
     assert "already exists" in run("create_topic", name, status=Status.FAILED).stderr
     assert name in topics(client)
     run("delete_topic", name, "-t", "20000")
@@ -212,6 +233,7 @@ def test_a_topic_is_made_where_it_is_told_to(run: Run) -> None:
         (("-a", '{"0": 1}'), "does not give a partition its brokers"),
         (("-a", "[]"), "not a JSON object"),
         (("-c", "{"), "not JSON"),
+        (("-c", "cleanup.policy"), "not JSON"),
     ],
 )
 def test_wrong_usage_makes_nothing(run: Run, client: KafkaClient, options: tuple[str, ...], said: str) -> None:
