@@ -38,6 +38,9 @@ EVERY_TURN_S = 1e-9
 
 _numbers = itertools.count(1)
 
+#: The number of the present OS thread, also where greenlets stand for threads.
+_thread_number = original("_thread", "get_ident")
+
 
 class HubWaiter:
     """Waits on gevent's hub for a descriptor.
@@ -82,10 +85,11 @@ class _TimedOut(Exception):
 _TIMED_OUT = _TimedOut()
 
 
-def _close(watcher: Any) -> None:
-    """Free a watcher, unless its loop is gone and has freed it already."""
-    with suppress(ValueError):
-        watcher.close()
+def _close(*watchers: Any) -> None:
+    """Free watchers, unless their loop is gone and has freed them already."""
+    for watcher in watchers:
+        with suppress(ValueError):
+            watcher.close()
 
 
 class _Clock:
@@ -109,6 +113,8 @@ class _HubTurns:
     def __init__(self, hub: Any) -> None:
         from gevent.hub import Waiter
 
+        self._thread = _thread_number()
+        self._loop = hub.loop
         self.hub = hub
         self._make_waiter: Callable[[Any], Any] = Waiter
         # The loop holds the clock and not this object, so that this object can be freed, and its watchers with it.
@@ -121,9 +127,15 @@ class _HubTurns:
         self._timer = hub.loop.timer(0.0, EVERY_TURN_S if self._repeats else 0.0)
 
     def __del__(self) -> None:
-        for watcher in (self.__dict__.get("_check"), self.__dict__.get("_timer")):
-            if watcher is not None:
-                _close(watcher)
+        made = (self.__dict__.get("_check"), self.__dict__.get("_timer"))  # the constructor may have been interrupted
+        watchers = [watcher for watcher in made if watcher is not None]
+        if self._thread == _thread_number():
+            _close(*watchers)
+            return
+        # The garbage collector runs in any thread. Meanwhile the hub's thread may be in the middle of libev, about to call
+        # these very watchers: only that thread may free them, or the process crashes.
+        with suppress(ValueError):  # the hub has ended
+            self._loop.run_callback_threadsafe(_close, *watchers)
 
     def wait(self) -> None:
         """Wait until the hub has turned and the workers that waited before this one have run."""
