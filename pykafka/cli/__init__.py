@@ -11,9 +11,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-#: Every shell uses these two statuses: 128 plus the signal's number.
-INTERRUPTED = 128 + signal.SIGINT
-TERMINATED = 128 + signal.SIGTERM
+from pykafka.cli.signals import INTERRUPTED, TERMINATED
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -12,7 +12,6 @@ from click.core import ParameterSource
 
 import pykafka
 from pykafka.cli import (
-    INTERRUPTED,
     cmd_change,
     cmd_completion,
     cmd_consume,
@@ -23,6 +22,7 @@ from pykafka.cli import (
     cmd_read,
 )
 from pykafka.cli.options import HostsType, Session, ZooKeeperType
+from pykafka.cli.signals import INTERRUPTED
 from pykafka.cli.statuses import explain, status_of
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError
 from pykafka.security import SslConfig

@@ -1,4 +1,4 @@
-"""What stands in a Markdown page: its programs, its commands, and the comments that say how to test them.
+"""Read a Markdown page: its programs, its commands, and the comments that say how to test them.
 
 Each Python block of a page runs, one after another, in one namespace and a process of its own. An embedded cluster takes the
 place of `localhost:9092`, a temporary directory that of /data. An HTML comment before a block, which readers of the page do
