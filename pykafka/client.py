@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+from pykafka.network.settings import ConnectionSettings
 from pykafka.topic import Topic
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from pykafka.broker import Broker
-    from pykafka.security import SslConfigLike
+    from pykafka.security import Mechanism, SslConfigLike
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class KafkaClient:
     :param client_id: the client's name in brokers' logs and quotas
     :param allow_auto_create_topics: whether `client.topics[name]` creates a topic that does not exist, as brokers with
         `auto.create.topics.enable` (their default) do; False raises `TopicNotFoundError`
+    :param sasl: the credentials to log in with by SASL; None does not log in
     :raises ImportError: `use_greenlets` without gevent
     :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
     """
@@ -64,7 +66,9 @@ class KafkaClient:
         client_id: str = CLIENT_ID,
         *,
         allow_auto_create_topics: bool = True,
+        sasl: Mechanism | None = None,
     ) -> None:
+        settings = ConnectionSettings.of(locals())
         self._seed_hosts = zookeeper_hosts if zookeeper_hosts is not None else hosts
         self._source_address = source_address
         self._socket_timeout_ms = socket_timeout_ms
@@ -81,10 +85,10 @@ class KafkaClient:
             exclude_internal_topics=exclude_internal_topics,
             source_address=source_address,
             zookeeper_hosts=zookeeper_hosts,
-            ssl_config=ssl_config,
             broker_version=broker_version,
             client_id=client_id,
             allow_auto_create_topics=allow_auto_create_topics,
+            settings=settings,
         )
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ from pykafka.topic import Topic
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.network.settings import ConnectionSettings
     from pykafka.security import SslConfigLike
 
 __all__ = ["Cluster", "TopicDict"]
@@ -38,6 +39,7 @@ class Cluster(BaseCluster):
     :param broker_version: a hint that is not needed; "0.8.2" saves some seconds where brokers are that old
     :param client_id: how the brokers' logs and quotas know this client
     :param allow_auto_create_topics: whether looking up a topic may create it
+    :param settings: how connections are made and kept; replaces `ssl_config`
     :raises NoBrokersAvailableError: no address answered; `.ledger` has every attempt
     """
 
@@ -55,6 +57,7 @@ class Cluster(BaseCluster):
         client_id: str = CLIENT_ID,
         *,
         allow_auto_create_topics: bool = True,
+        settings: ConnectionSettings | None = None,
     ) -> None:
         super().__init__(
             hosts,
@@ -69,6 +72,7 @@ class Cluster(BaseCluster):
             client_id,
             make_topic=Topic,
             allow_auto_create_topics=allow_auto_create_topics,
+            settings=settings,
         )
 
     @property

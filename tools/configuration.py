@@ -20,6 +20,7 @@ import pykafka
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer, Producer, SimpleConsumer
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.network.settings import ConnectionSettings
 from pykafka.producer.options import ProducerOptions
 from pykafka.utils.settings import Settings, above_0, at_least_0
 
@@ -40,7 +41,6 @@ OTHERS = {
     "use_greenlets": ("", "Needs the extra `gevent`. [Greenlets and forks](greenlets.md) says when to use it."),
     "exclude_internal_topics": ("", "False shows `__consumer_offsets` and the like."),
     "allow_auto_create_topics": ("", "True makes a topic of a misspelt name, where brokers allow that."),
-    "ssl_config": ("", "CPU, for TLS."),
     "partitioner": (
         "`RandomPartitioner()`, `Murmur2Partitioner()`, `HashingPartitioner()`, ... or a function",
         "The default sends messages of one key to all partitions, so they lose their order. Any other is a call of Python for "
@@ -88,7 +88,7 @@ def sections() -> Iterator[Section]:
     """Yield the tables, in the order of the page."""
     consumer = set(inspect.signature(SimpleConsumer).parameters)
     members = names(GroupOptions) - names(ConsumerOptions)
-    yield Section("Clients", "Of `KafkaClient`.", KafkaClient, (), lambda name: True)
+    yield Section("Clients", "Of `KafkaClient`.", KafkaClient, (ConnectionSettings,), lambda name: True)
     yield Section(
         "Producers",
         f"Of `get_producer` and `get_sync_producer`. {PRODUCER}",

@@ -25,8 +25,8 @@ from pykafka.metadata.topicdict import MakeTopic, TopicDict
 from pykafka.metadata.upkeep import Upkeep
 from pykafka.network.addresses import parse_hosts, parse_source
 from pykafka.network.negotiation import KnownVersions
+from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol import documented, wire
-from pykafka.security import valid_ssl_config
 from pykafka.utils import get_string
 from pykafka.utils.backoff import Backoff
 from pykafka.utils.error_handlers import valid_ms
@@ -35,7 +35,7 @@ from pykafka.utils.loglimit import LogLimiter
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.protocol.schema import Request
-    from pykafka.security import SslConfigLike
+    from pykafka.security import Mechanism, SslConfigLike
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +76,7 @@ class BaseCluster:
         make_topic: MakeTopic | None = None,
         *,
         allow_auto_create_topics: bool = True,
+        settings: ConnectionSettings | None = None,
     ) -> None:
         self._handler = handler
         self._socket_timeout_ms: int = valid_ms(socket_timeout_ms, "socket_timeout_ms")
@@ -83,7 +84,7 @@ class BaseCluster:
             offsets_channel_socket_timeout_ms, "offsets_channel_socket_timeout_ms"
         )
         self._source_host, self._source_port = parse_source(source_address)
-        self._ssl_config = valid_ssl_config(ssl_config)
+        self._settings = settings or ConnectionSettings(ssl_config=ssl_config)
         self._broker_version = broker_version
         self._known_versions = KnownVersions(broker_version)
         self._client_id = get_string(client_id, "client_id")
@@ -158,7 +159,12 @@ class BaseCluster:
     @property
     def ssl_config(self) -> SslConfigLike | None:
         """How brokers are spoken to over TLS; None for plaintext."""
-        return self._ssl_config
+        return self._settings.ssl_config
+
+    @property
+    def sasl(self) -> Mechanism | None:
+        """How this client logs in; None where it does not."""
+        return self._settings.sasl
 
     @property
     def generation(self) -> int:
@@ -257,11 +263,11 @@ class BaseCluster:
             self._offsets_channel_socket_timeout_ms,
             source_host=self._source_host,
             source_port=self._source_port,
-            ssl_config=self._ssl_config,
             broker_version=self._broker_version,
             client_id=self._client_id,
             limiter=self.limiter,
             known_versions=self._known_versions,
+            settings=self._settings,
         )
 
     def topic_metadata(self, name: str) -> documented.TopicMetadata | None:

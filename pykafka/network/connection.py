@@ -17,6 +17,7 @@ from pykafka.handlers.guards import guard
 from pykafka.network.dialing import Attempt, Dialer, reason_of
 from pykafka.network.frames import FrameReader
 from pykafka.network.futures import fresh
+from pykafka.network.settings import ConnectionSettings
 from pykafka.security import SslConfigLike, explain_refusal
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class BrokerConnection:
     :param ssl_config: an SslConfig or ssl.SSLContext, or with threads any object with `wrap_socket(sock)`; None for
         plaintext
     :param advertised: whether the cluster named this address, which errors then say
+    :param settings: TLS and SASL; replaces `ssl_config`
     """
 
     def __init__(
@@ -59,11 +61,15 @@ class BrokerConnection:
         source_port: int = 0,
         ssl_config: SslConfigLike | None = None,
         advertised: bool = False,
+        *,
+        settings: ConnectionSettings | None = None,
     ) -> None:
         self.host = host.decode() if isinstance(host, bytes) else host
         self.port = int(port)
-        self._dialer = Dialer(self.host, self.port, handler, (source_host, int(source_port)), ssl_config, advertised)
-        self.is_tls = ssl_config is not None
+        if settings is None:
+            settings = ConnectionSettings(ssl_config=ssl_config)
+        self._dialer = Dialer(self.host, self.port, handler, (source_host, int(source_port)), settings, advertised)
+        self.is_tls = settings.ssl_config is not None
         self._handler = handler
         self._buffer_size = buffer_size
         self._timeout = DEFAULT_TIMEOUT_S

@@ -16,6 +16,7 @@ from pykafka.security import SslConfig, SslConfigLike, explain_tls_error
 
 if TYPE_CHECKING:
     from pykafka.handlers import Address, Handler, Stream
+    from pykafka.network.settings import ConnectionSettings
 
 ADVERTISED = (
     "the broker advertises this address: where it is wrong from here, correct advertised.listeners of that broker"
@@ -42,7 +43,7 @@ class Dialer:
     :param port: its TCP port
     :param handler: supplies sockets and clock
     :param source: local address and port to connect from; ("", 0) for any
-    :param ssl_config: see BrokerConnection
+    :param settings: TLS and SASL
     :param advertised: whether the cluster named this address, which errors then say
     """
 
@@ -52,14 +53,14 @@ class Dialer:
         port: int,
         handler: Handler,
         source: tuple[str, int],
-        ssl_config: SslConfigLike | None,
+        settings: ConnectionSettings,
         advertised: bool = False,
     ) -> None:
         self.host = host
         self.port = port
         self._handler = handler
         self._source = source
-        self._ssl_config = ssl_config
+        self._settings = settings
         self._origin = f"; {ADVERTISED}" if advertised else ""
         self._given_up = False
         # The stream of a TLS handshake under way: `give_up` closes it.
@@ -147,12 +148,13 @@ class Dialer:
         except OSError as error:
             ledger.append(self._attempt("TCP", address.text, error, started))
             raise self._explain_tcp(error, address, timeout) from error
-        if self._ssl_config is None:
+        ssl_config = self._settings.ssl_config
+        if ssl_config is None:
             return stream
         self._opening = stream
         try:
             self._check_wanted()
-            return self._wrap_tls(stream, self._ssl_config, max(timeout - (self._handler.now() - started), 0.0))
+            return self._wrap_tls(stream, ssl_config, max(timeout - (self._handler.now() - started), 0.0))
         except BaseException as error:
             stream.close()
             if not isinstance(error, Exception):

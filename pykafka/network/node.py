@@ -18,6 +18,7 @@ from pykafka.network.channel import Channel, Outgoing, PendingResponse
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialect import Dialect
 from pykafka.network.negotiation import KnownVersions
+from pykafka.network.settings import ConnectionSettings
 from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Node:
     :param client_id: how the broker's logs and quotas know this client
     :param limiter: leaves out warnings that only repeat others; the client's
     :param known_versions: the known versions of its cluster's brokers, which share this object
+    :param settings: how connections are made and kept; replaces `ssl_config`
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Node:
         limiter: LogLimiter | None = None,
         *,
         known_versions: KnownVersions | None = None,
+        settings: ConnectionSettings | None = None,
     ) -> None:
         self._id = int(id_)
         self._host = host.decode() if isinstance(host, bytes) else host
@@ -96,7 +99,7 @@ class Node:
         self._offsets_channel_socket_timeout_ms = offsets_channel_socket_timeout_ms
         self._buffer_size = buffer_size
         self._source = (source_host, int(source_port))
-        self._ssl_config = ssl_config
+        self._settings = settings or ConnectionSettings(ssl_config=ssl_config)
         self._client_id = client_id
         known = KnownVersions(broker_version) if known_versions is None else known_versions
         self._dialect = Dialect(self, handler, client_id, known, api_versions)
@@ -223,8 +226,8 @@ class Node:
             buffer_size=self._buffer_size,
             source_host=host,
             source_port=port,
-            ssl_config=self._ssl_config,
             advertised=self._id >= 0,
+            settings=self._settings,
         )
 
     def forget_versions(self) -> None:
