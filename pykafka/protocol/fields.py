@@ -69,6 +69,7 @@ class Field:
     :param tag: its number among tagged fields
     :param tagged: the versions in which it is a tagged field
     :param rigid: never compact, not even in flexible versions
+    :param secret: whether `repr` of a message leaves the value out
     """
 
     __slots__ = (
@@ -80,6 +81,7 @@ class Field:
         "name",
         "nullable",
         "rigid",
+        "secret",
         "tag",
         "tagged",
         "versions",
@@ -98,6 +100,7 @@ class Field:
         rigid: bool = False,
         is_array: bool = False,
         struct: StructType | None = None,
+        secret: bool = False,
     ) -> None:
         self.name = ""
         self.kind = kind
@@ -109,6 +112,7 @@ class Field:
         self.rigid = rigid
         self.is_array = is_array
         self._struct = struct
+        self.secret = secret
         self.default = default if default is not _UNSET else _DEFAULTS.get(kind, 0)
 
     @property
@@ -187,9 +191,19 @@ def string(
     ignorable: bool = False,
     tag: int | None = None,
     rigid: bool = False,
+    secret: bool = False,
 ) -> Any:
     """Declare text: UTF-8 of at most 32767 bytes."""
-    return Field("string", versions, default=default, nullable=nullable, ignorable=ignorable, tag=tag, rigid=rigid)
+    return Field(
+        "string",
+        versions,
+        default=default,
+        nullable=nullable,
+        ignorable=ignorable,
+        tag=tag,
+        rigid=rigid,
+        secret=secret,
+    )
 
 
 def binary(
@@ -199,9 +213,10 @@ def binary(
     nullable: str = "none",
     ignorable: bool = False,
     tag: int | None = None,
+    secret: bool = False,
 ) -> Any:
     """Declare bytes."""
-    return Field("bytes", versions, default=default, nullable=nullable, ignorable=ignorable, tag=tag)
+    return Field("bytes", versions, default=default, nullable=nullable, ignorable=ignorable, tag=tag, secret=secret)
 
 
 def records(versions: str, *, nullable: str = "none") -> Any:

@@ -70,6 +70,16 @@ __all__ = [
 R = TypeVar("R")
 
 
+class _Hidden:
+    """What `repr` shows in place of a secret."""
+
+    def __repr__(self) -> str:
+        return "<hidden>"
+
+
+HIDDEN = _Hidden()
+
+
 class _OwnDefault:
     """A descriptor that creates an instance's own default on first use: most defaults are never used."""
 
@@ -142,7 +152,8 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
 
     def _contents(self) -> Iterable[tuple[str, Any]]:
         for field in self.fields:
-            yield field.name, getattr(self, field.name)
+            value = getattr(self, field.name)
+            yield field.name, (HIDDEN if field.secret and value else value)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

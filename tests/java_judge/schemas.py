@@ -22,6 +22,19 @@ def _text(release: str, name: str) -> str:
         return archive.read(f"common/message/{name}.json").decode()
 
 
+def describes(release: str, name: str) -> bool:
+    """Return whether a release describes a message: some came later.
+
+    :param release: of Kafka
+    :param name: of the message
+    """
+    try:
+        _text(release, name)
+    except KeyError:
+        return False
+    return True
+
+
 def comments(release: str, name: str) -> str:
     """Return what Kafka's description of a message says in comments, as one line.
 

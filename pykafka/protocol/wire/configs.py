@@ -18,11 +18,11 @@ class DescribeConfigsResponse(Response, api_key=32, versions="0-4", flexible="4+
                 """Another source of the setting."""
 
                 name: str = string("1+")
-                value: str | None = string("1+", nullable="0+")
+                value: str | None = string("1+", nullable="0+", secret=True)
                 source: int = int8("1+")
 
             name: str = string("0+")
-            value: str | None = string("0+", nullable="0+")
+            value: str | None = string("0+", nullable="0+", secret=True)
             read_only: bool = boolean("0+")
             is_default: bool = boolean("0")
             config_source: int = int8("1+", -1, ignorable=True)

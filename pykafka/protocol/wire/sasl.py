@@ -23,11 +23,11 @@ class SaslAuthenticateResponse(Response, api_key=36, versions="0-2", flexible="2
 
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+")
-    auth_bytes: bytes = binary("0+")
+    auth_bytes: bytes = binary("0+", secret=True)
     session_lifetime_ms: int = int64("1+", ignorable=True)
 
 
 class SaslAuthenticateRequest(Request[SaslAuthenticateResponse], api_key=36, versions="0-2", flexible="2+"):
     """The client's token (KIP-152)."""
 
-    auth_bytes: bytes = binary("0+")
+    auth_bytes: bytes = binary("0+", secret=True)
