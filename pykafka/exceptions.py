@@ -18,6 +18,7 @@
       ProducerQueueFullError
       LeaderNotFoundError
       TopicNotFoundError                     (also KeyError)
+      TopicRecreatedError
       NoBrokersAvailableError
       MessageSetDecodeFailure
       CodecNotAvailableError
@@ -52,6 +53,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 # This module re-exports everything of both, for type checkers too.
 from pykafka.errors.base import *  # noqa: F403
@@ -240,6 +242,21 @@ class TopicNotFoundError(KafkaException, KeyError):
     def __init__(self, *args: Any, similar: str | None = None, **context: Any) -> None:
         super().__init__(*args, **context)
         self.similar = similar
+
+
+class TopicRecreatedError(KafkaException):
+    """Raised when a topic was deleted and made anew, and the caller wanted no other topic under its name.
+
+    :param text: what happened and what to do
+    :param old_id: the id of the topic that is gone
+    :param new_id: the id of the topic that has its name now; None if it is not known
+    :param context: as for KafkaException
+    """
+
+    def __init__(self, text: str, old_id: UUID | None = None, new_id: UUID | None = None, **context: Any) -> None:
+        super().__init__(text, **context)
+        self.old_id = old_id
+        self.new_id = new_id
 
 
 class NoBrokersAvailableError(KafkaException):

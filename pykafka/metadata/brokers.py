@@ -36,7 +36,7 @@ QUICK_CONNECT_MS = 3000
 class Brokers:
     """The brokers by id, and those that stand for the addresses at which the cluster is first reached.
 
-    State: `by_id` is replaced as a whole, under the cluster's lock; readers take none.
+    State: `by_id` is replaced as a whole, under the cluster's `_knowing`; readers take no lock.
 
     :param handler: supplies the worker that closes brokers which have left
     :param make: `(id, host, port)` to a broker with the client's settings
@@ -80,6 +80,16 @@ class Brokers:
         left += [brokers.pop(id_) for id_ in gone - set(self._left_out)]
         self.by_id = brokers
         return left
+
+    def meet(self, id_: int, address: tuple[str, int]) -> list[Broker]:
+        """Take over one broker that another one has named; return the one that it replaces, if it moved, for `part_with`."""
+        known = self.by_id.get(id_)
+        if known is not None and (known.host, known.port) == address:
+            return []
+        if known is not None:
+            log.info("broker %d moved from %s to %s:%d", id_, known.address, *address)
+        self.by_id = {**self.by_id, id_: self._make(id_, *address)}
+        return [] if known is None else [known]
 
     def part_with(self, brokers: list[Broker]) -> None:
         """Refuse further use of brokers and close them, without waiting."""

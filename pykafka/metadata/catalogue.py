@@ -1,27 +1,51 @@
-"""`Catalogue`: the topics of a cluster as its metadata describes them, and who leads their partitions. No I/O."""
+"""`Catalogue`: the topics of a cluster as its metadata describes them, their ids, leaders and leader epochs. No I/O."""
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from pykafka.exceptions import UnknownTopicOrPartition
 from pykafka.protocol import documented, wire
+
+log = logging.getLogger(__name__)
+
+#: The leader epoch of a partition of which brokers have told none (before Kafka 2.1).
+NO_EPOCH = -1
+_NO_ID = UUID(int=0)
+
+
+class KnownTopic(NamedTuple):
+    """What the client knows of a topic.
+
+    :param metadata: its partitions and their leaders
+    :param id: its topic id; None from brokers before Kafka 2.8
+    :param epochs: the leader epoch of each partition, by number
+    """
+
+    metadata: documented.TopicMetadata
+    id: UUID | None
+    epochs: Mapping[int, int]
 
 
 class Catalogue:
     """The description of each topic that the client knows.
 
-    State: `topics` is replaced as a whole, under the cluster's lock; readers take none.
+    State: `topics` is replaced as a whole, under the cluster's `_knowing`; readers take no lock.
     """
 
     def __init__(self) -> None:
         #: By name.
-        self.topics: dict[str, documented.TopicMetadata] = {}
+        self.topics: dict[str, KnownTopic] = {}
 
     def take_over(
         self, response: wire.MetadataResponse, names: list[str] | None
     ) -> dict[str, documented.TopicMetadata]:
         """Take over fresh metadata and return the topics that it describes.
+
+        Each broker answers as far as it knows: of a partition with a newer leader epoch, what was known stays (KIP-320).
 
         :param names: the topics that the client asked for; None: all, so that the others are gone
         """
@@ -34,31 +58,90 @@ class Catalogue:
                 if name in self.topics:
                     found[name] = self.topics[name]
                 continue
-            found[name] = _described(name, topic)
+            found[name] = _newest(self.topics.get(name), _described(name, topic))
         if names is None:
             self.topics = found
         else:
-            kept = {name: metadata for name, metadata in self.topics.items() if name not in names}
+            kept = {name: known for name, known in self.topics.items() if name not in names}
             self.topics = {**kept, **found}
+        return {name: known.metadata for name, known in found.items()}
+
+    def take_leader(
+        self, topic: str, partition: int, leader_id: int, leader_epoch: int
+    ) -> documented.PartitionMetadata | None:
+        """Take over a leader that a broker has named beside its error (KIP-951).
+
+        :returns: the partition with its new leader; None where a leader of this epoch, or of a later one, is known already, or
+            the partition is not
+        """
+        known = self.topics.get(topic)
+        before = None if known is None else known.metadata.partitions.get(partition)
+        if known is None or before is None or leader_epoch <= known.epochs.get(partition, NO_EPOCH):
+            return None
+        found: documented.PartitionMetadata = before._replace(leader=leader_id, err=0)
+        metadata = known.metadata._replace(partitions={**known.metadata.partitions, partition: found})
+        epochs = {**known.epochs, partition: leader_epoch}
+        self.topics = {**self.topics, topic: KnownTopic(metadata, known.id, epochs)}
         return found
+
+    def metadata(self, topic: str) -> documented.TopicMetadata | None:
+        """Return the partitions of a topic; None for an unknown one."""
+        known = self.topics.get(topic)
+        return None if known is None else known.metadata
+
+    def topic_id(self, topic: str) -> UUID | None:
+        """Return the id of a topic; None for an unknown one, and from brokers that give none."""
+        known = self.topics.get(topic)
+        return None if known is None else known.id
 
     def is_led(self, topic: str) -> bool:
         """Return whether each partition of a topic has a leader."""
-        metadata = self.topics.get(topic)
+        metadata = self.metadata(topic)
         return metadata is not None and all(part.leader >= 0 for part in metadata.partitions.values())
 
     def leader_of(self, topic: str, partition: int) -> int | None:
         """Return the number of the broker that leads a partition; None for an unknown partition, -1 for no leader."""
-        metadata = self.topics.get(topic)
+        metadata = self.metadata(topic)
         found = metadata.partitions.get(partition) if metadata is not None else None
         return None if found is None else found.leader
 
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """Return the leader epoch of a partition; `NO_EPOCH` where none is known."""
+        known = self.topics.get(topic)
+        return NO_EPOCH if known is None else known.epochs.get(partition, NO_EPOCH)
 
-def _described(name: str, topic: Any) -> documented.TopicMetadata:
+
+def _described(name: str, topic: Any) -> KnownTopic:
     partitions = {
         part.partition_index: documented.PartitionMetadata(
             part.partition_index, part.leader_id, list(part.replica_nodes), list(part.isr_nodes), part.error_code
         )
         for part in topic.partitions
     }
-    return documented.TopicMetadata(name, partitions, topic.error_code)
+    epochs = {part.partition_index: part.leader_epoch for part in topic.partitions if part.leader_epoch > NO_EPOCH}
+    id_ = None if topic.topic_id == _NO_ID else topic.topic_id
+    return KnownTopic(documented.TopicMetadata(name, partitions, topic.error_code), id_, epochs)
+
+
+def _newest(known: KnownTopic | None, told: KnownTopic) -> KnownTopic:
+    """Return what a broker tells of a topic, but for the partitions of which newer leader epochs are known.
+
+    Without ids nobody can tell an old answer from a topic that was made anew, whose epochs begin at 0: then the answer counts.
+    """
+    if known is None or known.id is None:
+        return told
+    if told.id is not None and told.id != known.id:
+        log.warning(
+            "topic %s was deleted and made anew: its id was %s and is %s now", told.metadata.name, known.id, told.id
+        )
+        return told
+    newer = [id_ for id_, epoch in told.epochs.items() if epoch < known.epochs.get(id_, NO_EPOCH)]
+    if not newer:
+        return told._replace(id=known.id)
+    log.debug("metadata of %s tells of older leaders of partitions %s; those known stay", told.metadata.name, newer)
+    partitions = dict(told.metadata.partitions)
+    epochs = dict(told.epochs)
+    for id_ in newer:
+        partitions[id_] = known.metadata.partitions[id_]
+        epochs[id_] = known.epochs[id_]
+    return KnownTopic(told.metadata._replace(partitions=partitions), known.id, epochs)

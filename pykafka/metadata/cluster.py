@@ -8,6 +8,7 @@ import math
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 from pykafka.broker import CLIENT_ID, Broker
 from pykafka.exceptions import (
@@ -54,7 +55,8 @@ _open_clusters: weakref.WeakSet[BaseCluster] = weakref.WeakSet()
 class BaseCluster:
     """The brokers that one bootstrap address leads to, and the metadata of their topics.
 
-    State: the catalogue, the brokers and the topics change under the lock of `Upkeep`. Readers take no lock.
+    State: the catalogue, the brokers and the topics change under `_knowing`, which is never held across I/O; metadata requests
+    go one at a time, under the lock of `Upkeep`. Readers take no lock.
 
     Parameters as of `pykafka.cluster.Cluster`.
 
@@ -103,6 +105,7 @@ class BaseCluster:
         backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, handler.random)
         self._freshness = Freshness(handler.now, backoff)
         self._upkeep = Upkeep(handler, self._freshness, self._update, self._held)
+        self._knowing = handler.Lock()
         self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
         self._closed = False
         _open_clusters.add(self)
@@ -227,22 +230,74 @@ class BaseCluster:
         self._freshness.asked(names, self._catalogue.is_led, bool(response.brokers))
 
     def _take_over(self, response: wire.MetadataResponse, names: list[str] | None) -> None:
-        self._take_over_brokers(
-            {broker.node_id: (broker.host, broker.port) for broker in response.brokers}, response.controller_id
-        )
-        found = self._catalogue.take_over(response, names)
-        self._topics._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
-        self._cluster_id = response.cluster_id
+        addresses = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
+        with self._knowing:
+            left = self._take_over_brokers(addresses, response.controller_id)
+            found = self._catalogue.take_over(response, names)
+            self._topics._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
+            self._cluster_id = response.cluster_id
+        if left:
+            self._brokers.part_with(left)
 
-    def _take_over_brokers(self, addresses: Mapping[int, tuple[str, int]], controller_id: int | None) -> None:
-        """Take over the brokers of fresh metadata: those that moved are made anew, those gone are closed, by a worker."""
+    def _take_over_brokers(self, addresses: Mapping[int, tuple[str, int]], controller_id: int | None) -> list[Broker]:
+        """Take over the brokers of fresh metadata: those that moved are made anew; return those to part with."""
         self._controller_id = controller_id if controller_id is not None and controller_id >= 0 else None
         left = self._brokers.take_over(addresses)
         if not self.brokers and not self.generation:
             log.warning(NO_BROKERS)
         if left:
             self._topics.relink()
+        return left
+
+    def take_leader_hint(
+        self,
+        topic: str,
+        partition: int,
+        leader_id: int,
+        leader_epoch: int,
+        endpoints: Mapping[int, tuple[str, int]] | None = None,
+        topic_id: UUID | None = None,
+    ) -> bool:
+        """Take over the leader that a broker has named beside its error (KIP-951), without I/O; any worker may call it.
+
+        :param leader_id: the number of the leader's broker; negative: the broker knows none
+        :param leader_epoch: of that leader; a hint older than what is known is left aside
+        :param endpoints: the addresses that came with it, {broker number: (host, port)}
+        :param topic_id: the id of the topic that was asked about; the hint is left aside if the name has another one now
+        :returns: whether the hint names the leader that is known now, so that no metadata is needed to go there
+        """
+        if leader_id < 0 or leader_epoch < 0 or self._closed:
+            return False
+        left: list[Broker] = []
+        with self._knowing:
+            known_id = self._catalogue.topic_id(topic)
+            if topic_id is not None and known_id is not None and topic_id != known_id:
+                return False
+            address = (endpoints or {}).get(leader_id)
+            if leader_epoch > self.leader_epoch(topic, partition) and address is not None:
+                left = self._brokers.meet(leader_id, address)
+                if left:
+                    self._topics.relink()
+            if leader_id in self.brokers:
+                found = self._catalogue.take_leader(topic, partition, leader_id, leader_epoch)
+                if found is not None:
+                    log.info("%s/%d is led by broker %d now, as a former leader says", topic, partition, leader_id)
+                    self._topics.update_partition(topic, found)
+        if left:
             self._brokers.part_with(left)
+        known = self._catalogue.leader_of(topic, partition), self._catalogue.leader_epoch(topic, partition)
+        return known == (leader_id, leader_epoch) and leader_id in self.brokers
+
+    def topic_id(self, name: str) -> UUID | None:
+        """Return the known id of a topic, without I/O; None for an unknown topic, and where brokers (before 2.8) give none.
+
+        A topic that was deleted and made anew has another id (KIP-516).
+        """
+        return self._catalogue.topic_id(name)
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """Return the leader epoch of a partition, without I/O; -1 where none is known: brokers tell since Kafka 2.1."""
+        return self._catalogue.leader_epoch(topic, partition)
 
     def ask_metadata(self, topics: list[str] | None) -> wire.MetadataResponse:
         """Ask for metadata without taking it over, and without creating topics.
@@ -273,7 +328,7 @@ class BaseCluster:
     def topic_metadata(self, name: str) -> documented.TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
         self._freshness.want([name])
-        return self._catalogue.topics.get(name)
+        return self._catalogue.metadata(name)
 
     def find_topic(self, name: str) -> documented.TopicMetadata | None:
         """Return a topic's metadata, asking the cluster where it is unknown; None for no such topic. This creates no topic.
@@ -468,6 +523,7 @@ class BaseCluster:
 
     def _after_fork(self) -> None:
         # Connections stay the parent's; this child makes its own when it needs them.
+        self._knowing = self._handler.Lock()
         self._upkeep.after_fork()
         self._topics.after_fork()
         self._brokers.after_fork()

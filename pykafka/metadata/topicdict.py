@@ -13,6 +13,7 @@ from pykafka.utils import get_string
 from pykafka.utils.similar import most_similar
 
 if TYPE_CHECKING:
+    from pykafka.broker import Broker
     from pykafka.handlers import Handler
     from pykafka.partition import TopicView
 
@@ -35,6 +36,8 @@ class TopicSource(Protocol):
     def closed(self) -> bool: ...
     @property
     def all_known(self) -> bool: ...
+    @property
+    def brokers(self) -> Mapping[int, Broker]: ...
     @property
     def allow_auto_create_topics(self) -> bool: ...
     def know_all(self) -> None: ...
@@ -196,6 +199,14 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
                 topic.update(metadata)
             else:
                 topic.unlink()
+
+    def update_partition(self, name: str, found: documented.PartitionMetadata) -> None:
+        """Apply fresh metadata of one partition, if the application holds its topic."""
+        cluster = self._cluster()
+        topic = self._live.get(name)
+        partition = None if topic is None else topic.partitions.get(found.id)
+        if cluster is not None and partition is not None:
+            partition.update(cluster.brokers, found)
 
     def live(self) -> Iterator[T]:
         """Yield the topics that the application holds."""
