@@ -15,7 +15,7 @@ import pykafka
 from pykafka import compiled
 from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
-from tests.brokers import KafkaCluster
+from tests.brokers import KafkaCluster, Sasl
 from tests.support import diagnosis
 from tests.support.features import KAFKA_VERSION, obstacle
 from tests.support.leftovers import Belongings, left_since
@@ -74,6 +74,13 @@ def secure() -> Iterator[KafkaCluster]:
 
 
 @pytest.fixture(scope="session")
+def secure_kafka() -> Iterator[KafkaCluster]:
+    """Yield the one real broker with listeners for SASL, which the whole run shares: log in as `user` with `password`."""
+    with KafkaCluster(KAFKA_VERSION, sasl=Sasl()) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
 def quick_spark() -> Iterator[None]:
     """Make the JVMs of Spark that tests and their programs start from now on start quickly."""
     from tests.support.spark.classes import quick_starts  # not everybody has Spark
@@ -102,7 +109,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         later = [name for mark in item.iter_markers("later") for name in mark.args]
         if any(name in item.name for name in later):
             item.add_marker("matrix")
-        if {"kafka", "kafka3", "secure"} & set(getattr(item, "fixturenames", ())):
+        if {"kafka", "kafka3", "secure", "secure_kafka"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("kafka")
         needed, lacked = (
             [name for mark in item.iter_markers(kind) for name in mark.args] for kind in ("needs", "lacks")

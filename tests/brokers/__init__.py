@@ -12,6 +12,8 @@ from tests.brokers.certificates import Certificates, make_certificates
 from tests.brokers.cluster import KafkaCluster
 from tests.brokers.jars import BrokerSetupError, classpath, maven_jar
 from tests.brokers.releases import LATEST, RELEASES, Release, release
+from tests.brokers.sasl import Sasl
+from tests.brokers.tokens import TokenKey
 
 __all__ = [
     "LATEST",
@@ -20,6 +22,8 @@ __all__ = [
     "Certificates",
     "KafkaCluster",
     "Release",
+    "Sasl",
+    "TokenKey",
     "classpath",
     "make_certificates",
     "maven_jar",

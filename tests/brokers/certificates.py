@@ -64,7 +64,7 @@ def make_certificates(directory: Path, names: Sequence[str] = ("DNS:localhost", 
     made = (certificates.client_keyfile, certificates.client_certfile)
     make_signed(directory, "client", *made, client, certificates.cafile, ca_key)
     lock_key(certificates.client_keyfile, certificates.locked_keyfile)
-    _openssl(
+    run_openssl(
         *("pkcs12", "-export", "-in", str(certificates.certfile), "-inkey", str(certificates.keyfile)),
         *("-certfile", str(certificates.cafile), "-passout", f"pass:{PASSWORD}", "-out", str(certificates.keystore)),
     )
@@ -73,13 +73,13 @@ def make_certificates(directory: Path, names: Sequence[str] = ("DNS:localhost", 
 
 
 def _key(path: Path) -> None:
-    _openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(path))
+    run_openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(path))
 
 
 def make_authority(key: Path, certificate: Path, name: str) -> None:
     """Make an authority: its key, and its certificate."""
     _key(key)
-    _openssl(
+    run_openssl(
         *("req", "-x509", "-new", "-sha256", "-days", "7", "-subj", f"/CN={name}"),
         *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
         *("-key", str(key), "-out", str(certificate)),
@@ -88,7 +88,7 @@ def make_authority(key: Path, certificate: Path, name: str) -> None:
 
 def lock_key(key: Path, locked: Path) -> None:
     """Encrypt a key with `PASSWORD`."""
-    _openssl("pkcs8", "-topk8", "-in", str(key), "-passout", f"pass:{PASSWORD}", "-out", str(locked))
+    run_openssl("pkcs8", "-topk8", "-in", str(key), "-passout", f"pass:{PASSWORD}", "-out", str(locked))
 
 
 def make_signed(
@@ -98,8 +98,8 @@ def make_signed(
     _key(key)
     request, asked = directory / f"{name}.csr", directory / f"{name}.ext"
     asked.write_text(f"basicConstraints=CA:FALSE\nkeyUsage=digitalSignature\n{extensions}")
-    _openssl("req", "-new", "-sha256", "-key", str(key), "-subj", f"/CN={name}", "-out", str(request))
-    _openssl(
+    run_openssl("req", "-new", "-sha256", "-key", str(key), "-subj", f"/CN={name}", "-out", str(request))
+    run_openssl(
         *("x509", "-req", "-sha256", "-days", "7", "-in", str(request), "-extfile", str(asked)),
         *("-CA", str(ca), "-CAkey", str(ca_key), "-set_serial", str(1 + len(name)), "-out", str(certificate)),
     )
@@ -115,13 +115,19 @@ def _truststore(certificates: Certificates) -> None:
     )
 
 
-def _openssl(*arguments: str) -> None:
-    _run("openssl", *arguments, hint="install openssl")
+def run_openssl(*arguments: str) -> str:
+    """Run openssl to its end, and return its output.
+
+    :raises BrokerSetupError: openssl is missing or fails
+    """
+    return _run("openssl", *arguments, hint="install openssl")
 
 
-def _run(program: str, *arguments: str, hint: str) -> None:
+def _run(program: str, *arguments: str, hint: str) -> str:
     if shutil.which(program) is None:
-        raise BrokerSetupError(f"certificates for the TLS tests are made with `{program}`, which is not here: {hint}")
+        raise BrokerSetupError(
+            f"certificates and keys for the tests are made with `{program}`, which is not here: {hint}"
+        )
     done = subprocess.run(
         [program, *arguments],
         stdin=subprocess.DEVNULL,
@@ -133,3 +139,4 @@ def _run(program: str, *arguments: str, hint: str) -> None:
     )
     if done.returncode:
         raise BrokerSetupError(f"{program} {' '.join(arguments)} failed ({hint}?):\n{done.stdout}")
+    return done.stdout

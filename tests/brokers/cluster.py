@@ -15,12 +15,15 @@ from types import TracebackType
 
 from kazoo.client import KazooClient
 
+from tests.brokers import sasl as authentication
 from tests.brokers import settings
 from tests.brokers.archives import class_archive, recording
 from tests.brokers.certificates import Certificates, make_certificates
 from tests.brokers.jars import BrokerSetupError, classpath
 from tests.brokers.process import JavaProcess, wait_until
 from tests.brokers.releases import LATEST, Release, release
+from tests.brokers.sasl import Sasl
+from tests.brokers.tokens import TokenKey, unsecured_token
 
 #: Seconds that a cluster may take until all brokers answer; an idle machine needs 3 to 8.
 START_TIMEOUT_S = 90.0
@@ -41,6 +44,8 @@ class KafkaCluster:
     :param brokers: how many
     :param config: settings of the brokers, beside or in the place of ours
     :param tls: True: a second listener speaks TLS (from 0.9 on), at `tls_hosts`, with `certificates`
+    :param sasl: further listeners ask for SASL (from 0.10.2 on) with and without TLS, for these users; their addresses are
+        `hosts_of("SASL_SSL")` and so on, and `mechanisms` can be used there
     :param heap_mb: of each broker
     :param directory: where it keeps data and logs; None: a temporary one, removed by `close()`
     :param quick: start in little CPU time, at the cost of throughput: False is for who measures that
@@ -56,16 +61,23 @@ class KafkaCluster:
         heap_mb: int = 512,
         directory: Path | None = None,
         quick: bool = True,
+        sasl: Sasl | None = None,
     ) -> None:
         self.release: Release = release(version)
         self.config = dict(config or {})
         self.broker_ids = list(range(1, brokers + 1))
         self.heap_mb = heap_mb
-        self.ports: dict[int, int] = {}
-        self.tls_ports: dict[int, int] = {}
+        self.sasl = sasl
+        self._protocols = {"PLAINTEXT": "PLAINTEXT"}
+        if tls or sasl is not None:
+            self._protocols["SSL"] = "SSL"
+        if sasl is not None:
+            self._protocols |= authentication.listeners(self.release)
+        #: Ports by listener and broker.
+        self._ports: dict[str, dict[int, int]] = {name: {} for name in self._protocols}
+        self._token_key: TokenKey | None = None
         self.certificates: Certificates | None = None
         self.zookeeper_hosts = ""
-        self._tls = tls
         self._keep = directory is not None
         self.directory = directory or Path()
         self._processes: dict[int, JavaProcess] = {}
@@ -81,14 +93,75 @@ class KafkaCluster:
         return self.release.version
 
     @property
+    def ports(self) -> dict[int, int]:
+        """Return the ports of the plain listeners, by broker."""
+        return self._ports["PLAINTEXT"]
+
+    @property
     def hosts(self) -> str:
         """Return the brokers' addresses: `host:port,host:port`, whether they are up or down."""
-        return ",".join(f"{settings.HOST}:{port}" for port in self.ports.values())
+        return self.hosts_of("PLAINTEXT")
 
     @property
     def tls_hosts(self) -> str:
         """Return the brokers' addresses for TLS."""
-        return ",".join(f"{settings.HOST}:{port}" for port in self.tls_ports.values())
+        return self.hosts_of("SSL")
+
+    @property
+    def listeners(self) -> list[str]:
+        """Return the names of the listeners: PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, SHORT_PLAINTEXT, SHORT_SSL."""
+        return list(self._protocols)
+
+    def hosts_of(self, listener: str) -> str:
+        """Return the brokers' addresses of a listener.
+
+        :param listener: one of `listeners`; SHORT_PLAINTEXT and SHORT_SSL ask for SASL too, but their sessions are short,
+            and they do not offer SCRAM-SHA-512
+        """
+        return ",".join(f"{settings.HOST}:{port}" for port in self._ports[listener].values())
+
+    @property
+    def mechanisms(self) -> list[str]:
+        """Return the mechanisms of the listeners with SASL."""
+        return authentication.mechanisms(self.release)
+
+    @property
+    def user(self) -> str:
+        """Return the name of a user who may log in by PLAIN and SCRAM."""
+        return next(iter(self._users))
+
+    @property
+    def password(self) -> str:
+        """Return the password of that user."""
+        return self._users[self.user]
+
+    @property
+    def _users(self) -> Mapping[str, str]:
+        assert self.sasl is not None, "this cluster was started without `sasl`"
+        return self.sasl.users
+
+    @property
+    def cafile(self) -> str:
+        """Return the path of the certificate (PEM) of the authority that signed the brokers' certificates."""
+        assert self.certificates is not None, "this cluster was started without `tls` and `sasl`"
+        return str(self.certificates.cafile)
+
+    def token(self, subject: str = "alice", lifetime_s: float = 300, **claims: object) -> str:
+        """Return a token for OAUTHBEARER that the brokers take; before 3.1 they take unsigned ones alone.
+
+        :param subject: name of the user
+        :param lifetime_s: seconds from now on; negative: it has expired
+        :param claims: further ones, or others than ours
+        """
+        if self.release.numbers < (3, 1):
+            return unsecured_token(subject, lifetime_s, **claims)
+        return self.token_key.token(subject, lifetime_s, **claims)
+
+    @property
+    def token_key(self) -> TokenKey:
+        """Return the key that signs tokens for OAUTHBEARER."""
+        assert self._token_key is not None, "this cluster was started without `sasl`"
+        return self._token_key
 
     def __enter__(self) -> KafkaCluster:
         self.open()
@@ -180,27 +253,41 @@ class KafkaCluster:
 
     def _prepare(self) -> None:
         count = len(self.broker_ids)
-        free = free_ports(3 * count + 1)
-        self.ports = dict(zip(self.broker_ids, free, strict=False))
-        if self._tls:
-            self.tls_ports = dict(zip(self.broker_ids, free[count:], strict=False))
+        free = iter(free_ports((len(self._protocols) + 1) * count + 1))
+        self._ports = {name: dict(zip(self.broker_ids, free, strict=False)) for name in self._protocols}
+        controllers = dict(zip(self.broker_ids, free, strict=False))
+        secure: dict[str, object] = {}
+        if "SSL" in self._protocols:
             self.certificates = make_certificates(self.directory)
-        controllers = dict(zip(self.broker_ids, free[2 * count :], strict=False))
+            secure |= settings.tls(self.certificates)
+        if self.sasl is not None:
+            secure |= self._prepare_sasl(self.sasl)
+        zookeeper_port = next(free)
         if not self.release.kraft:
-            self._start_zookeeper(free[-1])
-        ZOOKEEPERS.update(dict.fromkeys((*self.ports.values(), *self.tls_ports.values()), self.zookeeper_hosts))
+            self._start_zookeeper(zookeeper_port)
+        for ports in self._ports.values():
+            ZOOKEEPERS.update(dict.fromkeys(ports.values(), self.zookeeper_hosts))
         for number in self.broker_ids:
-            tls_port = self.tls_ports.get(number)
+            listeners = [
+                settings.Listener(name, protocol, self._ports[name][number])
+                for name, protocol in self._protocols.items()
+            ]
             if self.release.kraft:
-                own = settings.kraft(number, self.directory, self.ports, controllers, tls_port)
+                own = settings.kraft(number, self.directory, listeners, controllers)
             else:
-                own = settings.classic(self.release, number, self.directory, self.ports[number], free[-1], tls_port)
-            secure = settings.tls(self.certificates) if self.certificates else {}
+                own = settings.classic(self.release, number, self.directory, listeners, zookeeper_port)
             path = self.directory / f"broker-{number}.properties"
             path.write_text(settings.properties(settings.common(count) | own | secure | self.config))
             self._processes[number] = self._process(f"broker-{number}", self.heap_mb, "kafka.Kafka", str(path))
         if self.release.kraft:
             self._format()
+
+    def _prepare_sasl(self, sasl: Sasl) -> dict[str, object]:
+        jwks = self.directory / "jwks.json"
+        self._token_key = TokenKey(self.directory / "issuer.key")
+        jwks.write_text(self._token_key.jwks())
+        self._jvm_options += authentication.jvm_options(self.release, sasl, self.directory, jwks)
+        return authentication.settings(self.release, sasl, jwks)
 
     def _start_zookeeper(self, port: int) -> None:
         path = self.directory / "zookeeper.properties"
@@ -210,6 +297,8 @@ class KafkaCluster:
         self._zookeeper.start()
         self.zookeeper_hosts = f"{settings.HOST}:{port}"
         wait_until(lambda: _zookeeper_answers(port), START_TIMEOUT_S, "ZooKeeper", self._zookeeper)
+        if self.sasl is not None:
+            authentication.store_users(self.sasl, self.zookeeper_hosts)
 
     def _format(self) -> None:
         # In one JVM a node, all at once: each takes about a second.
@@ -218,7 +307,9 @@ class KafkaCluster:
         formatters = []
         for number in self.broker_ids:
             path = str(self.directory / f"broker-{number}.properties")
-            arguments = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config", path)
+            arguments = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config", path]
+            if self.sasl is not None:
+                arguments += authentication.format_arguments(self.sasl)
             formatters.append(self._process(f"format-{number}", 128, *arguments))
             formatters[-1].start()
         try:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.brokers.certificates import Certificates
 from tests.brokers.releases import Release
 
 HOST = "127.0.0.1"
+
+
+class Listener(NamedTuple):
+    """One listener of a broker.
+
+    :param name: as its settings name it
+    :param protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL
+    """
+
+    name: str
+    protocol: str
+    port: int
 
 
 def properties(settings: Mapping[str, object]) -> str:
@@ -46,32 +59,33 @@ def common(brokers: int) -> dict[str, object]:
 
 
 def kraft(
-    number: int, directory: Path, ports: Mapping[int, int], controllers: Mapping[int, int], tls_port: int | None
+    number: int, directory: Path, listeners: Sequence[Listener], controllers: Mapping[int, int]
 ) -> dict[str, object]:
     """List the settings of a node that is broker and controller, without ZooKeeper."""
+    protocols = "".join(f",{one.name}:{one.protocol}" for one in listeners)
     return {
         "process.roles": "broker,controller",
         "node.id": number,
         "controller.quorum.voters": ",".join(f"{node}@{HOST}:{port}" for node, port in controllers.items()),
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL",
+        "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT{protocols}",
         "inter.broker.listener.name": "PLAINTEXT",
-        "listeners": _listeners(ports[number], tls_port) + f",CONTROLLER://{HOST}:{controllers[number]}",
-        "advertised.listeners": _listeners(ports[number], tls_port),
+        "listeners": _addresses(listeners) + f",CONTROLLER://{HOST}:{controllers[number]}",
+        "advertised.listeners": _addresses(listeners),
         "log.dirs": directory / f"data-{number}",
         # Elections and fencing at the pace of tests: a killed broker is noticed in seconds.
         "controller.quorum.election.timeout.ms": 1000,
         "controller.quorum.fetch.timeout.ms": 2000,
         "broker.heartbeat.interval.ms": 500,
         "broker.session.timeout.ms": 6000,
-        "share.coordinator.state.topic.replication.factor": min(3, len(ports)),
+        "share.coordinator.state.topic.replication.factor": min(3, len(controllers)),
         "share.coordinator.state.topic.min.isr": 1,
         "share.coordinator.state.topic.num.partitions": 5,
     }
 
 
 def classic(
-    release: Release, number: int, directory: Path, port: int, zookeeper_port: int, tls_port: int | None
+    release: Release, number: int, directory: Path, listeners: Sequence[Listener], zookeeper_port: int
 ) -> dict[str, object]:
     """List the settings of a broker that needs ZooKeeper."""
     settings: dict[str, object] = {
@@ -84,15 +98,14 @@ def classic(
         "offsets.topic.num.partitions": 5,
     }
     if release.numbers < (0, 9):
-        return settings | {"host.name": HOST, "advertised.host.name": HOST, "port": port}
-    return settings | {
-        "listeners": _listeners(port, tls_port),
-        "advertised.listeners": _listeners(port, tls_port),
-    }
+        return settings | {"host.name": HOST, "advertised.host.name": HOST, "port": listeners[0].port}
+    if any(one.name != one.protocol for one in listeners):
+        settings["listener.security.protocol.map"] = ",".join(f"{one.name}:{one.protocol}" for one in listeners)
+    return settings | {"listeners": _addresses(listeners), "advertised.listeners": _addresses(listeners)}
 
 
 def tls(certificates: Certificates) -> dict[str, object]:
-    """List the settings of the TLS listener; clients need no certificate unless `ssl.client.auth` says so."""
+    """List the settings of the listeners with TLS; clients need no certificate unless `ssl.client.auth` says so."""
     return {
         "ssl.keystore.location": certificates.keystore,
         "ssl.keystore.type": "PKCS12",
@@ -141,5 +154,5 @@ def logging_options(release: Release, directory: Path, name: str) -> Sequence[st
     return (f"-Dlog4j.configuration={path.as_uri()}",)
 
 
-def _listeners(port: int, tls_port: int | None) -> str:
-    return f"PLAINTEXT://{HOST}:{port}" + (f",SSL://{HOST}:{tls_port}" if tls_port is not None else "")
+def _addresses(listeners: Sequence[Listener]) -> str:
+    return ",".join(f"{one.name}://{HOST}:{one.port}" for one in listeners)

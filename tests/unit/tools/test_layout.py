@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[3]
 #: Folders of unit tests that are about no room.
 OTHERS = {"tools"}
 #: Fixtures that start a cluster.
-CLUSTERS = {"embedded", "kafka", "kafka3", "secure"}
+CLUSTERS = {"embedded", "kafka", "kafka3", "secure", "secure_kafka"}
 
 
 def folders(top: Path) -> set[str]:
