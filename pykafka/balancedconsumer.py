@@ -85,6 +85,8 @@ class BalancedConsumer(GroupConsumer):
         interval tries again
     :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are shared out,
         and read from their beginning, or where the group has committed
+    :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class` let it
+        fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
     :raises ZooKeeperError: no ZooKeeper could be reached (when started at once)
     :raises PartitionOwnedError: another member would not let go of a partition (likewise)
     """
@@ -125,6 +127,7 @@ class BalancedConsumer(GroupConsumer):
         queued_max_bytes: int = 64 * 1024 * 1024,
         auto_commit_timeout_ms: int = 5 * 60 * 1000,
         metadata_max_age_ms: int = 60 * 1000,
+        client_rack: str | None = None,
     ) -> None:
         self._configure(topic, cluster, locals(), deserializer, use_rdkafka)
         arguments = locals() | {"zookeeper_hosts": zookeeper_connect or zookeeper_hosts}

@@ -46,6 +46,8 @@ class KafkaClient:
     :param allow_auto_create_topics: whether `client.topics[name]` creates a topic that does not exist, as brokers with
         `auto.create.topics.enable` (their default) do; False raises `TopicNotFoundError`
     :param sasl: the credentials to log in with by SASL; None does not log in
+    :param client_rack: the rack, or zone, of this client's consumers, which then fetch from a replica there (KIP-392); each
+        consumer may have its own
     :raises ImportError: `use_greenlets` without gevent
     :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
     """
@@ -67,6 +69,7 @@ class KafkaClient:
         *,
         allow_auto_create_topics: bool = True,
         sasl: Mechanism | None = None,
+        client_rack: str | None = None,
     ) -> None:
         settings = ConnectionSettings.of(locals())
         self._seed_hosts = zookeeper_hosts if zookeeper_hosts is not None else hosts
@@ -89,6 +92,7 @@ class KafkaClient:
             client_id=client_id,
             allow_auto_create_topics=allow_auto_create_topics,
             settings=settings,
+            client_rack=client_rack,
         )
 
     def __repr__(self) -> str:

@@ -40,6 +40,7 @@ class Cluster(BaseCluster):
     :param client_id: how the brokers' logs and quotas know this client
     :param allow_auto_create_topics: whether looking up a topic may create it
     :param settings: how connections are made and kept; replaces `ssl_config`
+    :param client_rack: the rack, or zone, of consumers that do not name their own; None for none
     :raises NoBrokersAvailableError: no address answered; `.ledger` has every attempt
     """
 
@@ -58,6 +59,7 @@ class Cluster(BaseCluster):
         *,
         allow_auto_create_topics: bool = True,
         settings: ConnectionSettings | None = None,
+        client_rack: str | None = None,
     ) -> None:
         super().__init__(
             hosts,
@@ -73,6 +75,7 @@ class Cluster(BaseCluster):
             make_topic=Topic,
             allow_auto_create_topics=allow_auto_create_topics,
             settings=settings,
+            client_rack=client_rack,
         )
 
     @property

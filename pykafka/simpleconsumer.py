@@ -75,6 +75,8 @@ class SimpleConsumer(DocumentedConsumer):
         interval tries again
     :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are read from
         their beginning, or where the group has committed; not if `partitions` are given
+    :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class` let it
+        fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class SimpleConsumer(DocumentedConsumer):
         queued_max_bytes: int = 64 * 1024 * 1024,
         auto_commit_timeout_ms: int = 5 * 60 * 1000,
         metadata_max_age_ms: int = 60 * 1000,
+        client_rack: str | None = None,
     ) -> None:
         self._set_up(topic, cluster, ConsumerOptions.of(locals()), partitions, deserializer)
         self._engine.membership.generation_id = generation_id

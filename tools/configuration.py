@@ -40,6 +40,7 @@ OTHERS = {
     "offsets_channel_socket_timeout_ms": ("1 or more", "As `socket_timeout_ms`."),
     "use_greenlets": ("", "Needs the extra `gevent`. [Greenlets and forks](greenlets.md) says when to use it."),
     "exclude_internal_topics": ("", "False shows `__consumer_offsets` and the like."),
+    "client_rack": ("", "Less traffic between zones. A replica has messages a little later than the leader."),
     "allow_auto_create_topics": ("", "True makes a topic of a misspelt name, where brokers allow that."),
     "partitioner": (
         "`RandomPartitioner()`, `Murmur2Partitioner()`, `HashingPartitioner()`, ... or a function",

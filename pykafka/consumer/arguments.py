@@ -35,6 +35,7 @@ class ConsumerArguments(TypedDict, total=False):
     queued_max_bytes: int
     auto_commit_timeout_ms: int
     metadata_max_age_ms: int
+    client_rack: str | None
 
 
 class SimpleConsumerArguments(ConsumerArguments, total=False):

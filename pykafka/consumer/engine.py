@@ -15,6 +15,7 @@ from pykafka.consumer.growth import Growth
 from pykafka.consumer.offsets import GroupOffsets, Membership
 from pykafka.consumer.positions import Position, find_offsets
 from pykafka.consumer.recovery import Recovery
+from pykafka.consumer.sources import Sources
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
 
 if TYPE_CHECKING:
@@ -90,6 +91,10 @@ class ConsumerEngine:
         self.buffers = Buffers(self.handler, self.options.queued_max_bytes)
         self.has_arrived = self.handler.Event()
         self.stopping = self.handler.Event()
+        rack = self.options.client_rack
+        self.sources = Sources(
+            self.cluster.client_rack if rack is None else rack, self.options.metadata_max_age_ms / 1000
+        )
         self.recovery = Recovery(self)
         self.growth = Growth(self, self.options.metadata_max_age_ms / 1000)
 
@@ -185,8 +190,16 @@ class ConsumerEngine:
         """Give a partition that could not be fetched to recovery. Fetchers call this; it never blocks."""
         self.recovery.failed(owned, error)
 
+    def redirected(self, owned: OwnedPartition, broker_id: int) -> None:
+        """Fetch a partition from the replica that its leader has named. Fetchers call this; it never blocks."""
+        log.debug("%s is fetched from broker %d, a closer replica", owned.key, broker_id)
+        self.sources.told(owned.key, broker_id, self.handler.now())
+        self.recovery.reattach(owned)
+
     def tick(self) -> None:
-        """Look for new partitions if it is time to. Fetchers call this; it never blocks."""
+        """Look for new partitions, and for closer replicas, if it is time to. Fetchers call this; it never blocks."""
+        for key in self.sources.expired(self.handler.now()):
+            self.recovery.reattach(self.partitions[key])
         if self.whole_topics:
             self.growth.tick()
 

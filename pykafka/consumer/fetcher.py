@@ -59,17 +59,20 @@ class FetchSettings:
     :param min_bytes: how much data the broker waits for (bytes)
     :param isolation_level: 0 reads all, 1 only what was committed
     :param slot: the number of the worker, among several with the same settings
+    :param rack: of the consumers; the broker may name a replica there
     """
 
     max_wait_ms: int = 100
     min_bytes: int = 1
     isolation_level: int = 0
     slot: int = 0
+    rack: str = ""
 
     @property
     def channel(self) -> str:
         """The name of the connection that these settings use."""
-        return f"fetch:{self.max_wait_ms}:{self.min_bytes}:{self.isolation_level}:{self.slot}"
+        name = f"fetch:{self.max_wait_ms}:{self.min_bytes}:{self.isolation_level}:{self.slot}"
+        return f"{name}:{self.rack}" if self.rack else name
 
 
 class Subscriber(Protocol):
@@ -80,6 +83,9 @@ class Subscriber(Protocol):
 
     def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None:
         """Deal with an error of a partition, which is detached from its fetcher. Must not block."""
+
+    def redirected(self, owned: OwnedPartition, broker_id: int) -> None:
+        """Fetch a partition from the replica that its leader has named; it is detached from its fetcher. Must not block."""
 
     def arrived(self) -> None:
         """Wake the application: there is something to read."""
@@ -139,7 +145,7 @@ def _apart(records: memoryview) -> memoryview | bytes:
 class Fetcher:
     """The fetch worker of one broker, for all consumers with the same settings.
 
-    :param broker: the leader
+    :param broker: the leader, or a replica of partitions that are fetched from there
     :param handler: supplies the worker
     :param settings: those of all its partitions
     """
@@ -362,6 +368,7 @@ class Fetcher:
             max_bytes=self._answer_max_bytes,
             isolation_level=settings.isolation_level,
             topics=[wire.FetchRequest.Topic(topic=topic, partitions=parts) for topic, parts in by_topic.items()],
+            rack_id=settings.rack,
         )
         return plan, self._broker.send(request, settings.channel, timeout_ms=wait + self._broker.socket_timeout_ms)
 
@@ -385,6 +392,9 @@ class Fetcher:
                 }
                 if part.error_code:
                     self._fail(asked, error_for(part.error_code, **context))
+                    continue
+                if part.preferred_read_replica >= 0 and not part.records:
+                    self._redirect(asked, part.preferred_read_replica)
                     continue
                 try:
                     batches, needed = scan(_apart(part.records)) if part.records is not None else ([], 0)
@@ -509,14 +519,24 @@ class Fetcher:
     # -- errors ----------------------------------------------------------------------------------------------------
 
     def _fail(self, asked: _Asked, error: KafkaException) -> None:
+        for member in self._take_out(asked):
+            member.subscriber.fetch_failed(member.owned, error)
+
+    def _redirect(self, asked: _Asked, broker_id: int) -> None:
+        """Give a partition to the replica that the broker has named."""
+        for member in self._take_out(asked):
+            member.subscriber.redirected(member.owned, broker_id)
+
+    def _take_out(self, asked: _Asked) -> list[_Member]:
+        """Detach the members that asked, except those that have moved since; return them."""
+        found = []
         for member, epoch in asked.members:
             with self._lock:
-                current = member.owned.epoch == epoch and member in self._members
-                if current:
+                if member.owned.epoch == epoch and member in self._members:
                     self._members.remove(member)
                     self._let_go(member.owned)
-            if current:
-                member.subscriber.fetch_failed(member.owned, error)
+                    found.append(member)
+        return found
 
     def _fail_all(self, error: KafkaException) -> None:
         """Give an error to all consumers: the connection is gone, or the broker refuses. Each finds out where to go on."""

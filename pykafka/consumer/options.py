@@ -189,6 +189,13 @@ class ConsumerOptions(Settings):
         "or where the group has committed; not if `partitions` are given",
         costs="A shorter time finds new partitions sooner, for a small request each time.",
     )
+    client_rack: str | None = setting(
+        None,
+        optional(get_string),
+        "the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class` let it fetch "
+        'from a replica there (KIP-392); None takes that of the client, "" fetches from leaders',
+        costs="Less traffic between zones. A replica has messages a little later than the leader.",
+    )
 
     def _check_together(self) -> None:
         if self.auto_offset_reset == NO_RESET and self.reset_offset_on_start:
@@ -212,13 +219,17 @@ class ConsumerOptions(Settings):
             )
         return self.auto_offset_reset
 
-    def fetch_settings(self, partition_id: int) -> FetchSettings:
-        """Return the settings that consumers must have in common to share a partition's fetch worker."""
+    def fetch_settings(self, partition_id: int, rack: str = "") -> FetchSettings:
+        """Return the settings that consumers must have in common to share a partition's fetch worker.
+
+        :param rack: that its requests name
+        """
         return FetchSettings(
             self.fetch_wait_max_ms,
             self.fetch_min_bytes,
             isolation_number(self.isolation_level),
             partition_id % self.num_consumer_fetchers,
+            rack,
         )
 
 

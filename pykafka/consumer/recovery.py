@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import Buffers, OwnedPartition
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.positions import Position
+    from pykafka.consumer.sources import Sources
     from pykafka.handlers import Handler
     from pykafka.metadata.cluster import BaseCluster
 
@@ -71,9 +72,12 @@ class Reader(Protocol):
     @property
     def buffers(self) -> Buffers: ...
     @property
+    def sources(self) -> Sources: ...
+    @property
     def errors(self) -> deque[BaseException]: ...
     def worker_failed(self, error: BaseException) -> None: ...
     def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None: ...
+    def redirected(self, owned: OwnedPartition, broker_id: int) -> None: ...
     def arrived(self) -> None: ...
     def tick(self) -> None: ...
     def find_offsets(
@@ -118,7 +122,8 @@ class Recovery:
         self._pauses = Backoff(max(reader.options.fetch_error_backoff_ms, 1), BACKOFF_MAX_MS, self._handler.random)
         self._lock = self._handler.Lock()
         self._wake = self._handler.Event()
-        self._failed: deque[tuple[OwnedPartition, int, KafkaException]] = deque()
+        # The partitions to look after, how often each had been moved, and its error; None: it only moves to another broker.
+        self._failed: deque[tuple[OwnedPartition, int, KafkaException | None]] = deque()
         self._worker: Any = None
         self._cases: dict[OwnedPartition, _Case] = {}
         # {average length of a pause (s): the latest time at which partitions with such a pause are due}.
@@ -130,6 +135,16 @@ class Recovery:
 
     def failed(self, owned: OwnedPartition, error: KafkaException) -> None:
         """Take over a partition that has failed; return at once."""
+        self._take(owned, error)
+
+    def reattach(self, owned: OwnedPartition) -> None:
+        """Fetch a partition from the broker that it is to be fetched from now; return at once."""
+        fetcher = owned.fetcher
+        if fetcher is not None:
+            fetcher.detach(owned)
+        self._take(owned, None)
+
+    def _take(self, owned: OwnedPartition, error: KafkaException | None) -> None:
         with self._lock:
             self._failed.append((owned, owned.moves, error))
             self._start()
@@ -162,24 +177,32 @@ class Recovery:
             worker.join(5.0)
 
     def attach(self, owned: OwnedPartition) -> None:
-        """Attach a partition to its leader's fetcher; if there is no leader, take it over."""
+        """Attach a partition to the fetcher of its broker: its leader, or a closer replica; if there is none, take it over."""
         reader = self._reader()
         if reader is None or not reader.running or owned.fetcher is not None:
             return
         if owned.position < 0:
             self.failed(owned, OffsetResetNeededError(topic=owned.key.topic, partition=owned.partition_id))
             return
-        leader = owned.partition.leader
-        if leader is None:
+        source = reader.sources.of(owned.key)
+        if source.broker_id is None:
+            broker = owned.partition.leader
+        else:
+            broker = reader.cluster.brokers.get(source.broker_id)
+        if broker is None:
             self.failed(
                 owned,
                 LeaderNotFoundError(
-                    "no broker leads the partition at present", topic=owned.key.topic, partition=owned.partition_id
+                    "no broker leads the partition at present"
+                    if source.broker_id is None
+                    else f"the leader names broker {source.broker_id} as a closer replica, and metadata does not",
+                    topic=owned.key.topic,
+                    partition=owned.partition_id,
                 ),
             )
             return
         try:
-            fetcher = Fetcher.of(leader, self._handler, reader.options.fetch_settings(owned.partition_id))
+            fetcher = Fetcher.of(broker, self._handler, reader.options.fetch_settings(owned.partition_id, source.rack))
             fetcher.attach(owned, _WeakSubscriber(reader))
         except KafkaException as error:
             self.failed(owned, error)
@@ -215,6 +238,8 @@ class Recovery:
                 return False
         assert reader is not None
         self._admit(reader, new)
+        if not self._cases:
+            return True
         soon = self._handler.now() + TOGETHER * self._pauses.first_ms / 1000
         due = [case for case in self._cases.values() if case.due <= soon or case.moved]
         if due:
@@ -225,9 +250,19 @@ class Recovery:
         self._wake.wait(min(max(next_due - self._handler.now(), 0.0), LOOK_S))
         return True
 
-    def _admit(self, reader: Reader, new: Iterable[tuple[OwnedPartition, int, KafkaException]]) -> None:
+    def _admit(self, reader: Reader, new: Iterable[tuple[OwnedPartition, int, KafkaException | None]]) -> None:
         """Decide when to try each failed partition again, and whether `consume()` raises its error."""
+        nowhere = []
         for owned, moves, error in new:
+            if error is None:
+                if owned not in self._cases:
+                    self.attach(owned)
+                continue
+            if reader.sources.failed(owned.key, self._handler.now()):
+                # The leader decides, also about an offset that a replica lacks: it has all that replicas have.
+                log.info("partition %s: %s; fetching from its leader", owned.key, error)
+                self.attach(owned)
+                continue
             lasts = owned.trouble_since is not None
             failures = self._failures[owned] = self._failures.get(owned, 0) + 1 if lasts else 1
             # An offset is corrected at once; if it is wrong again before anything was fetched, the broker contradicts
@@ -237,7 +272,9 @@ class Recovery:
             self._cases[owned] = _Case(owned, moves, error, due)
             if not isinstance(error, OffsetOutOfRangeError) and not _is_nowhere(error):
                 self._judge(reader, owned, error)
-        self._ask_the_user(reader, [self._cases[owned] for owned, _, error in new if _is_nowhere(error)])
+            if _is_nowhere(error):
+                nowhere.append(self._cases[owned])
+        self._ask_the_user(reader, nowhere)
 
     def _due_after(self, failures: int) -> float:
         """Return when to try a partition that has failed so often in a row; together with others, if possible."""
@@ -409,6 +446,11 @@ class _WeakSubscriber:
         reader = self._reader()
         if reader is not None:
             reader.fetch_failed(owned, error)
+
+    def redirected(self, owned: OwnedPartition, broker_id: int) -> None:
+        reader = self._reader()
+        if reader is not None:
+            reader.redirected(owned, broker_id)
 
     def arrived(self) -> None:
         reader = self._reader()

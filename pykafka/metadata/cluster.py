@@ -79,6 +79,7 @@ class BaseCluster:
         *,
         allow_auto_create_topics: bool = True,
         settings: ConnectionSettings | None = None,
+        client_rack: str | None = None,
     ) -> None:
         self._handler = handler
         self._socket_timeout_ms: int = valid_ms(socket_timeout_ms, "socket_timeout_ms")
@@ -90,6 +91,8 @@ class BaseCluster:
         self._broker_version = broker_version
         self._known_versions = KnownVersions(broker_version)
         self._client_id = get_string(client_id, "client_id")
+        #: The rack, or zone, of consumers that do not name their own; "" for none.
+        self.client_rack: str = get_string(client_rack or "", "client_rack")
         self._allow_auto_create_topics = bool(allow_auto_create_topics)
         self._zookeeper_hosts = zookeeper_hosts
         self._seeds = parse_hosts(hosts) if zookeeper_hosts is None else []

@@ -70,6 +70,7 @@ class RdKafkaConsumerEngine(ConsumerEngine):
     def _settings(self) -> dict[str, Any]:
         options = self.options
         whole = max(options.fetch_message_max_bytes, 50 * 1024 * 1024)
+        rack = self.cluster.client_rack if options.client_rack is None else options.client_rack
         return common_settings(self.cluster) | {
             # librdkafka requires a name, and does not use it: we assign partitions and commit offsets.
             "group.id": options.consumer_group or "pykafka",
@@ -77,6 +78,7 @@ class RdKafkaConsumerEngine(ConsumerEngine):
             "enable.auto.offset.store": False,
             "auto.offset.reset": RESETS[options.auto_offset_reset],
             "isolation.level": options.isolation_level,
+            "client.rack": rack,
             "fetch.min.bytes": options.fetch_min_bytes,
             "fetch.wait.max.ms": options.fetch_wait_max_ms,
             "fetch.error.backoff.ms": options.fetch_error_backoff_ms,

@@ -60,6 +60,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         queued_max_bytes: int = 64 * 1024 * 1024,
         auto_commit_timeout_ms: int = 5 * 60 * 1000,
         metadata_max_age_ms: int = 60 * 1000,
+        client_rack: str | None = None,
     ) -> None:
         super().__init__(**passed_on(locals()))
 

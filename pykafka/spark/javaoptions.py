@@ -44,7 +44,6 @@ WITHOUT_EFFECT = frozenset(
         "kafka.buffer.memory",
         "kafka.check.crcs",
         "kafka.client.dns.lookup",
-        "kafka.client.rack",
         "kafka.compression.gzip.level",
         "kafka.compression.lz4.level",
         "kafka.compression.zstd.level",

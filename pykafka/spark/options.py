@@ -142,6 +142,7 @@ OPTIONS = (
     Option("kafka.max.partition.fetch.bytes", number(1, 2**31 - 1), Mode.READ, 4 * 1024 * 1024, ignored=Mode.WRITE),
     Option("kafka.fetch.max.bytes", number(1, 2**31 - 1), Mode.READ, 50 * 1024 * 1024, ignored=Mode.WRITE),
     Option("kafka.fetch.max.wait.ms", number(0, 2**31 - 1), Mode.READ, 500, ignored=Mode.WRITE),
+    Option("kafka.client.rack", verbatim, Mode.READ, "", ignored=Mode.WRITE),
     Option("topic", topic, Mode.WRITE),
     Option("kafka.acks", one_of("all", "-1", unnamed=_FEWER_ACKS), Mode.WRITE, "all", ignored=Mode.READ),
     Option(
@@ -219,6 +220,7 @@ class ReadOptions:
     :param offset_retry_interval_ms: pause before that
     :param fetch_bytes: bytes per fetch, approximately
     :param fetch_wait_ms: how long a broker may delay a fetch that has no data
+    :param client_rack: the rack of the executors: replicas there are read from; "" reads from leaders
     """
 
     client: ClientOptions
@@ -240,6 +242,7 @@ class ReadOptions:
     offset_retry_interval_ms: int
     fetch_bytes: int
     fetch_wait_ms: int
+    client_rack: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +295,7 @@ def read_options(raw: Mapping[str, str], mode: Mode) -> ReadOptions:
         offset_retry_interval_ms=values["fetchOffset.retryIntervalMs"],
         fetch_bytes=min(values["kafka.max.partition.fetch.bytes"], values["kafka.fetch.max.bytes"]),
         fetch_wait_ms=values["kafka.fetch.max.wait.ms"],
+        client_rack=values["kafka.client.rack"],
     )
 
 

@@ -13,6 +13,7 @@ from pykafka.consumer.aborted import AbortedTransactions
 from pykafka.consumer.arrow import ArrowDecoder
 from pykafka.exceptions import (
     KafkaException,
+    LeaderNotFoundError,
     OffsetOutOfRangeError,
     ProtocolClientError,
     UnknownTopicOrPartition,
@@ -82,6 +83,9 @@ class RangeReader:
         self._deadline = 0.0
         self._unknown_since: float | None = None
         self._last_error: KafkaException | None = None
+        # The rack that requests name, until a replica there has failed, and the replica that the leader has named there.
+        self._rack = options.client_rack
+        self._replica: int | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the records; errors as in `read_range`."""
@@ -97,7 +101,9 @@ class RangeReader:
                 pending = self._send() if self._position < self._end else None
             except KafkaException as error:
                 pending = None
-                if not found:
+                if self._replica is not None and not isinstance(error, DataLossError):
+                    self._leave_replica(error)
+                elif not found:
                     self._recover(error)
             if found:
                 # Spark may take its time with a yielded batch: the deadline counts from its next request.
@@ -109,7 +115,7 @@ class RangeReader:
         self._unknown_since = None
 
     def _send(self) -> PendingResponse[wire.FetchResponse]:
-        broker: Broker = self._cluster.leader(*self._tp)
+        broker = self._source()
         size = self._bytes_to_fetch()
         partition = wire.FetchRequest.Topic.Partition(
             partition=self._tp.partition, fetch_offset=self._position, partition_max_bytes=size
@@ -120,9 +126,27 @@ class RangeReader:
             max_bytes=size,
             isolation_level=int(self._options.read_committed),
             topics=[wire.FetchRequest.Topic(topic=self._tp.topic, partitions=[partition])],
+            rack_id=self._rack,
         )
         self._broker = broker
         return broker.send(request, CHANNEL, timeout_ms=self._options.fetch_wait_ms + self._options.client.timeout_ms)
+
+    def _source(self) -> Broker:
+        """Return the broker to fetch from: the replica that the leader has named (KIP-392), or the leader."""
+        if self._replica is not None:
+            replica = self._cluster.brokers.get(self._replica)
+            if replica is not None:
+                return replica
+            self._leave_replica(LeaderNotFoundError(f"metadata does not name broker {self._replica}"))
+        return self._cluster.leader(*self._tp)
+
+    def _leave_replica(self, error: KafkaException) -> None:
+        """Fetch the rest of the range from the leader: it has all that replicas have, and decides about errors."""
+        warn(
+            f"{self._tp} at offset {self._position}: {error}; reading on from the leader, not from replica {self._replica}"
+        )
+        self._replica, self._rack = None, ""
+        self._got_on()
 
     def _bytes_to_fetch(self) -> int:
         per_offset, batch = _sizes.get(self._tp.topic, (self._fetch_bytes, 0))
@@ -136,6 +160,9 @@ class RangeReader:
         code = response.error_code or (part.error_code if part is not None else -1)
         if code:
             raise error_for(code, **self._context())
+        if part.preferred_read_replica >= 0 and not part.records:
+            self._replica = part.preferred_read_replica
+            return []
         found, needed = scan(part.records) if part.records is not None else ([], 0)
         aborted = AbortedTransactions(part.aborted_transactions) if self._options.read_committed else None
         dropped = {raw.base_offset for raw in found if aborted is not None and aborted.drops(raw)}

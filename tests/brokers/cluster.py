@@ -43,6 +43,7 @@ class KafkaCluster:
     :param version: which release
     :param brokers: how many
     :param config: settings of the brokers, beside or in the place of ours
+    :param each: settings of single brokers, by number
     :param tls: True: a second listener speaks TLS (from 0.9 on), at `tls_hosts`, with `certificates`
     :param sasl: further listeners ask for SASL (from 0.10.2 on) with and without TLS, for these users; their addresses are
         `hosts_of("SASL_SSL")` and so on, and `mechanisms` can be used there
@@ -62,9 +63,11 @@ class KafkaCluster:
         directory: Path | None = None,
         quick: bool = True,
         sasl: Sasl | None = None,
+        each: Mapping[int, Mapping[str, object]] | None = None,
     ) -> None:
         self.release: Release = release(version)
         self.config = dict(config or {})
+        self.each = dict(each or {})
         self.broker_ids = list(range(1, brokers + 1))
         self.heap_mb = heap_mb
         self.sasl = sasl
@@ -277,7 +280,8 @@ class KafkaCluster:
             else:
                 own = settings.classic(self.release, number, self.directory, listeners, zookeeper_port)
             path = self.directory / f"broker-{number}.properties"
-            path.write_text(settings.properties(settings.common(count) | own | secure | self.config))
+            given = self.config | dict(self.each.get(number, {}))
+            path.write_text(settings.properties(settings.common(count) | own | secure | given))
             self._processes[number] = self._process(f"broker-{number}", self.heap_mb, "kafka.Kafka", str(path))
         if self.release.kraft:
             self._format()
