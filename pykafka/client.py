@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from pykafka.admin import Admin
 from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
@@ -94,6 +95,7 @@ class KafkaClient:
             settings=settings,
             client_rack=client_rack,
         )
+        self._admin = Admin(self.cluster)
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (hosts={self._seed_hosts!r})>"
@@ -107,6 +109,11 @@ class KafkaClient:
     def topics(self) -> TopicDict[Topic]:
         """The known topics by name. A look-up creates the `Topic` object."""
         return self.cluster.topics
+
+    @property
+    def admin(self) -> Admin:
+        """The administration of the cluster: topics, settings, groups and so on."""
+        return self._admin
 
     def update_cluster(self) -> None:
         """Fetch metadata and update brokers, topics and partitions in place.

@@ -35,6 +35,7 @@
       ResponseTimeoutError                   (also TimeoutError)
         IncompleteResponseError
       ThrottledError
+      AdminError
       WorkerNotStartedError                  (also RuntimeError)
       CorruptResponseError
       RdKafkaException
@@ -343,6 +344,29 @@ class ThrottledError(KafkaException):
     """Raised when a request was not sent because the broker throttles this client. Raise the quota, or send less."""
 
     retriable = True
+
+
+class AdminError(KafkaException):
+    """Raised when a call of `client.admin` was given several items, and some of them failed.
+
+    The brokers have done what was asked for the other items. A call for one item raises that item's own error instead.
+
+    :param results: the outcome of each item; `.errors` lists those that failed
+    """
+
+    #: The text lists so many items.
+    ITEMS_SHOWN = 5
+
+    def __init__(self, results: Any) -> None:
+        self.results = results
+        #: {item: error} of the items that failed.
+        self.errors: dict[Any, KafkaException] = dict(results.errors)
+        told = [f"{item}: {error}" for item, error in list(self.errors.items())[: self.ITEMS_SHOWN]]
+        more = len(self.errors) - len(told)
+        super().__init__(
+            f"{len(self.errors)} of {len(self.errors) + len(results)} items failed; `.errors` lists them, `.results` has all "
+            f"({'; '.join(told)}{f'; and {more} more' if more else ''})"
+        )
 
 
 class WorkerNotStartedError(KafkaException, RuntimeError):

@@ -71,7 +71,7 @@ R = TypeVar("R")
 
 
 class _Hidden:
-    """What `repr` shows in place of a secret."""
+    """The text that `repr` shows in place of a secret."""
 
     def __repr__(self) -> str:
         return "<hidden>"

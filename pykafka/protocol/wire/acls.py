@@ -12,7 +12,7 @@ class DescribeAclsResponse(Response, api_key=29, versions="0-3", flexible="2+", 
         """One resource."""
 
         class Acl(Struct):
-            """What a principal may do, or not, with the resource."""
+            """The right, or the lack of it, of one principal."""
 
             principal: str = string("0+")
             host: str = string("0+")

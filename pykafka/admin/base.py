@@ -1,0 +1,78 @@
+"""`AdminBase`: what the parts of `Admin` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pykafka.admin.placement import Placement
+from pykafka.admin.results import Results
+from pykafka.admin.routing import Question, Router
+from pykafka.exceptions import KafkaException
+from pykafka.utils.error_handlers import valid_ms
+
+if TYPE_CHECKING:
+    from pykafka.metadata.cluster import BaseCluster
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+#: How long a call may take (ms).
+TIMEOUT_MS = 30_000
+
+
+class AdminBase:
+    """The cluster and the way to its brokers. It has no state of its own.
+
+    :param cluster: the cluster
+    """
+
+    def __init__(self, cluster: BaseCluster) -> None:
+        self._cluster = cluster
+        self._router = Router(cluster)
+
+    def _ask(
+        self,
+        items: Iterable[K],
+        placement: Placement[K],
+        question: Question[K, V],
+        timeout_ms: int,
+        raise_errors: bool,
+    ) -> Results[K, V]:
+        """Return the outcome of each item; raise for items that failed if wanted."""
+        found: dict[K, V | KafkaException] = self._router.ask(
+            items, placement, question, valid_ms(timeout_ms, "timeout_ms")
+        )
+        results = Results(found)
+        if raise_errors:
+            results.raise_errors()
+        return results
+
+    def _deadline(self, timeout_ms: int) -> float:
+        wait_s: float = valid_ms(timeout_ms, "timeout_ms") / 1000
+        return self._cluster.handler.now() + wait_s
+
+    def _left_ms(self, deadline: float) -> int:
+        return max(1, round((deadline - self._cluster.handler.now()) * 1000))
+
+
+def several(items: Any, name: str, kinds: type | tuple[type, ...]) -> list[Any]:
+    """Return one item, or any number of them, as a list.
+
+    :param items: an item, or an iterable of items
+    :param name: what the error calls them
+    :param kinds: the types of items
+    :raises TypeError: an item of another type
+    """
+    found = [items] if isinstance(items, kinds) else None
+    if found is None:
+        try:
+            found = list(items)
+        except TypeError:
+            found = [items]
+    for item in found:
+        if not isinstance(item, kinds):
+            wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+            names = " or ".join(kind.__name__ for kind in wanted)
+            raise TypeError(f"{name} must be {names}, or several of them; not {type(item).__name__}")
+    return found

@@ -1,0 +1,248 @@
+"""Settings: description, and changes one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
+from pykafka.admin.configtypes import (
+    AlterOperation,
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ConfigSynonym,
+    ConfigType,
+    as_changes,
+)
+from pykafka.admin.faults import fault, outcome
+from pykafka.admin.placement import AnyBroker, CertainBrokers, Placement
+from pykafka.admin.releases import need, version_of
+from pykafka.admin.results import Results
+from pykafka.admin.routing import Question
+from pykafka.exceptions import KafkaException
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.metadata.cluster import BaseCluster
+
+Configs = dict[str, ConfigEntry]
+
+_TYPES = (None, "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
+
+
+class _Keepers:
+    """Settings of a broker go to that broker, others to any."""
+
+    stale: tuple[type[KafkaException], ...] = ()
+
+    def __init__(self, cluster: BaseCluster) -> None:
+        self._any = AnyBroker(cluster)
+        self._certain: CertainBrokers[ConfigResource] = CertainBrokers(cluster, lambda item: item.broker_id or 0)
+
+    def find(self, items: Sequence[ConfigResource]) -> Mapping[ConfigResource, Broker | KafkaException]:
+        """Return the broker for each resource."""
+        own = [item for item in items if item.broker_id is not None]
+        others = [item for item in items if item.broker_id is None]
+        found = dict(self._certain.find(own)) if own else {}
+        if others:
+            found.update(self._any.find(others))
+        return found
+
+    def refresh(self, seen: int, items: Sequence[ConfigResource]) -> None:
+        """Ask for the brokers of the cluster."""
+        self._any.refresh(seen, items)
+
+
+class ConfigsAdmin(AdminBase):
+    """The settings of topics, brokers, groups and clients' metrics."""
+
+    def describe_configs(
+        self,
+        resources: ConfigResource | Iterable[ConfigResource],
+        *,
+        names: Iterable[str] | None = None,
+        synonyms: bool = False,
+        documentation: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[ConfigResource, Configs]:
+        """Return settings: {name: ConfigEntry} of each resource (since Kafka 0.11).
+
+        :param resources: a ConfigResource, or several
+        :param names: of the settings; by default all
+        :param synonyms: also the places that values could come from (since Kafka 1.1)
+        :param documentation: also what each setting means (since Kafka 2.6)
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for resources that failed, see `Results`
+        :raises UnknownTopicOrPartition: there is no such topic
+        """
+        wanted: list[ConfigResource] = several(resources, "resources", ConfigResource)
+        keys = None if names is None else several(names, "names", str)
+
+        def request(items: Sequence[ConfigResource], broker: Broker, left: int) -> wire.DescribeConfigsRequest:
+            make = wire.DescribeConfigsRequest.Resource
+            made = wire.DescribeConfigsRequest(
+                resources=[
+                    make(resource_type=int(item.type), resource_name=item.name, configuration_keys=keys)
+                    for item in items
+                ]
+            )
+            if synonyms:
+                need(broker, wire.DescribeConfigsRequest, 1, "synonyms", "1.1")
+                made.include_synonyms = True
+            if documentation:
+                need(broker, wire.DescribeConfigsRequest, 3, "documentation", "2.6")
+                made.include_documentation = True
+            return made
+
+        def read(
+            response: wire.DescribeConfigsResponse, items: Sequence[ConfigResource], broker: Broker
+        ) -> Mapping[ConfigResource, Configs | KafkaException]:
+            known = {(int(item.type), item.name): item for item in items}
+            found: dict[ConfigResource, Configs | KafkaException] = {}
+            for result in response.results:
+                item = known.get((result.resource_type, result.resource_name))
+                if item is not None:
+                    found[item] = _error(result, item, broker, "DescribeConfigs") or {
+                        one.name: _entry(one, item) for one in result.configs
+                    }
+            return found
+
+        asked: Question[ConfigResource, Configs] = Question(wire.DescribeConfigsRequest, request, read)
+        placement: Placement[ConfigResource] = _Keepers(self._cluster)
+        return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
+
+    def alter_configs(
+        self,
+        changes: Mapping[ConfigResource, Mapping[str, Any] | Iterable[ConfigChange]],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[ConfigResource, None]:
+        """Change settings one by one; the others stay as they are (since Kafka 2.3).
+
+        :param changes: for each resource {name: value}, where None goes back to the default; or ConfigChange objects
+        :param validate_only: check everything, and change nothing
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for resources that failed, see `Results`
+        :raises InvalidConfig: an unknown setting, or a value that is not possible
+        """
+        wanted = {item: as_changes(its) for item, its in changes.items()}
+        several(wanted, "resources", ConfigResource)
+
+        def request(items: Sequence[ConfigResource], broker: Broker, left: int) -> wire.IncrementalAlterConfigsRequest:
+            return wire.IncrementalAlterConfigsRequest(
+                resources=[_altered(item, wanted[item]) for item in items], validate_only=validate_only
+            )
+
+        def read(
+            response: wire.IncrementalAlterConfigsResponse, items: Sequence[ConfigResource], broker: Broker
+        ) -> Mapping[ConfigResource, KafkaException | None]:
+            known = {(int(item.type), item.name): item for item in items}
+            found: dict[ConfigResource, KafkaException | None] = {}
+            for result in response.responses:
+                item = known.get((result.resource_type, result.resource_name))
+                if item is not None:
+                    error = _error(result, item, broker, "IncrementalAlterConfigs")
+                    found[item] = _without(error, wanted[item])
+            return found
+
+        asked: Question[ConfigResource, None] = Question(wire.IncrementalAlterConfigsRequest, request, read, waits=True)
+        return self._ask(wanted, _Keepers(self._cluster), asked, timeout_ms, raise_errors)
+
+    def list_config_resources(
+        self, types: ConfigType | Iterable[ConfigType] = (), *, timeout_ms: int = TIMEOUT_MS
+    ) -> list[ConfigResource]:
+        """Return the resources that have settings (since Kafka 4.1; subscriptions to clients' metrics since 3.7).
+
+        :param types: kinds of resources; none stands for all
+        :param timeout_ms: of the whole call
+        """
+        kinds: list[ConfigType] = several(types, "types", ConfigType)
+
+        def request(items: Sequence[str], broker: Broker, left: int) -> wire.ListConfigResourcesRequest:
+            if kinds == [ConfigType.CLIENT_METRICS] and version_of(broker, wire.ListConfigResourcesRequest) == 0:
+                return wire.ListConfigResourcesRequest()
+            need(broker, wire.ListConfigResourcesRequest, 1, "a list of other resources than client metrics", "4.1")
+            return wire.ListConfigResourcesRequest(resource_types=[int(kind) for kind in kinds])
+
+        def read(
+            response: wire.ListConfigResourcesResponse, items: Sequence[str], broker: Broker
+        ) -> Mapping[str, list[ConfigResource] | KafkaException]:
+            error = outcome(response.error_code, broker=broker, api="ListConfigResources")
+            listed = [(one.resource_type, one.resource_name) for one in response.config_resources]
+            known = [ConfigResource(ConfigType(kind), name) for kind, name in listed if kind in set(ConfigType)]
+            return {"": error or sorted(known)}
+
+        asked: Question[str, list[ConfigResource]] = Question(wire.ListConfigResourcesRequest, request, read)
+        return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
+
+
+def _error(
+    result: wire.DescribeConfigsResponse.Resource | wire.IncrementalAlterConfigsResponse.Result,
+    item: ConfigResource,
+    broker: Broker,
+    api: str,
+) -> KafkaException | None:
+    if not result.error_code:
+        return None
+    if item.type == ConfigType.TOPIC:
+        return fault(result.error_code, result.error_message, broker=broker, api=api, topic=item.name)
+    return fault(result.error_code, result.error_message, broker=broker, api=api, what=str(item))
+
+
+def _without(error: KafkaException | None, changes: Iterable[ConfigChange]) -> KafkaException | None:
+    """Return an error without the values that the broker repeats in its text: they may be passwords."""
+    if error is None:
+        return None
+    for change in changes:
+        if change.value and is_secret(change.name):
+            error.args = tuple(str(arg).replace(change.value, "<hidden>") for arg in error.args)
+    return error
+
+
+def is_secret(name: str) -> bool:
+    """Return whether the value of a setting of this name may be secret."""
+    return any(word in name for word in ("password", "secret", "jaas", "keystore.key", "token"))
+
+
+def _altered(item: ConfigResource, changes: Iterable[ConfigChange]) -> wire.IncrementalAlterConfigsRequest.Resource:
+    resource = wire.IncrementalAlterConfigsRequest.Resource
+    configs = [
+        resource.Config(
+            name=one.name,
+            config_operation=int(one.operation),
+            value=None if one.operation == AlterOperation.DELETE else one.value,
+        )
+        for one in changes
+    ]
+    return resource(resource_type=int(item.type), resource_name=item.name, configs=configs)
+
+
+def _entry(config: wire.DescribeConfigsResponse.Resource.Config, item: ConfigResource) -> ConfigEntry:
+    return ConfigEntry(
+        config.name,
+        None if config.is_sensitive else config.value,
+        _source(config, item),
+        config.read_only,
+        config.is_sensitive,
+        _TYPES[config.config_type] if config.config_type < len(_TYPES) else None,
+        tuple(ConfigSynonym(one.name, one.value, _as_source(one.source)) for one in config.synonyms),
+        config.documentation or None,
+    )
+
+
+def _source(config: wire.DescribeConfigsResponse.Resource.Config, item: ConfigResource) -> ConfigSource:
+    if config.config_source >= 0:
+        return _as_source(config.config_source)
+    if config.is_default:  # version 0 tells no more
+        return ConfigSource.DEFAULT
+    return ConfigSource.TOPIC if item.type == ConfigType.TOPIC else ConfigSource.STATIC_BROKER
+
+
+def _as_source(number: int) -> ConfigSource:
+    return ConfigSource(number) if number in set(ConfigSource) else ConfigSource.UNKNOWN

@@ -1,0 +1,114 @@
+"""`Results` and `Listing`: the outcome of each item that a call was given, and what the brokers of a cluster list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar, overload
+
+from pykafka.exceptions import AdminError, KafkaException
+
+K = TypeVar("K")
+V = TypeVar("V")
+V_co = TypeVar("V_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[K, V]):
+    """The outcome of one item.
+
+    :param item: what the call was given
+    :param value: what the brokers return for it; None if it failed
+    :param error: why it failed; None if it did not
+    """
+
+    item: K
+    value: V | None
+    error: KafkaException | None = None
+
+
+class Results(Mapping[K, V]):
+    """The values of the items that succeeded, and the errors of the others.
+
+    As a mapping it has the items that succeeded, in the order of the call. `results[item]` raises the error of an item that
+    failed.
+
+    :param found: {item: its value, or its error}, in the order of the call
+    """
+
+    def __init__(self, found: Mapping[K, V | KafkaException]) -> None:
+        self._values: dict[K, V] = {}
+        #: {item: error} of the items that failed.
+        self.errors: dict[K, KafkaException] = {}
+        for item, value in found.items():
+            if isinstance(value, KafkaException):
+                self.errors[item] = value
+            else:
+                self._values[item] = value
+        self._order = list(found)
+
+    def __getitem__(self, item: K) -> V:
+        if item in self.errors:
+            raise self.errors[item].again()
+        return self._values[item]
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._values
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Results({self._values!r}, errors={self.errors!r})"
+
+    @property
+    def outcomes(self) -> list[Outcome[K, V]]:
+        """All items in the order of the call, each with its value or its error."""
+        return [Outcome(item, self._values.get(item), self.errors.get(item)) for item in self._order]
+
+    def raise_errors(self) -> None:
+        """Raise if an item failed: its own error if it was the only item, else an AdminError with these results.
+
+        :raises KafkaException: the one item's error
+        :raises AdminError: several items, of which at least one failed
+        """
+        if not self.errors:
+            return
+        if len(self._order) == 1:
+            raise self.errors[self._order[0]].again()
+        raise AdminError(self)
+
+
+class Listing(Sequence[V_co]):
+    """The lists of all brokers of a cluster, put together.
+
+    :param found: the entries
+    :param errors: {broker id: error} of the brokers that did not answer; their entries are missing
+    """
+
+    def __init__(self, found: Sequence[V_co], errors: Mapping[int, KafkaException]) -> None:
+        self._found = tuple(found)
+        self.errors = dict(errors)
+
+    @overload
+    def __getitem__(self, place: int) -> V_co: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[V_co]: ...
+    def __getitem__(self, place: int | slice) -> V_co | Sequence[V_co]:
+        return self._found[place]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Listing):
+            return self._found == other._found and self.errors == other.errors
+        return list(self._found) == other if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Listing({list(self._found)!r}, errors={self.errors!r})"

@@ -1,0 +1,237 @@
+"""`Router`: sends the requests of one call to all brokers concerned, reads the answers, and follows what has moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pykafka.admin.faults import api_name
+from pykafka.admin.placement import CHANNEL, Placement
+from pykafka.admin.releases import version_of
+from pykafka.exceptions import (
+    ClientClosedError,
+    ConcurrentTransactions,
+    FencedLeaderEpoch,
+    FieldNotAvailableError,
+    FieldValueError,
+    GroupCoordinatorNotAvailable,
+    GroupLoadInProgress,
+    IncompleteResponseError,
+    KafkaException,
+    KafkaStorageError,
+    LeaderNotAvailable,
+    LeaderNotFoundError,
+    NoBrokersAvailableError,
+    NotController,
+    NotCoordinatorForGroup,
+    NotLeaderForPartition,
+    OffsetNotAvailable,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+    ThrottlingQuotaExceeded,
+    UnknownLeaderEpoch,
+    UnstableOffsetCommit,
+    UnsupportedVersion,
+)
+from pykafka.utils.backoff import Backoff
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.channel import PendingResponse
+    from pykafka.protocol.schema import Request
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+#: Pause before the second attempt (ms), which doubles up to the second one.
+_FIRST_MS, _MOST_MS = 100, 1000
+#: How much longer than its own timeout a broker may take for an answer (ms).
+_GRACE_MS = 2000
+#: Errors that say that nothing was done, and that the same may succeed in a moment, perhaps at another broker.
+_PASSING = (
+    ConcurrentTransactions,
+    FencedLeaderEpoch,
+    GroupCoordinatorNotAvailable,
+    GroupLoadInProgress,
+    KafkaStorageError,
+    LeaderNotAvailable,
+    LeaderNotFoundError,
+    NoBrokersAvailableError,
+    NotController,
+    NotCoordinatorForGroup,
+    NotLeaderForPartition,
+    OffsetNotAvailable,
+    ThrottlingQuotaExceeded,
+    UnknownLeaderEpoch,
+    UnstableOffsetCommit,
+)
+#: Errors that concern the whole call, not one item.
+_WHOLE = (ClientClosedError, FieldNotAvailableError, FieldValueError, UnsupportedVersion)
+
+
+@dataclass(frozen=True)
+class Question(Generic[K, V]):
+    """A kind of request, which one broker answers for any number of items.
+
+    :param api: the class of the requests
+    :param request: (items, broker, time left in ms) to the request
+    :param read: (response, items, broker) to {item: value or error}
+    :param once: whether sending it twice could do harm, or fail
+    :param waits: whether the broker itself may take until the timeout
+    """
+
+    api: type[Request[Any]]
+    request: Callable[[Sequence[K], Broker, int], Request[Any]]
+    read: Callable[[Any, Sequence[K], Broker], Mapping[K, V | KafkaException]]
+    once: bool = False
+    waits: bool = False
+
+
+class Router:
+    """The way to all brokers. It starts no worker: requests go out one behind another, then the answers are read.
+
+    :param cluster: the cluster
+    """
+
+    def __init__(self, cluster: BaseCluster) -> None:
+        self._cluster = cluster
+
+    def ask(
+        self, items: Iterable[K], placement: Placement[K], question: Question[K, V], timeout_ms: int
+    ) -> dict[K, V | KafkaException]:
+        """Return the value or the error of each item, in order.
+
+        What has moved is looked for, and asked about again, until the timeout.
+
+        :param items: hashable; repeated ones count once
+        :param placement: finds the broker for each
+        :param question: makes requests and reads responses
+        :param timeout_ms: of the whole call
+        :raises UnsupportedVersion: a broker lacks the API
+        """
+        now = self._cluster.handler.now
+        deadline = now() + timeout_ms / 1000
+        pauses = Backoff(_FIRST_MS, _MOST_MS, self._cluster.handler.random)
+        wanted = list(dict.fromkeys(items))
+        found: dict[K, V | KafkaException] = {}
+        left, attempts = wanted, 0
+        while left:
+            if self._cluster.closed:
+                raise ClientClosedError("this client was closed; make a new KafkaClient")
+            seen = self._cluster.generation
+            found |= _Round(self._cluster, question, deadline).run(left, placement)
+            left = [item for item in left if isinstance(found[item], _Passing) and now() < deadline]
+            if left:
+                attempts += 1
+                self._cluster.handler.sleep(min(pauses.seconds(attempts), max(deadline - now(), 0.0)))
+                self._refresh(placement, seen, left)
+        return {item: _plain(found[item]) for item in wanted}
+
+    def _refresh(self, placement: Placement[K], seen: int, items: Sequence[K]) -> None:
+        try:
+            placement.refresh(seen, items)
+        except NoBrokersAvailableError:
+            pass  # the next round meets it again, and counts it for each item
+
+
+class _Passing(KafkaException):
+    """An error after which an item may be asked about again; `__cause__` is the error."""
+
+
+def _plain(value: V | KafkaException) -> V | KafkaException:
+    if isinstance(value, _Passing) and isinstance(value.__cause__, KafkaException):
+        return value.__cause__
+    return value
+
+
+def _passing(error: KafkaException) -> _Passing:
+    made = _Passing()
+    made.__cause__ = error
+    return made
+
+
+@dataclass
+class _Sent(Generic[K]):
+    """A request on its way."""
+
+    broker: Broker
+    items: list[K]
+    was_up: bool
+    pending: PendingResponse[Any]
+
+
+class _Round(Generic[K, V]):
+    """One attempt: each broker concerned is asked once."""
+
+    def __init__(self, cluster: BaseCluster, question: Question[K, V], deadline: float) -> None:
+        self._cluster = cluster
+        self._question = question
+        self._deadline = deadline
+
+    def run(self, items: Sequence[K], placement: Placement[K]) -> dict[K, V | KafkaException]:
+        """Return the value or the error of each item; `_Passing` if it may be asked about again."""
+        found: dict[K, V | KafkaException] = {}
+        by_broker: dict[Broker, list[K]] = {}
+        for item, broker in placement.find(items).items():
+            if isinstance(broker, KafkaException):
+                found[item] = self._judged(broker)
+            else:
+                by_broker.setdefault(broker, []).append(item)
+        sent = []
+        for broker, its in by_broker.items():
+            try:
+                sent.append(self._send(broker, its))
+            except KafkaException as error:  # nothing was sent
+                found |= dict.fromkeys(its, self._judged(error, unsent=True))
+        for one in sent:
+            found |= self._collect(one, placement.stale)
+        return found
+
+    def _send(self, broker: Broker, items: list[K]) -> _Sent[K]:
+        left_ms = max(1, round((self._deadline - self._cluster.handler.now()) * 1000))
+        was_up = broker.channel(CHANNEL).connected
+        version = version_of(broker, self._question.api)
+        request = self._question.request(items, broker, left_ms)
+        answer_ms = left_ms + _GRACE_MS
+        if not self._question.waits:
+            answer_ms = min(answer_ms, broker.socket_timeout_ms)
+        pending = broker.send(request, CHANNEL, timeout_ms=answer_ms, version=version)
+        return _Sent(broker, items, was_up, pending)
+
+    def _collect(self, sent: _Sent[K], stale: tuple[type[KafkaException], ...]) -> dict[K, V | KafkaException]:
+        try:
+            answer = self._question.read(sent.pending.get_when_due(), sent.items, sent.broker)
+        except KafkaException as error:
+            told = error.with_context(broker=sent.broker.address, api=api_name(self._question.api))
+            # A connection that was idle may have been closed before the request arrived.
+            return dict.fromkeys(sent.items, self._judged(told, unsent=sent.was_up or not self._question.once))
+        found: dict[K, V | KafkaException] = {}
+        for item in sent.items:
+            if item not in answer:
+                what = f"item ({item})"
+                missing = IncompleteResponseError(what, broker=sent.broker.address, api=api_name(self._question.api))
+                found[item] = missing
+                continue
+            value = answer[item]
+            if isinstance(value, stale):
+                found[item] = _passing(value)
+            else:
+                found[item] = self._judged(value) if isinstance(value, KafkaException) else value
+        return found
+
+    def _judged(self, error: KafkaException, unsent: bool = False) -> KafkaException:
+        """Return an error as it is, or as `_Passing`.
+
+        :param unsent: whether a lost connection is no reason to give up
+        """
+        if isinstance(error, _WHOLE):
+            raise error
+        if isinstance(error, _PASSING):
+            return _passing(error)
+        if unsent and isinstance(error, SocketDisconnectedError) and error.retriable:
+            return _passing(error)
+        if not self._question.once and isinstance(error, ResponseTimeoutError):
+            return _passing(error)
+        return error

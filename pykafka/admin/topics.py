@@ -1,0 +1,326 @@
+"""Topics: creation, deletion, description, more partitions, deletion of records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
+from pykafka.admin.faults import fault, outcome
+from pykafka.admin.operations import AclOperation, operations
+from pykafka.admin.placement import AnyBroker, Controller, Leaders
+from pykafka.admin.releases import need, version_of
+from pykafka.admin.results import Results
+from pykafka.admin.routing import Question
+from pykafka.admin.topictypes import (
+    CreatedTopic,
+    NewPartitions,
+    NewTopic,
+    PartitionDescription,
+    TopicDescription,
+    TopicListing,
+)
+from pykafka.common import TopicPartition
+from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+
+#: How long created topics may take to be known to the brokers, and deleted ones to be gone, before the call returns (s).
+SETTLE_S = 5.0
+_PAUSE_S = 0.05
+_ZERO = UUID(int=0)
+
+
+class TopicsAdmin(AdminBase):
+    """The topics of the cluster."""
+
+    def list_topics(self, *, internal: bool = False, timeout_ms: int = TIMEOUT_MS) -> list[TopicListing]:
+        """Return all topics by name.
+
+        :param internal: also topics that Kafka keeps for itself, as `__consumer_offsets`
+        :param timeout_ms: of the whole call
+        """
+        asked: Question[str, wire.MetadataResponse] = Question(
+            wire.MetadataRequest,
+            lambda items, broker, left: wire.MetadataRequest(topics=None, allow_auto_topic_creation=False),
+            lambda response, items, broker: {"": response},
+        )
+        response = self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
+        found = [
+            TopicListing(topic.name, _id(topic.topic_id), topic.is_internal, len(topic.partitions))
+            for topic in response.topics
+            if topic.name is not None and (internal or not (topic.is_internal or topic.name.startswith("__")))
+        ]
+        return sorted(found, key=lambda topic: topic.name)
+
+    def describe_topics(
+        self,
+        topics: str | Iterable[str],
+        *,
+        authorized_operations: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, TopicDescription]:
+        """Return partitions, leaders and replicas of topics. This creates no topic.
+
+        :param topics: a name, or several
+        :param authorized_operations: also what this user may do with them (since Kafka 2.3)
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for topics that failed, see `Results`
+        :raises UnknownTopicOrPartition: there is no such topic
+        """
+        names = several(topics, "topics", str)
+
+        def request(items: Sequence[str], broker: Broker, left: int) -> wire.MetadataRequest:
+            wanted = [wire.MetadataRequest.Topic(name=name) for name in items]
+            made = wire.MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+            if authorized_operations:
+                need(broker, wire.MetadataRequest, 8, "authorized_operations", "2.3")
+                made.include_topic_authorized_operations = True
+            return made
+
+        def read(response: wire.MetadataResponse, items: Sequence[str], broker: Broker) -> Mapping[str, Any]:
+            found: dict[str, TopicDescription | KafkaException] = {
+                name: UnknownTopicOrPartition(topic=name, broker=broker.address, api="Metadata") for name in items
+            }
+            for topic in response.topics:
+                if topic.name in found:
+                    error = outcome(topic.error_code, broker=broker, api="Metadata", topic=topic.name)
+                    found[topic.name] = error or _described(topic.name, topic)
+            return found
+
+        asked: Question[str, TopicDescription] = Question(wire.MetadataRequest, request, read)
+        return self._ask(names, AnyBroker(self._cluster), asked, timeout_ms, raise_errors)
+
+    def create_topics(
+        self,
+        topics: NewTopic | Iterable[NewTopic],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, CreatedTopic]:
+        """Create topics, and wait a moment until the brokers know them (since Kafka 0.10.1).
+
+        :param topics: a NewTopic, or several
+        :param validate_only: check everything, and create nothing
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for topics that failed, see `Results`
+        :raises TopicAlreadyExists: there is a topic of this name
+        """
+        wanted: dict[str, NewTopic] = {topic.name: topic for topic in several(topics, "topics", NewTopic)}
+
+        def request(items: Sequence[str], broker: Broker, left: int) -> wire.CreateTopicsRequest:
+            if any(wanted[name].wants_defaults for name in items):
+                need(broker, wire.CreateTopicsRequest, 4, "a topic without a number of partitions or replicas", "2.4")
+            if validate_only:
+                need(broker, wire.CreateTopicsRequest, 1, "validate_only", "0.10.2")
+            return wire.CreateTopicsRequest(
+                topics=[wanted[name].wire() for name in items], timeout_ms=left, validate_only=validate_only
+            )
+
+        def read(response: wire.CreateTopicsResponse, items: Sequence[str], broker: Broker) -> Mapping[str, Any]:
+            return {
+                topic.name: outcome(
+                    topic.error_code, topic.error_message, broker=broker, api="CreateTopics", topic=topic.name
+                )
+                or _created(topic)
+                for topic in response.topics
+            }
+
+        asked: Question[str, CreatedTopic] = Question(wire.CreateTopicsRequest, request, read, once=True, waits=True)
+        deadline = self._deadline(timeout_ms)
+        results = self._ask(wanted, Controller(self._cluster), asked, timeout_ms, False)
+        if results and not validate_only:
+            self._settle(list(results), there=True, deadline=deadline)
+        if raise_errors:
+            results.raise_errors()
+        return results
+
+    def delete_topics(
+        self, topics: str | UUID | Iterable[str | UUID], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[str | UUID, None]:
+        """Delete topics with all their messages, and wait a moment until they are gone (since Kafka 0.10.1).
+
+        :param topics: a name or an id, or several; ids since Kafka 2.8
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for topics that failed, see `Results`
+        :raises UnknownTopicOrPartition: there is no such topic
+        """
+        wanted: list[str | UUID] = several(topics, "topics", (str, UUID))
+
+        def request(items: Sequence[str | UUID], broker: Broker, left: int) -> wire.DeleteTopicsRequest:
+            if version_of(broker, wire.DeleteTopicsRequest) < 6:
+                if any(isinstance(item, UUID) for item in items):
+                    need(broker, wire.DeleteTopicsRequest, 6, "deletion of topics by id", "2.8")
+                return wire.DeleteTopicsRequest(topic_names=[str(item) for item in items], timeout_ms=left)
+            make = wire.DeleteTopicsRequest.Topic
+            named = [make(name=None, topic_id=one) if isinstance(one, UUID) else make(name=one) for one in items]
+            return wire.DeleteTopicsRequest(topics=named, timeout_ms=left)
+
+        def read(response: wire.DeleteTopicsResponse, items: Sequence[str | UUID], broker: Broker) -> Mapping[Any, Any]:
+            found: dict[str | UUID, KafkaException | None] = {}
+            for topic in response.responses:
+                error = outcome(
+                    topic.error_code, topic.error_message, broker=broker, api="DeleteTopics", topic=topic.name
+                )
+                for key in (topic.name, topic.topic_id):
+                    if key is not None:
+                        found[key] = error
+            return found
+
+        asked: Question[str | UUID, None] = Question(wire.DeleteTopicsRequest, request, read, once=True, waits=True)
+        deadline = self._deadline(timeout_ms)
+        results = self._ask(wanted, Controller(self._cluster), asked, timeout_ms, False)
+        names = [item for item in results if isinstance(item, str)]
+        if names:
+            self._settle(names, there=False, deadline=deadline)
+        if raise_errors:
+            results.raise_errors()
+        return results
+
+    def _settle(self, names: Sequence[str], *, there: bool, deadline: float) -> None:
+        """Wait a moment until brokers know new topics and their leaders, or no longer know deleted ones."""
+        handler = self._cluster.handler
+        end = min(deadline, handler.now() + SETTLE_S)
+        while True:
+            try:
+                self._cluster.update(names)
+            except KafkaException:
+                return  # the change itself has been made
+            found = [self._cluster.topic_metadata(name) for name in names]
+            if not there:
+                done = all(topic is None for topic in found)
+            else:
+                done = all(
+                    topic is not None and all(part.leader >= 0 for part in topic.partitions.values()) for topic in found
+                )
+            if done or handler.now() >= end:
+                return
+            handler.sleep(_PAUSE_S)
+
+    def create_partitions(
+        self,
+        partitions: Mapping[str, int] | NewPartitions | Iterable[NewPartitions],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, None]:
+        """Give topics more partitions (since Kafka 1.0).
+
+        :param partitions: {topic: number of partitions that it shall have}, or NewPartitions
+        :param validate_only: check everything, and change nothing
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for topics that failed, see `Results`
+        :raises InvalidPartitions: the topic has as many partitions already, or more
+        """
+        if isinstance(partitions, Mapping):
+            partitions = [NewPartitions(topic, total) for topic, total in partitions.items()]
+        wanted: dict[str, NewPartitions] = {one.topic: one for one in several(partitions, "partitions", NewPartitions)}
+
+        def request(items: Sequence[str], broker: Broker, left: int) -> wire.CreatePartitionsRequest:
+            return wire.CreatePartitionsRequest(
+                topics=[wanted[name].wire() for name in items], timeout_ms=left, validate_only=validate_only
+            )
+
+        def read(response: wire.CreatePartitionsResponse, items: Sequence[str], broker: Broker) -> Mapping[str, Any]:
+            return {
+                topic.name: outcome(
+                    topic.error_code, topic.error_message, broker=broker, api="CreatePartitions", topic=topic.name
+                )
+                for topic in response.results
+            }
+
+        asked: Question[str, None] = Question(wire.CreatePartitionsRequest, request, read, once=True, waits=True)
+        deadline = self._deadline(timeout_ms)
+        results = self._ask(wanted, Controller(self._cluster), asked, timeout_ms, False)
+        if results and not validate_only:
+            self._settle(list(results), there=True, deadline=deadline)
+        if raise_errors:
+            results.raise_errors()
+        return results
+
+    def delete_records(
+        self,
+        offsets: Mapping[tuple[str, int], int],
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[TopicPartition, int]:
+        """Delete the messages before an offset, in each partition (since Kafka 0.11).
+
+        :param offsets: {(topic, partition): offset}; -1 deletes all that are there
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for partitions that failed, see `Results`
+        :return: the first offset that is left, of each partition
+        :raises OffsetOutOfRangeError: the partition ends before the offset
+        """
+        wanted = {TopicPartition(*key): offset for key, offset in offsets.items()}
+
+        def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.DeleteRecordsRequest:
+            topic = wire.DeleteRecordsRequest.Topic
+            by_topic: dict[str, list[wire.DeleteRecordsRequest.Topic.Partition]] = {}
+            for item in items:
+                part = topic.Partition(partition_index=item.partition, offset=wanted[item])
+                by_topic.setdefault(item.topic, []).append(part)
+            topics = [topic(name=name, partitions=parts) for name, parts in by_topic.items()]
+            return wire.DeleteRecordsRequest(topics=topics, timeout_ms=left)
+
+        def read(
+            response: wire.DeleteRecordsResponse, items: Sequence[TopicPartition], broker: Broker
+        ) -> Mapping[TopicPartition, int | KafkaException]:
+            found: dict[TopicPartition, int | KafkaException] = {}
+            for topic in response.topics:
+                for part in topic.partitions:
+                    key = TopicPartition(topic.name, part.partition_index)
+                    found[key] = part.low_watermark
+                    if part.error_code:
+                        found[key] = fault(
+                            part.error_code,
+                            broker=broker,
+                            api="DeleteRecords",
+                            topic=key.topic,
+                            partition=key.partition,
+                        )
+            return found
+
+        asked: Question[TopicPartition, int] = Question(wire.DeleteRecordsRequest, request, read, waits=True)
+        placement: Leaders[TopicPartition] = Leaders(self._cluster, lambda item: item)
+        return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
+
+
+def _id(topic_id: UUID) -> UUID | None:
+    return None if topic_id == _ZERO else topic_id
+
+
+def _described(name: str, topic: wire.MetadataResponse.Topic) -> TopicDescription:
+    parts = [
+        PartitionDescription(
+            part.partition_index,
+            part.leader_id if part.leader_id >= 0 else None,
+            part.leader_epoch if part.leader_epoch >= 0 else None,
+            tuple(part.replica_nodes),
+            tuple(part.isr_nodes),
+            tuple(part.offline_replicas),
+        )
+        for part in sorted(topic.partitions, key=lambda one: one.partition_index)
+    ]
+    may: frozenset[AclOperation] | None = operations(topic.topic_authorized_operations)
+    return TopicDescription(name, _id(topic.topic_id), topic.is_internal, tuple(parts), may)
+
+
+def _created(topic: wire.CreateTopicsResponse.Topic) -> CreatedTopic:
+    configs = None
+    if topic.configs:
+        configs = {one.name: None if one.is_sensitive else one.value for one in topic.configs}
+    return CreatedTopic(
+        topic.name,
+        _id(topic.topic_id),
+        topic.num_partitions if topic.num_partitions > 0 else None,
+        topic.replication_factor if topic.replication_factor > 0 else None,
+        configs,
+    )
