@@ -45,6 +45,7 @@ FEATURES = {
     "settings": Feature((0, 11), "settings of topics told by request"),
     "partitions": Feature((1, 0), "partitions added by request"),
     "bearer tokens": Feature((2, 0), "OAUTHBEARER"),
+    "delegation tokens": Feature((2, 0), "delegation tokens"),
     "zstd": Feature((2, 1), "zstd"),
     "sessions": Feature((2, 2), "sessions that end unless the client authenticates again"),
     "ids": Feature((2, 2), "members of groups that are told their id before they wait for the others"),

@@ -1,4 +1,4 @@
-"""The brokers of the tests with SASL, as librdkafka meets them: what they take and refuse is Kafka's own decision."""
+"""The brokers of the tests with SASL, as librdkafka and Kafka's Java client meet them: whom they let in is their decision."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from tests.brokers import KafkaCluster
+from tests.brokers import BrokerSetupError, KafkaCluster
+from tests.support.credentials import change_user, delegation_token, run_client, scram_login
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("sasl")]
 
@@ -75,3 +76,23 @@ def test_a_mechanism_that_the_listener_does_not_offer(secure_kafka: KafkaCluster
     error = produce(settings(secure_kafka, "SHORT_PLAINTEXT", "SCRAM-SHA-512"))
     assert error is not None
     assert "supported mechanisms" in error.str()
+
+
+@pytest.mark.needs("delegation tokens")
+def test_a_delegation_token_until_it_expires(secure_kafka: KafkaCluster) -> None:
+    token = delegation_token(secure_kafka)
+    login = scram_login(secure_kafka, token.token_id, token.hmac, token=True)
+    assert "topics" in run_client(secure_kafka, login, "topics")
+    owner = scram_login(secure_kafka, secure_kafka.user, secure_kafka.password)
+    assert run_client(secure_kafka, owner, "expire", token.hmac) == "expired"
+    with pytest.raises(BrokerSetupError, match="SaslAuthenticationException"):
+        run_client(secure_kafka, login, "topics")
+
+
+@pytest.mark.needs("scram users")
+def test_a_user_of_kafka_configs(secure_kafka: KafkaCluster) -> None:
+    change_user(secure_kafka, "carol", "SCRAM-SHA-256", "Pw-of-carol-2e8d")
+    login = settings(secure_kafka, "SASL_PLAINTEXT", "SCRAM-SHA-256", "Pw-of-carol-2e8d") | {"sasl.username": "carol"}
+    assert produce(login) is None
+    change_user(secure_kafka, "carol", "SCRAM-SHA-256", None)
+    assert produce(login) is not None
