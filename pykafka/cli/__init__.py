@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # The caller may have closed it (>&-): write to nothing, and not to a file that has the descriptor by now.
     sys.stdout = sys.stdout or os.fdopen(_nowhere(), "w")
     sys.stderr = sys.stderr or os.fdopen(_nowhere(), "w")
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
     try:
         from pykafka.cli.app import tools
 

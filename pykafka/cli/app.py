@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -19,13 +18,13 @@ from pykafka.cli import (
     cmd_groups,
     cmd_lag,
     cmd_pipeline,
+    cmd_produce,
     cmd_read,
 )
-from pykafka.cli.options import HostsType, Session, ZooKeeperType
+from pykafka.cli.options import HostsType, ZooKeeperType, session_of
 from pykafka.cli.signals import INTERRUPTED
 from pykafka.cli.statuses import explain, status_of
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError
-from pykafka.security import SslConfig
 
 
 class Tools(click.Group):
@@ -110,25 +109,13 @@ def tools(ctx: click.Context, /, **_: Any) -> None:
         click.echo(ctx.get_help())
 
 
-def _session(given: dict[str, Any]) -> Session:
-    """Return the session of the common options; with --verbose, turn the log on.
-
-    :param given: {parameter: value} of the common options
-    :raises click.UsageError: they contradict each other
-    """
-    if given["verbose"]:
-        level = logging.INFO if given["verbose"] == 1 else logging.DEBUG
-        logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
-    cafile, certfile, keyfile = given["cafile"], given["certfile"], given["keyfile"]
-    if keyfile and not certfile:
-        raise click.UsageError("--keyfile needs --certfile: the certificate of the key")
-    wants_tls = given["tls"] or cafile or certfile or keyfile
-    config = SslConfig(cafile, certfile, keyfile) if wants_tls else None
-    return Session(given["host"], given["zookeeper"], given["socket_timeout_ms"], config)
-
-
-def _add(command: click.Command) -> None:
-    """Add a command with the common options, except flags that the command itself uses."""
+def _add(command: click.Command, group: click.Group) -> None:
+    """Add a command with the common options, except flags that the command itself uses; so each verb of a noun."""
+    group.add_command(command)
+    if isinstance(command, click.Group):
+        for verb in list(command.commands.values()):
+            _add(verb, command)
+        return
     taken = {flag for param in command.params for flag in param.opts}
     for name, (flags, settings) in COMMON.items():
         free = [flag for flag in flags if flag not in taken]
@@ -139,7 +126,6 @@ def _add(command: click.Command) -> None:
         command.params.append(behind)
     command.callback = _with_session(command.callback)
     command.epilog = EPILOG
-    tools.add_command(command)
 
 
 def _take_over(name: str, ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -151,12 +137,14 @@ def _take_over(name: str, ctx: click.Context, param: click.Parameter, value: Any
 def _with_session(callback: Callable[..., Any] | None) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         ctx = click.get_current_context()
-        ctx.obj = _session(ctx.find_root().params)
+        ctx.obj = session_of(ctx.find_root().params)
         return callback(*args, **kwargs) if callback is not None else None
 
     return run
 
 
-for _module in (cmd_change, cmd_completion, cmd_consume, cmd_doctor, cmd_groups, cmd_lag, cmd_pipeline, cmd_read):
+for _module in (
+    *(cmd_change, cmd_completion, cmd_consume, cmd_doctor, cmd_groups, cmd_lag, cmd_pipeline, cmd_produce, cmd_read),
+):  # fmt: skip
     for _command in _module.COMMANDS:
-        _add(_command)
+        _add(_command, tools)

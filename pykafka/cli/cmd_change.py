@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from pykafka.cli import changes, show
 from pykafka.cli.moments import Moment
-from pykafka.cli.options import GroupType, MomentType, Session, json_option, timeout_option
+from pykafka.cli.options import GroupType, MomentType, Session, TopicType, json_option, timeout_option
 
 
 class JsonObjectType(click.ParamType[dict[str, Any]]):
@@ -45,7 +45,7 @@ class SettingsType(JsonObjectType):
 
 
 @click.command("reset_offsets")
-@click.argument("topic")
+@click.argument("topic", type=TopicType())
 @click.argument("consumer_group", type=GroupType())
 @click.argument("offset", type=MomentType(numbers=True))
 @click.option("--dry-run", is_flag=True, help="Print what would be committed, and commit nothing.")
@@ -147,7 +147,7 @@ def _setting(value: Any) -> str:
 
 
 @click.command("delete_topic")
-@click.argument("topic")
+@click.argument("topic", type=TopicType())
 @timeout_option
 @click.pass_obj
 def delete_topic(session: Session, topic: str, timeout: int) -> None:

@@ -1,10 +1,11 @@
-"""The command consume_topic: messages to a file or to the standard output."""
+"""The commands consume_topic and consume: messages to a file or to the standard output."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -14,12 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from pykafka.cli import show
 from pykafka.cli.listing import partition_ids, time_text
 from pykafka.cli.moments import Moment, limits, resolve
-from pykafka.cli.options import MomentType, Session
+from pykafka.cli.options import MomentType, Session, TopicType
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pykafka.client import KafkaClient
     from pykafka.protocol.message import Message
     from pykafka.simpleconsumer import SimpleConsumer
@@ -30,13 +29,7 @@ _FETCH_FOR_FEW = 64 * 1024
 _FEW = 1000
 
 
-@click.command("consume_topic")
-@click.argument("topic")
-@click.option(
-    "-l", "--limit", type=click.IntRange(min=0), default=10, show_default=True, help="Number of messages; 0 for all."
-)
-@click.option("-o", "--outfile", type=click.File("wb"), default="-", help="Where to write; by default standard output.")
-@click.option(
+_timeout_option = click.option(
     "-t",
     "--timeout",
     type=click.IntRange(min=1),
@@ -44,7 +37,10 @@ _FEW = 1000
     show_default=True,
     help="Stop when no message arrives for so long (ms).",
 )
-@click.option(
+_outfile_option = click.option(
+    "-o", "--outfile", type=click.File("wb"), default="-", help="Where to write; by default standard output."
+)
+_from_option = click.option(
     "--from",
     "start",
     type=MomentType(numbers=True),
@@ -53,8 +49,25 @@ _FEW = 1000
     metavar="WHERE",
     help="EARLIEST, LATEST, a time (YYYY-MM-DDTHH:MM:SS, UTC), an offset, or -N for the last N of each partition.",
 )
-@click.option("-p", "--partition", "partitions", type=int, multiple=True, help="Only this one; may be repeated.")
-@click.option("-f", "--follow", is_flag=True, help="Wait for more, until Ctrl-C.")
+_partition_option = click.option(
+    "-p", "--partition", "partitions", type=int, multiple=True, help="Only this one; may be repeated."
+)
+_follow_option = click.option("-f", "--follow", is_flag=True, help="Wait for more, until Ctrl-C.")
+
+#: Makes of a message what is written, with its newline.
+Render = Callable[["Message"], bytes]
+
+
+@click.command("consume_topic")
+@click.argument("topic", type=TopicType())
+@click.option(
+    "-l", "--limit", type=click.IntRange(min=0), default=10, show_default=True, help="Number of messages; 0 for all."
+)
+@_outfile_option
+@_timeout_option
+@_from_option
+@_partition_option
+@_follow_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with key, offset, time and headers.")
 @click.pass_obj
 def consume_topic(
@@ -73,6 +86,79 @@ def consume_topic(
     Ends after --limit messages, at the end of the topic as of the start, or after --timeout without a message. Commits
     nothing.
     """
+    render = _json_line if as_json else _renderer(None, b"")
+    _consume(session, topic, limit, outfile, timeout, start, partitions, follow, render)
+
+
+@click.command("consume")
+@click.argument("topic", type=TopicType())
+@click.option(
+    "-l", "--limit", type=click.IntRange(min=0), default=0, show_default=True, help="Number of messages; 0 for all."
+)
+@_outfile_option
+@_timeout_option
+@_from_option
+@_partition_option
+@_follow_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["lines", "json"]),
+    default="lines",
+    show_default=True,
+    help="A value a line; or a JSON object a line, with key, offset, time and headers, which `kafka-tools produce "
+    "--format json` reads.",
+)
+@click.option("-k", "--key-separator", metavar="TEXT", help="Write KEY, this text, VALUE; \\t is a tab.")
+@click.option("--null", metavar="TEXT", default="", help="What stands for a null value or key; by default nothing.")
+@click.pass_obj
+def consume(
+    session: Session,
+    topic: str,
+    limit: int,
+    outfile: BinaryIO,
+    timeout: int,
+    start: Moment,
+    partitions: tuple[int, ...],
+    follow: bool,
+    form: str,
+    key_separator: str | None,
+    null: str,
+) -> None:
+    """Write a topic's messages to the standard output or a file.
+
+    Ends at the end of the topic as of the start, after --limit messages, or after --timeout without a message. Commits
+    nothing.
+    """
+    if form == "json" and (key_separator is not None or null):
+        raise click.UsageError('--key-separator and --null are for --format lines; JSON has "key", and null')
+    separator = None if key_separator is None else os.fsencode(key_separator.replace("\\t", "\t"))
+    render = _json_line if form == "json" else _renderer(separator, os.fsencode(null))
+    _consume(session, topic, limit, outfile, timeout, start, partitions, follow, render)
+
+
+def _renderer(separator: bytes | None, null: bytes) -> Render:
+    def line(message: Message) -> bytes:
+        value = null if message.value is None else message.value
+        if separator is None:
+            return value + b"\n"
+        key = null if message.partition_key is None else message.partition_key
+        return key + separator + value + b"\n"
+
+    return line
+
+
+def _consume(
+    session: Session,
+    topic: str,
+    limit: int,
+    outfile: BinaryIO,
+    timeout: int,
+    start: Moment,
+    partitions: tuple[int, ...],
+    follow: bool,
+    render: Render,
+) -> None:
     with session.client() as client:
         ids = _chosen(client, topic, partitions)
         positions = resolve(client, topic, start, ids, clip=True)
@@ -87,7 +173,7 @@ def consume_topic(
             # Starts at the end, as with LATEST: wait for new messages.
             until = ends if waiting and not follow else None
             for message in _messages(consumer, limit, positions, until, follow):
-                outfile.write(_line(message) if as_json else (message.value or b"") + b"\n")
+                outfile.write(render(message))
                 if follow or outfile.isatty():
                     outfile.flush()
                 advance()
@@ -166,7 +252,7 @@ def _check_all_came(consumer: SimpleConsumer, ends: dict[int, int]) -> None:
             )
 
 
-def _line(message: Message) -> bytes:
+def _json_line(message: Message) -> bytes:
     data: dict[str, Any] = {
         "partition": message.partition_id,
         "offset": message.offset,
@@ -201,4 +287,4 @@ def _progress(outfile: BinaryIO, total: int | None) -> Iterator[Callable[[], Non
         yield lambda: progress.advance(task)
 
 
-COMMANDS = (consume_topic,)
+COMMANDS = (consume_topic, consume)

@@ -10,11 +10,11 @@ from rich.progress import track
 from pykafka.cli import show
 from pykafka.cli.groups import GroupDescription, describe_groups, list_groups
 from pykafka.cli.listing import known_topic
-from pykafka.cli.options import Session, json_option
+from pykafka.cli.options import Session, TopicType, json_option
 
 
 @click.command("print_managed_consumer_groups")
-@click.argument("topic", required=False)
+@click.argument("topic", type=TopicType(), required=False)
 @json_option
 @click.pass_obj
 def print_managed_consumer_groups(session: Session, topic: str | None, as_json: bool) -> None:

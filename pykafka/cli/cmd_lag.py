@@ -14,7 +14,7 @@ from rich.text import Text
 from pykafka.cli import show
 from pykafka.cli.groups import is_known
 from pykafka.cli.listing import Lag, consumer_lag, time_text
-from pykafka.cli.options import GroupType, Session, json_option
+from pykafka.cli.options import GroupType, Session, TopicType, json_option
 from pykafka.cli.statuses import Status, explain
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnknownTopicOrPartition
 
@@ -40,7 +40,7 @@ class SecondsType(click.FloatRange):
 
 
 @click.command("print_consumer_lag")
-@click.argument("topic")
+@click.argument("topic", type=TopicType())
 @click.argument("consumer_group", type=GroupType())
 @click.option(
     "-w",

@@ -6,7 +6,7 @@ import click
 
 from pykafka.cli import listing, show
 from pykafka.cli.moments import Moment
-from pykafka.cli.options import MomentType, Session, json_option
+from pykafka.cli.options import MomentType, Session, TopicType, json_option
 
 
 @click.command("print_topics")
@@ -26,7 +26,7 @@ def print_topics(session: Session, internal: bool, as_json: bool) -> None:
 
 
 @click.command("desc_topic")
-@click.argument("topic")
+@click.argument("topic", type=TopicType())
 @json_option
 @click.pass_obj
 def desc_topic(session: Session, topic: str, as_json: bool) -> None:
@@ -51,7 +51,7 @@ def desc_topic(session: Session, topic: str, as_json: bool) -> None:
 
 
 @click.command("print_offsets")
-@click.argument("topic")
+@click.argument("topic", type=TopicType())
 @click.argument("offset", type=MomentType(numbers=False))
 @click.option("--time", "with_time", is_flag=True, help="Also the time of the message there, in a third column.")
 @json_option

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import logging
+from collections.abc import Callable
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 from kazoo.hosts import collect_hosts
 
 from pykafka.cli.diagnosis import address_text
+from pykafka.cli.groups import list_groups
 from pykafka.cli.moments import Moment, parse_moment
 from pykafka.cli.zookeeper_groups import ZooKeeperGroups
 from pykafka.cli.zookeeper_topics import ZooKeeperTopics
 from pykafka.client import KafkaClient
+from pykafka.exceptions import KafkaException
 from pykafka.handlers import ThreadingHandler
 from pykafka.metadata.zookeeper import broker_addresses
 from pykafka.network.addresses import parse_hosts
+from pykafka.security import SslConfig
 
-if TYPE_CHECKING:
-    from pykafka.security import SslConfig
+#: How long a shell waits for names (ms), at each step of connecting and asking.
+COMPLETION_TIMEOUT_MS = 1500
 
 
 class Session:
@@ -71,6 +77,23 @@ class Session:
         return ZooKeeperGroups(self.zookeeper, self.socket_timeout_ms)
 
 
+def session_of(given: dict[str, Any]) -> Session:
+    """Return the session of the common options; with --verbose, turn the log on.
+
+    :param given: {parameter: value} of the common options
+    :raises click.UsageError: they contradict each other
+    """
+    if given["verbose"]:
+        level = logging.INFO if given["verbose"] == 1 else logging.DEBUG
+        logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+    cafile, certfile, keyfile = given["cafile"], given["certfile"], given["keyfile"]
+    if keyfile and not certfile:
+        raise click.UsageError("--keyfile needs --certfile: the certificate of the key")
+    wants_tls = given["tls"] or cafile or certfile or keyfile
+    config = SslConfig(cafile, certfile, keyfile) if wants_tls else None
+    return Session(given["host"], given["zookeeper"], given["socket_timeout_ms"], config)
+
+
 class HostsType(click.ParamType[str]):
     """Addresses of brokers."""
 
@@ -101,10 +124,28 @@ class ZooKeeperType(click.ParamType[str]):
         return str(value)
 
 
+class TopicType(click.ParamType[str]):
+    """The name of a topic; shells complete it."""
+
+    name = "topic"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text."""
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the topics of the cluster that begin so; none if it does not answer soon."""
+        return _completed(ctx, incomplete, lambda client: [str(name) for name in client.topics])
+
+
 class GroupType(click.ParamType[str]):
-    """The name of a consumer group."""
+    """The name of a consumer group; shells complete it."""
 
     name = "group"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the groups of the cluster that begin so; none if it does not answer soon."""
+        return _completed(ctx, incomplete, lambda client: [one.group for one in list_groups(client)])
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the text if it is UTF-8: bytes of the command line may not be."""
@@ -113,6 +154,21 @@ class GroupType(click.ParamType[str]):
         except UnicodeEncodeError:
             self.fail(f"{value!r} is not UTF-8", param, ctx)
         return str(value)
+
+
+def _completed(ctx: click.Context, incomplete: str, names: Callable[[KafkaClient], list[str]]) -> list[CompletionItem]:
+    """Return the names that begin as the word at the cursor does.
+
+    The shell waits, and shows nothing of an error: a cluster that does not answer has no names.
+    """
+    given = ctx.find_root().params
+    try:
+        session = session_of({**given, "socket_timeout_ms": COMPLETION_TIMEOUT_MS, "verbose": 0})
+        with session.client() as client:
+            found = names(client)
+    except (KafkaException, OSError, click.UsageError):
+        return []
+    return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete)]
 
 
 class MomentType(click.ParamType[Moment]):

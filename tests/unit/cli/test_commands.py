@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[3]
 COMMANDS = {
     *("consume_topic", "desc_topic", "print_managed_consumer_groups", "print_consumer_lag", "print_offsets"),
     *("print_topics", "reset_offsets", "create_topic", "delete_topic"),
-    *("doctor", "completion", "pipeline"),
+    *("doctor", "completion", "pipeline", "consume", "produce"),
 }
 LISTINGS = [
     "desc_topic",
@@ -363,7 +363,9 @@ def test_which_topic_a_member_in_zookeeper_wants(content: bytes, wants: bool) ->
 
 #: What each command needs besides the options that say where the cluster is.
 WORDS = {
+    "consume": ["clicks"],
     "consume_topic": ["clicks"],
+    "produce": ["clicks"],
     "desc_topic": ["clicks"],
     "print_managed_consumer_groups": [],
     "print_consumer_lag": ["clicks", "billing"],
