@@ -189,8 +189,8 @@ def _signals(feeding: Feeding) -> Iterator[list[int]]:
     try:
         yield received
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
