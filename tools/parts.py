@@ -172,6 +172,11 @@ MATRIX = {
         )
         for release in ("0.11.0.3", "2.8.2", "4.3.1")
     },
+    **{
+        f"security-{release}": Part(release, [f"{INTEGRATION}/security", "-m", "not matrix"], 3)
+        for release in ("0.10.2.2", "3.9.2")
+    },
+    "kerberos-brokers": Part("4.3.1", [f"{INTEGRATION}/security/test_kerberos_brokers.py"], 3),
     "closing": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_closing.py"], 4),
     "idempotence-threads": Part("4.3.1", [FIVE_MILLION, "-k", "threads"], 5),
     "idempotence-greenlets": Part("4.3.1", [FIVE_MILLION, "-k", "greenlets"], 5),

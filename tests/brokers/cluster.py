@@ -20,6 +20,7 @@ from tests.brokers import settings
 from tests.brokers.archives import class_archive, recording
 from tests.brokers.certificates import Certificates, make_certificates
 from tests.brokers.jars import BrokerSetupError, classpath
+from tests.brokers.kerberos import BROKER_HOST, Kdc
 from tests.brokers.process import JavaProcess, wait_until
 from tests.brokers.releases import LATEST, Release, release
 from tests.brokers.sasl import Sasl
@@ -79,6 +80,8 @@ class KafkaCluster:
         #: Ports by listener and broker.
         self._ports: dict[str, dict[int, int]] = {name: {} for name in self._protocols}
         self._token_key: TokenKey | None = None
+        #: The cluster's own, where `sasl` has `kerberos`.
+        self.kdc: Kdc | None = None
         self.certificates: Certificates | None = None
         self.zookeeper_hosts = ""
         self._keep = directory is not None
@@ -121,12 +124,18 @@ class KafkaCluster:
         :param listener: one of `listeners`; SHORT_PLAINTEXT and SHORT_SSL ask for SASL too, but their sessions are short,
             and they do not offer SCRAM-SHA-512
         """
-        return ",".join(f"{settings.HOST}:{port}" for port in self._ports[listener].values())
+        return ",".join(f"{self._host(listener)}:{port}" for port in self._ports[listener].values())
+
+    def _host(self, listener: str) -> str:
+        # Kerberos knows brokers by the names of their hosts.
+        named = self.sasl is not None and self.sasl.kerberos and self._protocols[listener].startswith("SASL")
+        return BROKER_HOST if named else settings.HOST
 
     @property
     def mechanisms(self) -> list[str]:
         """Return the mechanisms of the listeners with SASL."""
-        return authentication.mechanisms(self.release)
+        assert self.sasl is not None, "this cluster was started without `sasl`"
+        return authentication.mechanisms(self.release, self.sasl)
 
     @property
     def user(self) -> str:
@@ -195,6 +204,8 @@ class KafkaCluster:
         """End all processes at once, and remove their data; a second call does nothing."""
         for process in (*self._processes.values(), *([self._zookeeper] if self._zookeeper else [])):
             process.kill()
+        if self.kdc is not None:
+            self.kdc.kill()
         self._processes.clear()
         self._zookeeper = None
         if not self._keep and self.directory != Path():
@@ -256,7 +267,7 @@ class KafkaCluster:
 
     def _prepare(self) -> None:
         count = len(self.broker_ids)
-        free = iter(free_ports((len(self._protocols) + 1) * count + 1))
+        free = iter(free_ports((len(self._protocols) + 1) * count + 2))
         self._ports = {name: dict(zip(self.broker_ids, free, strict=False)) for name in self._protocols}
         controllers = dict(zip(self.broker_ids, free, strict=False))
         secure: dict[str, object] = {}
@@ -264,7 +275,7 @@ class KafkaCluster:
             self.certificates = make_certificates(self.directory)
             secure |= settings.tls(self.certificates)
         if self.sasl is not None:
-            secure |= self._prepare_sasl(self.sasl)
+            secure |= self._prepare_sasl(self.sasl, next(free))
         zookeeper_port = next(free)
         if not self.release.kraft:
             self._start_zookeeper(zookeeper_port)
@@ -272,7 +283,7 @@ class KafkaCluster:
             ZOOKEEPERS.update(dict.fromkeys(ports.values(), self.zookeeper_hosts))
         for number in self.broker_ids:
             listeners = [
-                settings.Listener(name, protocol, self._ports[name][number])
+                settings.Listener(name, protocol, self._ports[name][number], self._host(name))
                 for name, protocol in self._protocols.items()
             ]
             if self.release.kraft:
@@ -286,12 +297,15 @@ class KafkaCluster:
         if self.release.kraft:
             self._format()
 
-    def _prepare_sasl(self, sasl: Sasl) -> dict[str, object]:
+    def _prepare_sasl(self, sasl: Sasl, kdc_port: int) -> dict[str, object]:
         jwks = self.directory / "jwks.json"
         self._token_key = TokenKey(self.directory / "issuer.key")
         jwks.write_text(self._token_key.jwks())
-        self._jvm_options += authentication.jvm_options(self.release, sasl, self.directory, jwks)
-        return authentication.settings(self.release, sasl, jwks)
+        if sasl.kerberos:
+            self.kdc = Kdc(self.directory, kdc_port, self.user)
+            self.kdc.start()
+        self._jvm_options += authentication.jvm_options(self.release, sasl, self.directory, jwks, self.kdc)
+        return authentication.settings(self.release, sasl, jwks, self.kdc)
 
     def _start_zookeeper(self, port: int) -> None:
         path = self.directory / "zookeeper.properties"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
+from tests.brokers.kerberos import SERVICE, Kdc
 from tests.brokers.releases import Release
 from tests.brokers.tokens import AUDIENCE, ISSUER
 
@@ -38,12 +39,14 @@ class Sasl:
 
     :param users: passwords by name, for PLAIN and SCRAM
     :param session_ms: how long a session of the short listeners lasts (ms)
+    :param kerberos: GSSAPI, too, with a KDC of the cluster's own; the only mechanism that 0.9 has
     """
 
     users: Mapping[str, str] = field(
         default_factory=lambda: {"alice": "Pw-of-alice-51f7c2", "bob": "Pw-of-bob-e09b44"}, repr=False
     )
     session_ms: int = 3000
+    kerberos: bool = False
 
 
 def listeners(release: Release) -> dict[str, str]:
@@ -51,33 +54,33 @@ def listeners(release: Release) -> dict[str, str]:
     return SASL_LISTENERS | (SHORT_LISTENERS if release.numbers >= (2, 2) else {})
 
 
-def mechanisms(release: Release) -> list[str]:
+def mechanisms(release: Release, sasl: Sasl) -> list[str]:
     """Return the mechanisms that brokers of a release offer; from 3.1 on they check the signatures of tokens."""
-    return [name for name in _MODULES if name != "OAUTHBEARER" or release.numbers >= (2, 0)]
+    own = [name for name in _MODULES if name != "OAUTHBEARER" or release.numbers >= (2, 0)]
+    return [*(own if release.numbers >= (0, 10, 2) else ()), *(["GSSAPI"] if sasl.kerberos else ())]
 
 
-def settings(release: Release, sasl: Sasl, jwks: Path) -> dict[str, object]:
+def settings(release: Release, sasl: Sasl, jwks: Path, kdc: Kdc | None) -> dict[str, object]:
     """List the settings of the listeners with SASL.
 
     :param jwks: file with the public key of the issuer of tokens
     """
-    offered = mechanisms(release)
+    offered = mechanisms(release, sasl)
     found: dict[str, object] = {"sasl.enabled.mechanisms": ",".join(offered)}
+    if kdc is not None:
+        found["sasl.kerberos.service.name"] = SERVICE
     if release.numbers < (2, 0):
         return found | _authorizer(release)
     for listener in listeners(release):
         prefix = f"listener.name.{listener.lower()}"
         for mechanism in offered:
-            users = "".join(f' user_{name}="{password}"' for name, password in sasl.users.items())
-            options = users if mechanism == "PLAIN" else ""
-            own = f"{prefix}.{mechanism.lower()}"
-            found[f"{own}.sasl.jaas.config"] = f"{_MODULES[mechanism]} required{options};"
+            found[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = _login(mechanism, sasl, kdc)
         if release.numbers >= (3, 1):
             package = "secured." if release.numbers < (3, 4) else ""
             found[f"{prefix}.oauthbearer.sasl.server.callback.handler.class"] = _VALIDATOR.format(package)
         if listener in SHORT_LISTENERS:
             found[f"{prefix}.connections.max.reauth.ms"] = sasl.session_ms
-            found[f"{prefix}.sasl.enabled.mechanisms"] = ",".join(set(offered) - {WITHHELD})
+            found[f"{prefix}.sasl.enabled.mechanisms"] = ",".join(name for name in offered if name != WITHHELD)
     if release.numbers >= (3, 1):
         found |= {
             "sasl.oauthbearer.jwks.endpoint.url": jwks.as_uri(),
@@ -88,6 +91,14 @@ def settings(release: Release, sasl: Sasl, jwks: Path) -> dict[str, object]:
         }
     secret = "delegation.token.secret.key" if release.numbers >= (2, 8) else "delegation.token.master.key"
     return found | {secret: "of-the-brokers"} | _authorizer(release)
+
+
+def _login(mechanism: str, sasl: Sasl, kdc: Kdc | None) -> str:
+    if mechanism == "GSSAPI":
+        assert kdc is not None
+        return kdc.broker_jaas
+    users = "".join(f' user_{name}="{password}"' for name, password in sasl.users.items())
+    return f"{_MODULES[mechanism]} required{users if mechanism == 'PLAIN' else ''};"
 
 
 def _authorizer(release: Release) -> dict[str, object]:
@@ -105,16 +116,16 @@ def _authorizer(release: Release) -> dict[str, object]:
     }
 
 
-def jvm_options(release: Release, sasl: Sasl, directory: Path, jwks: Path) -> list[str]:
+def jvm_options(release: Release, sasl: Sasl, directory: Path, jwks: Path, kdc: Kdc | None) -> list[str]:
     """Return the options that a broker's JVM needs; write the file with users that old releases take instead of settings."""
+    found = [kdc.jvm_option] if kdc is not None else []
     if release.numbers >= (2, 0):
-        return [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={jwks.as_uri()}"]
+        return [*found, f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={jwks.as_uri()}"]
     path = directory / "jaas.conf"
-    users = "".join(f' user_{name}="{password}"' for name, password in sasl.users.items())
-    path.write_text(
-        f"KafkaServer {{\n{_MODULES['PLAIN']} required{users};\n{_MODULES['SCRAM-SHA-256']} required;\n}};\n"
-    )
-    return [f"-Djava.security.auth.login.config={path}", "-Dzookeeper.sasl.client=false"]
+    # One entry for both kinds of SCRAM.
+    logins = dict.fromkeys(_login(mechanism, sasl, kdc) for mechanism in mechanisms(release, sasl))
+    path.write_text("KafkaServer {\n" + "\n".join(logins) + "\n};\n")
+    return [*found, f"-Djava.security.auth.login.config={path}", "-Dzookeeper.sasl.client=false"]
 
 
 def format_arguments(sasl: Sasl) -> list[str]:

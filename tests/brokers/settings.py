@@ -17,11 +17,13 @@ class Listener(NamedTuple):
 
     :param name: as its settings name it
     :param protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL
+    :param host: as clients are told
     """
 
     name: str
     protocol: str
     port: int
+    host: str = HOST
 
 
 def properties(settings: Mapping[str, object]) -> str:
@@ -70,8 +72,8 @@ def kraft(
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT{protocols}",
         "inter.broker.listener.name": "PLAINTEXT",
-        "listeners": _addresses(listeners) + f",CONTROLLER://{HOST}:{controllers[number]}",
-        "advertised.listeners": _addresses(listeners),
+        "listeners": _bound(listeners) + f",CONTROLLER://{HOST}:{controllers[number]}",
+        "advertised.listeners": _told(listeners),
         "log.dirs": directory / f"data-{number}",
         # Elections and fencing at the pace of tests: a killed broker is noticed in seconds.
         "controller.quorum.election.timeout.ms": 1000,
@@ -101,7 +103,7 @@ def classic(
         return settings | {"host.name": HOST, "advertised.host.name": HOST, "port": listeners[0].port}
     if any(one.name != one.protocol for one in listeners):
         settings["listener.security.protocol.map"] = ",".join(f"{one.name}:{one.protocol}" for one in listeners)
-    return settings | {"listeners": _addresses(listeners), "advertised.listeners": _addresses(listeners)}
+    return settings | {"listeners": _bound(listeners), "advertised.listeners": _told(listeners)}
 
 
 def tls(certificates: Certificates) -> dict[str, object]:
@@ -154,5 +156,9 @@ def logging_options(release: Release, directory: Path, name: str) -> Sequence[st
     return (f"-Dlog4j.configuration={path.as_uri()}",)
 
 
-def _addresses(listeners: Sequence[Listener]) -> str:
+def _bound(listeners: Sequence[Listener]) -> str:
     return ",".join(f"{one.name}://{HOST}:{one.port}" for one in listeners)
+
+
+def _told(listeners: Sequence[Listener]) -> str:
+    return ",".join(f"{one.name}://{one.host}:{one.port}" for one in listeners)
