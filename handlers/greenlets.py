@@ -193,8 +193,19 @@ class HubWatch:
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call `fn` in the hub's thread pool and wait for it on the hub."""
-        result: R = self._get_hub().threadpool.apply(fn, args, kwargs)
+        result: R
+        result, error = self._get_hub().threadpool.apply(_outcome, (fn, args, kwargs))
+        if error is not None:
+            raise error
         return result
+
+
+def _outcome(fn: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Exception | None]:
+    """Return what a call returns and raises; the thread pool prints the stack of what leaves a call."""
+    try:
+        return fn(*args, **kwargs), None
+    except Exception as error:  # noqa: BLE001 - the caller raises it
+        return None, error
 
 
 def raise_in_main(error: BaseException) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from pykafka.producer import Producer
     from pykafka.protocol import Message
-    from pykafka.security import SslConfig
+    from pykafka.security import DelegationToken, Plain, Scram, SslConfig
     from pykafka.simpleconsumer import SimpleConsumer
     from pykafka.topic import Topic
 
@@ -51,6 +51,7 @@ __all__ = [
     "Broker",
     "Cluster",
     "CompressionType",
+    "DelegationToken",
     "EmbeddedCluster",
     "GEventHandler",
     "GroupHashingPartitioner",
@@ -67,10 +68,12 @@ __all__ = [
     "OffsetType",
     "OffsetsNotCommitted",
     "Partition",
+    "Plain",
     "Producer",
     "RandomPartitioner",
     "RangeProtocol",
     "RoundRobinProtocol",
+    "Scram",
     "SimpleConsumer",
     "SslConfig",
     "ThreadingHandler",
@@ -116,7 +119,7 @@ _HOMES = {
         ],
         "producer": ["Producer"],
         "protocol": ["Message"],
-        "security": ["SslConfig"],
+        "security": ["DelegationToken", "Plain", "Scram", "SslConfig"],
         "simpleconsumer": ["SimpleConsumer"],
         "topic": ["Topic"],
     }.items()

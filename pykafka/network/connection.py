@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
@@ -22,6 +22,8 @@ from pykafka.security import SslConfigLike, explain_refusal
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Stream
+    from pykafka.network.login import Session
+    from pykafka.protocol.versions import ApiRanges
 
 #: The documented default of socket_timeout_ms, for calls before the first connect (s).
 DEFAULT_TIMEOUT_S = 30.0
@@ -49,6 +51,8 @@ class BrokerConnection:
         plaintext
     :param advertised: whether the cluster named this address, which errors then say
     :param settings: TLS and SASL; replaces `ssl_config`
+    :param client_id: how the broker's logs know this client, at a login
+    :param ranges: returns the broker's API versions, where they are certain, or None: a login asks for them
     """
 
     def __init__(
@@ -63,13 +67,18 @@ class BrokerConnection:
         advertised: bool = False,
         *,
         settings: ConnectionSettings | None = None,
+        client_id: str = "pykafka",
+        ranges: Callable[[], ApiRanges | None] = lambda: None,
     ) -> None:
         self.host = host.decode() if isinstance(host, bytes) else host
         self.port = int(port)
         if settings is None:
             settings = ConnectionSettings(ssl_config=ssl_config)
-        self._dialer = Dialer(self.host, self.port, handler, (source_host, int(source_port)), settings, advertised)
+        source = (source_host, int(source_port))
+        self._dialer = Dialer(self.host, self.port, handler, source, settings, advertised, client_id, ranges)
         self.is_tls = settings.ssl_config is not None
+        #: Whether connecting includes a login.
+        self.logs_in = settings.sasl is not None
         self._handler = handler
         self._buffer_size = buffer_size
         self._timeout = DEFAULT_TIMEOUT_S
@@ -101,17 +110,24 @@ class BrokerConnection:
         """Whether the connection has been made and not been found broken."""
         return self._stream is not None
 
+    @property
+    def session(self) -> Session | None:
+        """The login of the present connection; None without one."""
+        return self._dialer.session
+
     # -- making and ending it ----------------------------------------------------------------------------------------
 
     def connect(self, timeout: int, attempts: int = 1) -> None:
         """Connect, trying each address of the host in turn.
 
-        :param timeout: for each attempt, all addresses and TLS included; also how long later calls may take (ms)
+        :param timeout: for each attempt, all addresses, TLS and login included; also how long later calls may take (ms)
         :param attempts: how often to try
         :raises NameResolutionError: the host has no address
         :raises ConnectionRefused: nothing listens there, or there is no way there
         :raises ConnectTimeoutError: no answer in time
         :raises TlsError: TLS could not be agreed on, or the certificate is not trusted
+        :raises SaslAuthenticationFailed: the broker refuses the credentials; UnsupportedSaslMechanism, IllegalSaslState: it
+            does not take such a login here. There is no further attempt then
         :raises SocketDisconnectedError: anything else; each of them has a list of `Attempt` as `.ledger`
         """
         self.disconnect()
@@ -121,8 +137,8 @@ class BrokerConnection:
             try:
                 stream = self._dialer.open(self._timeout, ledger)
                 break
-            except SocketDisconnectedError as error:
-                if attempt >= attempts:
+            except KafkaException as error:
+                if attempt >= attempts or not isinstance(error, SocketDisconnectedError):
                     error.ledger = list(ledger)
                     raise
             self._handler.sleep(RETRY_PAUSE_S * attempt)

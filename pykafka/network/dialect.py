@@ -80,10 +80,7 @@ class Dialect:
 
         :raises KafkaException: the broker gave no answer
         """
-        if self._is_given:
-            return
-        # an address that did not come from metadata may lead to another broker each time
-        if self.found is None or self._doubted or self._speaker.id < 0 or self._is_to_be_asked_again():
+        if self.certain() is None:
             self._doubted = False
             try:
                 self._negotiate(connection)
@@ -91,9 +88,18 @@ class Dialect:
                 self._doubted = True
                 raise
 
+    def certain(self) -> ApiRanges | None:
+        """Return the versions, if they need not be asked for at the next connect."""
+        if self._is_given:
+            return self.found
+        # an address that did not come from metadata may lead to another broker each time
+        doubtful = self._doubted or self._speaker.id < 0 or self._is_to_be_asked_again()
+        return None if doubtful else self.found
+
     def _negotiate(self, connection: BrokerConnection) -> None:
         id_, address = self._speaker.id, self._speaker.address
-        hang_ups = self._known_versions.hang_ups(id_, address)
+        # a broker that took a login is newer
+        hang_ups = None if connection.logs_in else self._known_versions.hang_ups(id_, address)
         timeout_ms = self._speaker.socket_timeout_ms
         ranges = negotiate(connection, self._handler, timeout_ms, self._client_id, hang_ups)
         self._known_versions.learn(id_, address, ranges)

@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, NamedTuple
 from pykafka.exceptions import (
     ConnectionRefused,
     ConnectTimeoutError,
+    KafkaException,
     NameResolutionError,
     SocketDisconnectedError,
     TlsError,
 )
-from pykafka.security import SslConfig, SslConfigLike, explain_tls_error
+from pykafka.network.login import Peer, Session, log_in
+from pykafka.security import SslConfig, SslConfigLike, explain_refusal, explain_tls_error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafka.handlers import Address, Handler, Stream
     from pykafka.network.settings import ConnectionSettings
+    from pykafka.protocol.versions import ApiRanges
+    from pykafka.security import Mechanism
 
 ADVERTISED = (
     "the broker advertises this address: where it is wrong from here, correct advertised.listeners of that broker"
@@ -27,7 +33,7 @@ PORT_MAX = 65535
 class Attempt(NamedTuple):
     """One step of connecting that failed: a line in the `ledger` of the error."""
 
-    stage: str  # "DNS", "TCP", "TLS" or "ApiVersions"
+    stage: str  # "DNS", "TCP", "TLS", "SASL" or "ApiVersions"
     address: str
     error: str
     ms: int
@@ -37,7 +43,7 @@ class Attempt(NamedTuple):
 
 
 class Dialer:
-    """The way to one broker: name lookup, TCP, TLS.
+    """The way to one broker: name lookup, TCP, TLS, login by SASL.
 
     :param host: DNS name or IP address of the broker
     :param port: its TCP port
@@ -45,6 +51,8 @@ class Dialer:
     :param source: local address and port to connect from; ("", 0) for any
     :param settings: TLS and SASL
     :param advertised: whether the cluster named this address, which errors then say
+    :param client_id: how the broker's logs know this client, at the login
+    :param ranges: returns the broker's API versions, where they are certain, or None: a login asks for them
     """
 
     def __init__(
@@ -55,6 +63,8 @@ class Dialer:
         source: tuple[str, int],
         settings: ConnectionSettings,
         advertised: bool = False,
+        client_id: str = "pykafka",
+        ranges: Callable[[], ApiRanges | None] = lambda: None,
     ) -> None:
         self.host = host
         self.port = port
@@ -63,8 +73,12 @@ class Dialer:
         self._settings = settings
         self._origin = f"; {ADVERTISED}" if advertised else ""
         self._given_up = False
-        # The stream of a TLS handshake under way: `give_up` closes it.
+        self._client_id = client_id
+        self._ranges = ranges
+        # The stream of a TLS handshake or login under way: `give_up` closes it.
         self._opening: Stream | None = None
+        #: The login of the connection that `open` returned last; None without one.
+        self.session: Session | None = None
 
     @property
     def address(self) -> str:
@@ -87,7 +101,7 @@ class Dialer:
         return not self._given_up
 
     def open(self, timeout: float, ledger: list[Attempt]) -> Stream:
-        """Try each address of the host in turn and return the first connection that succeeds, with TLS if configured.
+        """Try each address of the host in turn and return the first connection that succeeds, with TLS and login if configured.
 
         :param timeout: for all of it (s)
         :param ledger: gets an `Attempt` for each step that failed
@@ -95,6 +109,8 @@ class Dialer:
         :raises ConnectionRefused: nothing listens there, or there is no way there
         :raises ConnectTimeoutError: no answer in time
         :raises TlsError: TLS could not be agreed on, or the certificate is not trusted
+        :raises SaslAuthenticationFailed: the broker refuses the credentials
+        :raises UnsupportedSaslMechanism, IllegalSaslState: it does not take such a login here
         :raises SocketDisconnectedError: anything else
         """
         deadline = self._handler.now() + timeout
@@ -148,24 +164,68 @@ class Dialer:
         except OSError as error:
             ledger.append(self._attempt("TCP", address.text, error, started))
             raise self._explain_tcp(error, address, timeout) from error
-        ssl_config = self._settings.ssl_config
-        if ssl_config is None:
-            return stream
+        deadline = started + timeout
         self._opening = stream
         try:
             self._check_wanted()
-            return self._wrap_tls(stream, ssl_config, max(timeout - (self._handler.now() - started), 0.0))
-        except BaseException as error:
+            stream = self._opening = self._secure(stream, address, deadline, ledger)
+            self._check_wanted()  # `give_up` may have closed the stream below TLS meanwhile
+            self._log_in(stream, address, deadline, ledger)
+        except BaseException:
             stream.close()
-            if not isinstance(error, Exception):
-                raise
-            # Any exception: other libraries' errors are no OSErrors.
+            raise
+        finally:
+            self._opening = None
+        return stream
+
+    def _secure(self, stream: Stream, address: Address, deadline: float, ledger: list[Attempt]) -> Stream:
+        """Return the stream with TLS, if that is configured."""
+        ssl_config = self._settings.ssl_config
+        if ssl_config is None:
+            return stream
+        started = self._handler.now()
+        try:
+            return self._wrap_tls(stream, ssl_config, max(deadline - started, 0.0))
+        except Exception as error:  # any: other libraries' errors are no OSErrors
             ledger.append(self._attempt("TLS", address.text, error, started))
             if isinstance(error, SocketDisconnectedError):  # named already
                 raise error.with_context(broker=self.address) from None
             raise TlsError(explain_tls_error(error, self.host), broker=self.address) from error
-        finally:
-            self._opening = None
+
+    def _log_in(self, stream: Stream, address: Address, deadline: float, ledger: list[Attempt]) -> None:
+        """Log in, if that is configured, and set `session`."""
+        self.session = None
+        mechanism = self._settings.sasl
+        if mechanism is None:
+            return
+        started = self._handler.now()
+        peer = Peer(self.host, self.address, self._client_id, self._origin)
+        is_tls = self._settings.ssl_config is not None
+        left = max(deadline - started, 0.0)
+        try:
+            self.session = log_in(stream, is_tls, mechanism, peer, self._handler, left, self._ranges())
+        except (OSError, KafkaException) as error:
+            ledger.append(self._attempt("SASL", address.text, error, started))
+            self._check_wanted()
+            if isinstance(error, KafkaException) and type(error) is not SocketDisconnectedError:  # named already
+                raise error.with_context(broker=self.address) from error.__cause__
+            raise self._explain_sasl(error, mechanism, left) from error
+
+    def _explain_sasl(self, error: OSError | KafkaException, mechanism: Mechanism, timeout: float) -> KafkaException:
+        if isinstance(error, TimeoutError):
+            return ConnectTimeoutError(
+                f"the login by {mechanism.name} was not answered within {timeout * 1000:.0f} ms; the broker may be overloaded, "
+                f"or this is no Kafka port{self._origin}",
+                broker=self.address,
+            )
+        refused = explain_refusal(error)
+        if refused is not None:
+            return TlsError(refused, broker=self.address)
+        return SocketDisconnectedError(
+            f"the connection was lost during the login by {mechanism.name}: {reason_of(error)}; the broker may be stopping, or "
+            f"the port may not be that of a SASL listener{self._origin}",
+            broker=self.address,
+        )
 
     def _connect_tcp(self, address: Address, timeout: float) -> Stream:
         host, port = self._source
@@ -208,4 +268,6 @@ class Dialer:
 
 def reason_of(error: BaseException) -> str:
     """Return an error's text, without its number."""
+    if isinstance(error, KafkaException):
+        return error.text
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

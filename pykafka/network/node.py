@@ -228,6 +228,8 @@ class Node:
             source_port=port,
             advertised=self._id >= 0,
             settings=self._settings,
+            client_id=self._client_id,
+            ranges=self._dialect.certain,
         )
 
     def forget_versions(self) -> None:

@@ -258,7 +258,7 @@ class Probe:
         response = decode_response(wire.ApiVersionsRequest, self._version, frame)[1]
         if response.error_code:
             raise error_for(response.error_code)
-        self._ranges = _checked(response, self._version)
+        self._ranges = checked(response, self._version)
         if self._only or self.state is ProbeState.LOWER:
             self._found(self._ranges)
         else:
@@ -283,7 +283,7 @@ class Probe:
         self._send(ProbeState.BOTH_ALIVE, self._both())
 
 
-def _checked(response: wire.ApiVersionsResponse, version: int) -> ApiRanges:
+def checked(response: wire.ApiVersionsResponse, version: int) -> ApiRanges:
     """Return a broker's versions after a check of their consistency: all later requests depend on them.
 
     :param version: the version of the response

@@ -10,7 +10,7 @@ class Exchange(Protocol):
 
     @property
     def complete(self) -> bool:
-        """Whether this side has all it needs from the broker."""
+        """Whether this side needs no further token of the broker, only its consent to the last one."""
 
     def step(self, challenge: bytes | None) -> bytes | None:
         """Return the next token for the broker; None where there is nothing to send.
@@ -21,7 +21,10 @@ class Exchange(Protocol):
 
 
 class Mechanism(Protocol):
-    """The credentials of one kind, and how to log in with them. One object serves all connections of a client."""
+    """The credentials of one kind, and how to log in with them. One object serves all connections of a client.
+
+    Its `repr` and its errors have no secrets.
+    """
 
     @property
     def name(self) -> str:
@@ -30,6 +33,10 @@ class Mechanism(Protocol):
     @property
     def waits(self) -> bool:
         """Whether `begin` or a step computes for long, or waits for another service: it then runs by `Handler.offload`."""
+
+    @property
+    def remedy(self) -> str:
+        """The advice for a user where a broker refuses these credentials, the end of the error's sentence."""
 
     def begin(self, host: str) -> Exchange:
         """Start a login.
@@ -43,8 +50,29 @@ def valid_sasl(value: Any, name: str) -> Mechanism | None:
 
     :raises TypeError: the value is something else
     """
-    if value is not None and not (hasattr(value, "begin") and hasattr(value, "name")):
+    if value is not None and (isinstance(value, type) or not (hasattr(value, "begin") and hasattr(value, "name"))):
         # Not its text: people put passwords here.
-        raise TypeError(f"{name} must be a mechanism, as Scram(user, password), not {type(value).__name__}")
+        kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        raise TypeError(f"{name} must be a mechanism, as Scram(user, password), not {kind}")
     mechanism: Mechanism | None = value
     return mechanism
+
+
+def credential(value: Any, name: str) -> str:
+    """Return a user name or a secret, which must be text without NUL and not empty.
+
+    :param name: of the parameter
+    :raises TypeError, ValueError: it is not; the text does not show the value
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    if not value:
+        raise ValueError(f"{name} must not be empty")
+    if "\0" in value:
+        raise ValueError(f"{name} must not contain NUL: SASL separates fields by it")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        # `from None`: the codec's error shows the whole value.
+        raise ValueError(f"{name} cannot be written in UTF-8: it has a lone surrogate") from None
+    return value

@@ -1,0 +1,332 @@
+"""`Login`: one login by SASL as a table of requests and answers, and `log_in`, which does its I/O on a new connection.
+
+Brokers since 0.10 take ApiVersions before a login, which tells what else they take: SaslHandshake 1 and SaslAuthenticate from
+1.0 on; before, SaslHandshake 0 and then the bare tokens, each behind its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+
+from pykafka.exceptions import (
+    CorrelationIdError,
+    IllegalSaslState,
+    KafkaException,
+    SaslAuthenticationFailed,
+    SocketDisconnectedError,
+    UnsupportedSaslMechanism,
+    UnsupportedVersion,
+    error_for,
+)
+from pykafka.network.frames import FrameReader
+from pykafka.protocol import versions, wire
+from pykafka.protocol.schema import Request, decode_response, encode_request
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler, Stream
+    from pykafka.protocol.versions import ApiRanges
+    from pykafka.security import Mechanism
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: A mechanism takes two or three tokens; a peer that asks for more than this would keep the client busy for ever.
+TOKENS_MAX = 20
+#: How much of a broker's own words an error repeats (characters).
+SAID_MAX = 300
+#: A renewal is due when between these parts of the session have passed; where it lies is drawn for each session.
+RENEW_FROM = 0.85
+RENEW_TO = 0.95
+#: Brokers refuse another renewal within a second of the last one (s).
+RENEW_PAUSE_S = 1.05
+
+
+class Peer(NamedTuple):
+    """The broker of a login.
+
+    :param host: its name, as the client connects to it
+    :param address: host and port, for errors
+    :param client_id: how its logs and quotas know this client
+    :param origin: the end of errors' sentences where the cluster named this address
+    """
+
+    host: str
+    address: str
+    client_id: str
+    origin: str = ""
+
+
+class Ask:
+    """One request of a login, as a RequestHandler sends it.
+
+    :param request: the message; None for a bare token
+    :param version: of its API
+    :param client_id: how the broker's logs know this client
+    :param token: the bare token
+    """
+
+    __slots__ = ("_client_id", "_token", "request", "version")
+
+    def __init__(self, request: Request[Any] | None, version: int, client_id: str, token: bytes = b"") -> None:
+        self.request = request
+        self.version = version
+        self._client_id = client_id
+        self._token = token
+
+    def encode(self, correlation_id: int) -> Sequence[bytes | bytearray | memoryview]:
+        """Return the frame as buffers, its length first."""
+        if self.request is None:
+            return [len(self._token).to_bytes(4, "big"), self._token]
+        return encode_request(self.request, self.version, correlation_id, self._client_id)
+
+    def throttle(self, frame: memoryview) -> None:
+        """Return None: brokers do not throttle logins by quotas that clients must heed."""
+
+
+class Login:
+    """One login, without I/O: `first` and `answered` return the request to send; None when the login is complete.
+
+    Both may take long where the mechanism `waits`.
+
+    :param mechanism: the credentials
+    :param peer: the broker
+    :param ranges: its API versions; None asks for them first
+    """
+
+    def __init__(self, mechanism: Mechanism, peer: Peer, ranges: ApiRanges | None = None) -> None:
+        self._mechanism = mechanism
+        self._peer = peer
+        #: The broker's API versions, once they are known.
+        self.ranges = ranges
+        #: How long the session lasts (ms); 0: until the connection ends.
+        self.lifetime_ms = 0
+        #: The step of the login: "versions", "handshake", "tokens" or "bare tokens".
+        self.stage = "versions"
+        self._authenticate_version = 0
+        self._tokens = 0
+        self._exchange = mechanism.begin(peer.host)
+        self._last: Ask | None = None
+
+    def first(self) -> Ask | None:
+        """Return the first request."""
+        if self.ranges is None:
+            # Version 0: a login must not fail because the two sides have no later one in common.
+            return self._ask(wire.ApiVersionsRequest(), 0)
+        return self._shake_hands(self.ranges)
+
+    def answered(self, frame: memoryview) -> Ask | None:
+        """Take the answer to the last request and return the next one; None: the login is complete.
+
+        :param frame: without its length; with the correlation id, unless the stage is "bare tokens"
+        :raises SaslAuthenticationFailed: the broker refuses the credentials, or has not proved itself
+        :raises UnsupportedSaslMechanism: the broker offers others
+        :raises IllegalSaslState: no login is possible here
+        :raises KafkaException: the answer cannot be read
+        """
+        try:
+            return _NEXT[self.stage](self, frame)
+        except KafkaException as error:
+            raise error.with_context(broker=self._peer.address, api=self.api) from None
+
+    @property
+    def api(self) -> str | None:
+        """The API of the last request; None for a bare token."""
+        request = self._last.request if self._last is not None else None
+        return None if request is None else type(request).__name__.removesuffix("Request")
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The credentials."""
+        return self._mechanism
+
+    def _ask(self, request: Request[Any] | None, version: int, token: bytes = b"") -> Ask:
+        self._last = Ask(request, version, self._peer.client_id, token)
+        return self._last
+
+    def _on_versions(self, frame: memoryview) -> Ask | None:
+        response = decode_response(wire.ApiVersionsRequest, 0, frame)[1]
+        if response.error_code:
+            raise error_for(response.error_code)
+        self.ranges = versions.checked(response, 0)
+        return self._shake_hands(self.ranges)
+
+    def _shake_hands(self, ranges: ApiRanges) -> Ask:
+        handshake = versions.common_range(wire.SaslHandshakeRequest, ranges)
+        if handshake is None:
+            raise UnsupportedVersion(
+                "the broker has no login by SASL that this client knows (SaslHandshake); it needs Kafka 0.10 or later",
+                broker=self._peer.address,
+                api="SaslHandshake",
+            )
+        authenticate = versions.common_range(wire.SaslAuthenticateRequest, ranges)
+        self.stage = "handshake"
+        self._bare = handshake[1] < 1 or authenticate is None
+        if authenticate is not None:
+            self._authenticate_version = authenticate[1]
+        request = wire.SaslHandshakeRequest(mechanism=self._mechanism.name)
+        return self._ask(request, 0 if self._bare else handshake[1])
+
+    def _on_handshake(self, frame: memoryview) -> Ask | None:
+        assert self._last is not None
+        response = decode_response(wire.SaslHandshakeRequest, self._last.version, frame)[1]
+        if response.error_code:
+            raise self._refused(response)
+        self.stage = "bare tokens" if self._bare else "tokens"
+        return self._send(self._exchange.step(None))
+
+    def _refused(self, response: wire.SaslHandshakeResponse) -> KafkaException:
+        name = self._mechanism.name
+        if response.error_code == UnsupportedSaslMechanism.ERROR_CODE:
+            offered = ", ".join(sorted(response.mechanisms)) or "none"
+            return UnsupportedSaslMechanism(
+                f"the broker does not offer {name} here; it offers: {offered[:SAID_MAX]}{self._peer.origin}"
+            )
+        if response.error_code == IllegalSaslState.ERROR_CODE:
+            return IllegalSaslState(
+                f"this listener takes no login by SASL, and {name} was to be used: connect to the broker's SASL "
+                f"listener, or leave sasl out{self._peer.origin}"
+            )
+        return error_for(response.error_code)
+
+    def _send(self, token: bytes | None) -> Ask | None:
+        if token is None:
+            if not self._exchange.complete:
+                raise SaslAuthenticationFailed(
+                    f"the login by {self._mechanism.name} came to no end: the broker has not proved itself"
+                )
+            return None
+        self._tokens += 1
+        if self._tokens > TOKENS_MAX:
+            raise SaslAuthenticationFailed(
+                f"this client ends the login by {self._mechanism.name}: the broker asks for more than {TOKENS_MAX} tokens"
+            )
+        if self._bare:
+            return self._ask(None, 0, token)
+        return self._ask(wire.SaslAuthenticateRequest(auth_bytes=token), self._authenticate_version)
+
+    def _on_authenticate(self, frame: memoryview) -> Ask | None:
+        response = decode_response(wire.SaslAuthenticateRequest, self._authenticate_version, frame)[1]
+        if response.error_code == SaslAuthenticationFailed.ERROR_CODE:
+            said = " ".join((response.error_message or "without a reason").split())[:SAID_MAX]
+            raise SaslAuthenticationFailed(
+                f"the broker refuses the login of {self._mechanism!r}: {said}; {self._mechanism.remedy}"
+            )
+        if response.error_code:
+            raise error_for(response.error_code, (response.error_message or "")[:SAID_MAX])
+        if response.session_lifetime_ms > 0:
+            self.lifetime_ms = response.session_lifetime_ms
+        return self._on_bare_token(response.auth_bytes)
+
+    def _on_bare_token(self, token: bytes | memoryview) -> Ask | None:
+        if self._exchange.complete:
+            return None
+        return self._send(self._exchange.step(bytes(token)))
+
+    def cut_off(self) -> KafkaException | None:
+        """Return what it means that the broker closes the connection now; None where it means nothing special."""
+        if self.stage != "bare tokens":
+            return None
+        return SaslAuthenticationFailed(
+            f"the broker closed the connection at the login of {self._mechanism!r}, as brokers before 1.0 refuse credentials; "
+            f"{self._mechanism.remedy}",
+            broker=self._peer.address,
+        )
+
+
+_NEXT: dict[str, Callable[[Login, memoryview], Ask | None]] = {
+    "versions": Login._on_versions,
+    "handshake": Login._on_handshake,
+    "tokens": Login._on_authenticate,
+    "bare tokens": Login._on_bare_token,
+}
+
+
+class Session(NamedTuple):
+    """A login that holds: what its renewal (KIP-368) needs.
+
+    :param mechanism: the credentials
+    :param peer: the broker
+    :param ranges: its API versions
+    :param renew_at: when the login must be renewed, on the handler's clock (s); None: never
+    """
+
+    mechanism: Mechanism
+    peer: Peer
+    ranges: ApiRanges
+    renew_at: float | None
+
+
+def session_of(login: Login, peer: Peer, handler: Handler, since: float) -> Session:
+    """Return the session that a complete login has begun.
+
+    :param since: when its last request was sent, on the handler's clock (s)
+    """
+    renew_at = None
+    if login.lifetime_ms:
+        part = handler.random.uniform(RENEW_FROM, RENEW_TO)
+        renew_at = max(since + part * login.lifetime_ms / 1000, handler.now() + RENEW_PAUSE_S)
+    assert login.ranges is not None
+    return Session(login.mechanism, peer, login.ranges, renew_at)
+
+
+def _run(handler: Handler, mechanism: Mechanism, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a step of a login, off the hub where the mechanism needs long."""
+    return handler.offload(fn, *args, **kwargs) if mechanism.waits else fn(*args, **kwargs)
+
+
+def log_in(
+    stream: Stream,
+    is_tls: bool,
+    mechanism: Mechanism,
+    peer: Peer,
+    handler: Handler,
+    timeout: float,
+    ranges: ApiRanges | None = None,
+) -> Session:
+    """Log in over a new connection, on which nothing else is under way.
+
+    :param stream: connected
+    :param is_tls: whether it is encrypted
+    :param mechanism: the credentials
+    :param peer: the broker
+    :param handler: supplies the clock, and runs what takes long
+    :param timeout: for all of it (s)
+    :param ranges: the broker's API versions, where they are certain; else it is asked
+    :raises SaslAuthenticationFailed: the broker refuses the credentials, or has not proved itself
+    :raises UnsupportedSaslMechanism: the broker offers others
+    :raises IllegalSaslState: no login is possible here
+    :raises TimeoutError, OSError, KafkaException: the connection ended, or an answer cannot be read
+    """
+    deadline = handler.now() + timeout
+    frames = FrameReader(stream, handler, 0, is_tls)
+    login = _run(handler, mechanism, Login, mechanism, peer, ranges)
+    ask = _run(handler, mechanism, login.first)
+    number = 0
+    since = handler.now()
+    while ask is not None:
+        number += 1
+        since = handler.now()
+        left = deadline - since
+        if left <= 0:
+            raise TimeoutError("timed out")
+        bare = ask.request is None
+        try:
+            stream.send([b"".join(ask.encode(number))], left)
+            frame = frames.next(max(deadline - handler.now(), 0.0))
+        except TimeoutError:
+            raise
+        except (OSError, SocketDisconnectedError) as error:
+            meaning = login.cut_off()
+            if meaning is None or (
+                isinstance(error, SocketDisconnectedError) and type(error) is not SocketDisconnectedError
+            ):
+                raise
+            raise meaning from error
+        if not bare and int.from_bytes(frame[:4], "big", signed=True) != number:
+            raise CorrelationIdError(
+                "the peer answers a request of the login that this client did not send: is it a Kafka port?",
+                broker=peer.address,
+            )
+        ask = _run(handler, mechanism, login.answered, frame)
+    return session_of(login, peer, handler, since)
