@@ -1,0 +1,146 @@
+"""The table: mechanism x protocol x concurrency. Each client produces and consumes behind its login."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+from pykafka import KafkaClient, ManagedBalancedConsumer
+from pykafka.handlers.patching import original
+from tests.brokers import KafkaCluster
+from tests.support.groups import Group
+from tests.support.logins import credentials, log_in
+from tests.support.topics import create_topic
+
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("sasl"), pytest.mark.timeout(400)]
+
+PROTOCOLS = ["SASL_PLAINTEXT", "SASL_SSL"]
+MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+GREENLETS = pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
+
+
+def round_trip(client: KafkaClient, count: int = 100) -> None:
+    topic = create_topic(client)
+    messages = [b"%d" % number for number in range(count)]
+    with topic.get_producer(linger_ms=5) as producer:
+        for message in messages:
+            producer.produce(message)
+    with topic.get_simple_consumer(consumer_timeout_ms=20_000) as consumer:
+        assert [consumer.consume().value for _ in messages] == messages
+
+
+@GREENLETS
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_table(secure_kafka: KafkaCluster, mechanism: str, protocol: str, greenlets: bool) -> None:
+    with log_in(secure_kafka, protocol, credentials(secure_kafka, mechanism), use_greenlets=greenlets) as client:
+        round_trip(client)
+
+
+@GREENLETS
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.later("threads")
+def test_heartbeats_log_in_on_their_native_thread(secure_kafka: KafkaCluster, protocol: str, greenlets: bool) -> None:
+    """The membership outlasts a hub, or a process, that does nothing for longer than the group's session."""
+    with log_in(secure_kafka, protocol, use_greenlets=greenlets) as client:
+        group = Group(ManagedBalancedConsumer, client, partitions=2, session_timeout_ms=6000, heartbeat_interval_ms=500)
+        values = group.produce(20)
+        one, two = group.join(), group.join()
+        group.sizes(1, 1)
+        before = [(member._consumer_id, member._generation_id) for member in (one, two)]
+        original("time", "sleep")(8)
+        client.cluster.handler.sleep(0.5)
+        assert [(member._consumer_id, member._generation_id) for member in (one, two)] == before
+        assert group.drain(20) == values
+        one.stop()
+        two.stop()
+
+
+#: Run in a process of its own, with the tests' modules; `log_in` is told its cluster by what it uses of one.
+PRELUDE = """
+import sys
+if sys.argv[1] == "patched":
+    from gevent import monkey; monkey.patch_all()
+import os
+from types import SimpleNamespace
+from pykafka import KafkaClient
+from tests.support.logins import credentials, log_in
+_, mode, protocol, mechanism, hosts, cafile, topic = sys.argv
+user, password = sys.stdin.readline().split()
+kafka = SimpleNamespace(user=user, password=password, cafile=cafile, hosts_of=lambda _: hosts, token=lambda: password)
+"""
+
+PATCHED = (
+    PRELUDE
+    + """
+import threading
+assert threading.Event.__module__.startswith("gevent")
+with log_in(kafka, protocol, credentials(kafka, mechanism)) as client:
+    with client.topics[topic].get_producer(linger_ms=5) as producer:
+        for number in range(100):
+            producer.produce(b"%d" % number)
+    with client.topics[topic].get_simple_consumer(consumer_timeout_ms=20_000) as consumer:
+        found = [consumer.consume().value for _ in range(100)]
+assert found == [b"%d" % number for number in range(100)], found
+"""
+)
+
+FORKED = (
+    PRELUDE
+    + """
+if mode == "greenlets":
+    from gevent.os import fork, waitpid
+else:
+    from os import fork, waitpid
+client = log_in(kafka, protocol, credentials(kafka, mechanism), use_greenlets=mode == "greenlets")
+producer = client.topics[topic].get_producer(required_acks=-1, linger_ms=5)
+producer.produce(b"before")
+producer.flush()
+child = fork()
+name = b"child" if child == 0 else b"parent"
+for number in range(50):
+    producer.produce(b"%s %d" % (name, number))
+producer.stop()
+client.close()
+if child == 0:
+    sys.stdout.flush()
+    os._exit(0)
+sys.exit(waitpid(child, 0)[1])
+"""
+)
+
+
+def run(kafka: KafkaCluster, script: str, mode: str, protocol: str, mechanism: str, topic: str) -> None:
+    arguments = [mode, protocol, mechanism, kafka.hosts_of(protocol), kafka.cafile, topic]
+    secret = kafka.token() if mechanism == "OAUTHBEARER" else kafka.password
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script, *arguments],
+        input=f"{kafka.user} {secret}\n",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_patched_process(secure_kafka: KafkaCluster, mechanism: str, protocol: str) -> None:
+    run(secure_kafka, PATCHED, "patched", protocol, mechanism, f"patched-{uuid.uuid4().hex[:12]}")
+
+
+@pytest.mark.parametrize("mode", ["threads", "greenlets"])
+@pytest.mark.parametrize(("protocol", "mechanism"), [("SASL_PLAINTEXT", "SCRAM-SHA-512"), ("SASL_SSL", "PLAIN")])
+def test_a_fork(secure_kafka: KafkaCluster, protocol: str, mechanism: str, mode: str) -> None:
+    with log_in(secure_kafka, protocol) as client:
+        topic = create_topic(client)
+        run(secure_kafka, FORKED, mode, protocol, mechanism, topic.name)
+        with topic.get_simple_consumer(consumer_timeout_ms=3_000) as consumer:
+            found = sorted(message.value for message in consumer if message.value is not None)
+    assert found == sorted(
+        [b"before", *(b"%s %d" % (name, one) for name in (b"child", b"parent") for one in range(50))]
+    )

@@ -1,0 +1,34 @@
+"""Clients of this package that log in to the brokers of `secure_kafka`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykafka import KafkaClient, Plain, Scram, SslConfig
+from pykafka.security import Mechanism
+from tests.brokers import KafkaCluster
+
+
+def credentials(kafka: KafkaCluster, mechanism: str, secret: str | None = None, user: str | None = None) -> Mechanism:
+    """Return credentials that the brokers accept.
+
+    :param mechanism: its name
+    :param secret: another password than the right one
+    :param user: another user
+    """
+    if mechanism == "PLAIN":
+        return Plain(user or kafka.user, secret or kafka.password)
+    return Scram(user or kafka.user, secret or kafka.password, mechanism)
+
+
+def log_in(
+    kafka: KafkaCluster, listener: str = "SASL_PLAINTEXT", sasl: Mechanism | None = None, **options: Any
+) -> KafkaClient:
+    """Return a client of one of the listeners, with TLS where that wants it.
+
+    :param sasl: the credentials; None: the cluster's user, by SCRAM-SHA-256
+    :param options: of the client
+    """
+    tls = SslConfig(kafka.cafile) if listener.endswith("SSL") else None
+    sasl = sasl or credentials(kafka, "SCRAM-SHA-256")
+    return KafkaClient(hosts=kafka.hosts_of(listener), sasl=sasl, ssl_config=tls, **options)
