@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pykafka.admin.acltypes import CLUSTER_NAME, AclBinding, AclFilter, PatternType, Permission, ResourceType
 from pykafka.admin.admin import Admin
+from pykafka.admin.clusterinfo import BrokerDescription, ClusterDescription, FeatureDescription, Levels, UpgradeType
 from pykafka.admin.configtypes import (
     AlterOperation,
     ConfigChange,
@@ -14,8 +16,20 @@ from pykafka.admin.configtypes import (
 )
 from pykafka.admin.groupnames import GroupState, GroupType
 from pykafka.admin.grouptypes import GroupDescription, GroupListing, MemberDescription
+from pykafka.admin.logdirs import LogDir, Replica, ReplicaSize
+from pykafka.admin.moves import ElectionType, PartitionReassignment
+from pykafka.admin.offsettypes import ListedOffset, OffsetChange, OffsetSpec, ShareGroupOffset
 from pykafka.admin.operations import AclOperation
+from pykafka.admin.quorum import Endpoint, QuorumInfo, QuorumReplica
+from pykafka.admin.quotas import QuotaEntity, QuotaName
 from pykafka.admin.results import Listing, Outcome, Results
+from pykafka.admin.scramusers import (
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+from pykafka.admin.tokens import DelegationToken
 from pykafka.admin.topictypes import (
     CreatedTopic,
     NewPartitions,
@@ -24,8 +38,50 @@ from pykafka.admin.topictypes import (
     TopicDescription,
     TopicListing,
 )
+from pykafka.admin.transactiontypes import (
+    HangingTransaction,
+    ProducerState,
+    TransactionDescription,
+    TransactionListing,
+    TransactionState,
+)
 
 __all__ = [
+    "AclBinding",
+    "AclFilter",
+    "PatternType",
+    "Permission",
+    "ResourceType",
+    "CLUSTER_NAME",
+    "BrokerDescription",
+    "ClusterDescription",
+    "FeatureDescription",
+    "Levels",
+    "UpgradeType",
+    "LogDir",
+    "Replica",
+    "ReplicaSize",
+    "ElectionType",
+    "PartitionReassignment",
+    "ListedOffset",
+    "OffsetChange",
+    "OffsetSpec",
+    "ShareGroupOffset",
+    "Endpoint",
+    "QuorumInfo",
+    "QuorumReplica",
+    "QuotaEntity",
+    "QuotaName",
+    "ScramCredentialInfo",
+    "ScramMechanism",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
+    "DelegationToken",
+    "HangingTransaction",
+    "ProducerState",
+    "TransactionDescription",
+    "TransactionListing",
+    "TransactionState",
     "AclOperation",
     "Admin",
     "AlterOperation",

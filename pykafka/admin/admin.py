@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from pykafka.admin.acls import AclsAdmin
+from pykafka.admin.clusterinfo import ClusterAdmin
 from pykafka.admin.configs import ConfigsAdmin
-from pykafka.admin.groups import GroupsAdmin
-from pykafka.admin.topics import TopicsAdmin
+from pykafka.admin.groupoffsets import GroupOffsetsAdmin
+from pykafka.admin.logdirs import LogDirsAdmin
+from pykafka.admin.moves import MovesAdmin
+from pykafka.admin.quorum import QuorumAdmin
+from pykafka.admin.quotas import QuotasAdmin
+from pykafka.admin.scramusers import ScramUsersAdmin
+from pykafka.admin.shareoffsets import ShareOffsetsAdmin
+from pykafka.admin.tokens import TokensAdmin
+from pykafka.admin.transactions import TransactionsAdmin
 
 
-class Admin(TopicsAdmin, ConfigsAdmin, GroupsAdmin):
+class Admin(
+    GroupOffsetsAdmin,
+    ShareOffsetsAdmin,
+    ConfigsAdmin,
+    AclsAdmin,
+    ScramUsersAdmin,
+    QuotasAdmin,
+    TokensAdmin,
+    TransactionsAdmin,
+    MovesAdmin,
+    LogDirsAdmin,
+    QuorumAdmin,
+    ClusterAdmin,
+):
     """The administration of one cluster: `client.admin`.
 
     Each call blocks until the brokers have answered, or until its `timeout_ms` has passed. Calls may run in any number of

@@ -84,13 +84,14 @@ def need(broker: Broker, request_cls: type[Request[Any]], version: int, what: st
         raise UnsupportedVersion(text, broker=broker.address, api=api)
 
 
-def version_of(broker: Broker, request_cls: type[Request[Any]]) -> int:
+def version_of(broker: Broker, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
     """Return the version of an API that requests to a broker use.
 
+    :param ceiling: no version above this one
     :raises UnsupportedVersion: the broker lacks the API; the text names the release that has it
     """
     try:
-        return broker.api_version(request_cls)
+        return broker.api_version(request_cls, ceiling)
     except UnsupportedVersion:
         if broker.has(request_cls):
             raise

@@ -71,6 +71,10 @@ _PASSING = (
 _WHOLE = (ClientClosedError, FieldNotAvailableError, FieldValueError, UnsupportedVersion)
 
 
+def _any_number(_: int) -> int | None:
+    return None
+
+
 @dataclass(frozen=True)
 class Question(Generic[K, V]):
     """A kind of request, which one broker answers for any number of items.
@@ -80,6 +84,8 @@ class Question(Generic[K, V]):
     :param read: (response, items, broker) to {item: value or error}
     :param once: whether sending it twice could do harm, or fail
     :param waits: whether the broker itself may take until the timeout
+    :param ceiling: no version of the API above this one
+    :param most: (version) to the number of items that one request has room for; None for any number
     """
 
     api: type[Request[Any]]
@@ -87,6 +93,8 @@ class Question(Generic[K, V]):
     read: Callable[[Any, Sequence[K], Broker], Mapping[K, V | KafkaException]]
     once: bool = False
     waits: bool = False
+    ceiling: int | None = None
+    most: Callable[[int], int | None] = _any_number
 
 
 class Router:
@@ -182,17 +190,24 @@ class _Round(Generic[K, V]):
         sent = []
         for broker, its in by_broker.items():
             try:
-                sent.append(self._send(broker, its))
+                for lot in self._lots(broker, its):
+                    sent.append(self._send(broker, lot))
             except KafkaException as error:  # nothing was sent
-                found |= dict.fromkeys(its, self._judged(error, unsent=True))
+                missed = set(its) - {item for one in sent for item in one.items}
+                found |= dict.fromkeys(missed, self._judged(error, unsent=True))
         for one in sent:
             found |= self._collect(one, placement.stale)
         return found
 
+    def _lots(self, broker: Broker, items: list[K]) -> list[list[K]]:
+        version = version_of(broker, self._question.api, self._question.ceiling)
+        most = self._question.most(version) or len(items)
+        return [items[start : start + most] for start in range(0, len(items), most)]
+
     def _send(self, broker: Broker, items: list[K]) -> _Sent[K]:
         left_ms = max(1, round((self._deadline - self._cluster.handler.now()) * 1000))
         was_up = broker.channel(CHANNEL).connected
-        version = version_of(broker, self._question.api)
+        version = version_of(broker, self._question.api, self._question.ceiling)
         request = self._question.request(items, broker, left_ms)
         answer_ms = left_ms + _GRACE_MS
         if not self._question.waits:

@@ -1,0 +1,186 @@
+"""ACLs: create, describe, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafka.admin.acltypes import AclBinding, AclFilter, PatternType, Permission, ResourceType
+from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
+from pykafka.admin.faults import fault, outcome
+from pykafka.admin.operations import AclOperation
+from pykafka.admin.placement import AnyBroker, Controller
+from pykafka.admin.releases import need, version_of
+from pykafka.admin.results import Results
+from pykafka.admin.routing import Question
+from pykafka.exceptions import KafkaException
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.protocol.schema import Request
+
+#: From which version on ACLs may be about names that begin alike (KIP-290).
+_PATTERNS = 1
+
+
+class AclsAdmin(AdminBase):
+    """The access control lists of the cluster. They need an authorizer; without one the brokers answer SecurityDisabled."""
+
+    def describe_acls(self, acls: AclFilter | None = None, *, timeout_ms: int = TIMEOUT_MS) -> list[AclBinding]:
+        """Return the ACLs that match a filter (since Kafka 0.11).
+
+        :param acls: the filter; None matches all
+        :param timeout_ms: of the whole call
+        :raises SecurityDisabled: the cluster has no authorizer
+        """
+        wanted = acls or AclFilter()
+
+        def request(items: Sequence[str], broker: Broker, left: int) -> wire.DescribeAclsRequest:
+            made = wire.DescribeAclsRequest(
+                resource_type_filter=int(wanted.resource),
+                resource_name_filter=wanted.name,
+                principal_filter=wanted.principal,
+                host_filter=wanted.host,
+                operation=int(wanted.operation),
+                permission_type=int(wanted.permission),
+            )
+            pattern = _pattern(broker, wire.DescribeAclsRequest, wanted.pattern)
+            if pattern is not None:
+                made.pattern_type_filter = pattern
+            return made
+
+        def read(
+            response: wire.DescribeAclsResponse, items: Sequence[str], broker: Broker
+        ) -> Mapping[str, list[AclBinding] | KafkaException]:
+            error = outcome(response.error_code, response.error_message, broker=broker, api="DescribeAcls")
+            found = [
+                AclBinding(
+                    ResourceType(resource.resource_type),
+                    resource.resource_name,
+                    acl.principal,
+                    AclOperation(acl.operation),
+                    Permission(acl.permission_type),
+                    acl.host,
+                    PatternType(resource.pattern_type),
+                )
+                for resource in response.resources
+                for acl in resource.acls
+            ]
+            return {"": error or sorted(found, key=str)}
+
+        asked: Question[str, list[AclBinding]] = Question(wire.DescribeAclsRequest, request, read)
+        return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
+
+    def create_acls(
+        self, acls: AclBinding | Iterable[AclBinding], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[AclBinding, None]:
+        """Create ACLs; one that is there already counts as created (since Kafka 0.11).
+
+        :param acls: an AclBinding, or several
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for ACLs that failed, see `Results`
+        :raises SecurityDisabled: the cluster has no authorizer
+        """
+
+        def request(items: Sequence[AclBinding], broker: Broker, left: int) -> wire.CreateAclsRequest:
+            return wire.CreateAclsRequest(creations=[_creation(item, broker) for item in items])
+
+        def read(
+            response: wire.CreateAclsResponse, items: Sequence[AclBinding], broker: Broker
+        ) -> Mapping[AclBinding, KafkaException | None]:
+            return {
+                item: outcome(one.error_code, one.error_message, broker=broker, api="CreateAcls", what=str(item))
+                for item, one in zip(items, response.results, strict=False)
+            }
+
+        asked: Question[AclBinding, None] = Question(wire.CreateAclsRequest, request, read, waits=True)
+        return self._ask(several(acls, "acls", AclBinding), Controller(self._cluster), asked, timeout_ms, raise_errors)
+
+    def delete_acls(
+        self, acls: AclFilter | Iterable[AclFilter], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[AclFilter, list[AclBinding]]:
+        """Delete the ACLs that match filters, and return them (since Kafka 0.11).
+
+        :param acls: an AclFilter, or several; `AclFilter()` matches all
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for filters that failed, see `Results`
+        :raises SecurityDisabled: the cluster has no authorizer
+        """
+
+        def request(items: Sequence[AclFilter], broker: Broker, left: int) -> wire.DeleteAclsRequest:
+            return wire.DeleteAclsRequest(filters=[_filter(item, broker) for item in items])
+
+        def read(
+            response: wire.DeleteAclsResponse, items: Sequence[AclFilter], broker: Broker
+        ) -> Mapping[AclFilter, list[AclBinding] | KafkaException]:
+            return {
+                item: _deleted(item, one, broker) for item, one in zip(items, response.filter_results, strict=False)
+            }
+
+        asked: Question[AclFilter, list[AclBinding]] = Question(wire.DeleteAclsRequest, request, read, waits=True)
+        return self._ask(several(acls, "acls", AclFilter), Controller(self._cluster), asked, timeout_ms, raise_errors)
+
+
+def _pattern(broker: Broker, api: type[Request[Any]], pattern: PatternType) -> int | None:
+    """Return the number of a pattern; None for a broker that has literal ones alone.
+
+    :raises UnsupportedVersion: the broker has no such pattern
+    """
+    if version_of(broker, api) >= _PATTERNS:
+        return int(pattern)
+    if pattern not in (PatternType.LITERAL, PatternType.ANY):
+        need(broker, api, _PATTERNS, f"the pattern type {pattern.name}", "2.0")
+    return None
+
+
+def _creation(item: AclBinding, broker: Broker) -> wire.CreateAclsRequest.Creation:
+    made = wire.CreateAclsRequest.Creation(
+        resource_type=int(item.resource),
+        resource_name=item.name,
+        principal=item.principal,
+        host=item.host,
+        operation=int(item.operation),
+        permission_type=int(item.permission),
+    )
+    pattern = _pattern(broker, wire.CreateAclsRequest, item.pattern)
+    if pattern is not None:
+        made.resource_pattern_type = pattern
+    return made
+
+
+def _filter(item: AclFilter, broker: Broker) -> wire.DeleteAclsRequest.Filter:
+    made = wire.DeleteAclsRequest.Filter(
+        resource_type_filter=int(item.resource),
+        resource_name_filter=item.name,
+        principal_filter=item.principal,
+        host_filter=item.host,
+        operation=int(item.operation),
+        permission_type=int(item.permission),
+    )
+    pattern = _pattern(broker, wire.DeleteAclsRequest, item.pattern)
+    if pattern is not None:
+        made.pattern_type_filter = pattern
+    return made
+
+
+def _deleted(
+    item: AclFilter, result: wire.DeleteAclsResponse.FilterResult, broker: Broker
+) -> list[AclBinding] | KafkaException:
+    if result.error_code:
+        return fault(result.error_code, result.error_message, broker=broker, api="DeleteAcls", what=str(item))
+    found = []
+    for acl in result.matching_acls:
+        binding = AclBinding(
+            ResourceType(acl.resource_type),
+            acl.resource_name,
+            acl.principal,
+            AclOperation(acl.operation),
+            Permission(acl.permission_type),
+            acl.host,
+            PatternType(acl.pattern_type),
+        )
+        if acl.error_code:
+            return fault(acl.error_code, acl.error_message, broker=broker, api="DeleteAcls", what=str(binding))
+        found.append(binding)
+    return sorted(found, key=str)

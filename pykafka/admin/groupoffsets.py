@@ -1,0 +1,320 @@
+"""The committed offsets of groups: list, change, reset, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafka.admin.base import TIMEOUT_MS, several
+from pykafka.admin.faults import fault, outcome
+from pykafka.admin.groups import GroupsAdmin
+from pykafka.admin.offsets import OffsetsAdmin
+from pykafka.admin.offsettypes import OffsetChange, OffsetSpec
+from pykafka.admin.placement import Coordinators
+from pykafka.admin.releases import need, version_of
+from pykafka.admin.resets import bounds_wanted, target
+from pykafka.admin.results import Results
+from pykafka.admin.routing import Question
+from pykafka.admin.topics import TopicsAdmin
+from pykafka.common import OffsetAndMetadata, TopicPartition
+from pykafka.exceptions import (
+    GroupIdNotFound,
+    IllegalGeneration,
+    KafkaException,
+    NonEmptyGroup,
+    StaleMemberEpoch,
+    UnknownMemberId,
+    UnknownTopicOrPartition,
+)
+from pykafka.metadata.groupoffsets import STABLE_FROM, by_topic, commit_failures, commit_request
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+
+#: Later versions name topics by id.
+_CEILING = 9
+_SEVERAL_GROUPS = 8
+_ALL_TOPICS = 2
+#: How coordinators answer commits of strangers, while the group has members.
+_OCCUPIED = (UnknownMemberId, IllegalGeneration, StaleMemberEpoch)
+
+Committed = dict[TopicPartition, OffsetAndMetadata]
+
+
+class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin):
+    """The committed offsets of groups."""
+
+    def list_group_offsets(
+        self,
+        groups: str | Iterable[str] | Mapping[str, Iterable[tuple[str, int]] | None],
+        *,
+        require_stable: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, Committed]:
+        """Return the committed offsets of groups: {partition: OffsetAndMetadata} of each; only of partitions that have one.
+
+        :param groups: a name or several; or {name: partitions, or None for all}. All partitions since Kafka 0.10.2
+        :param require_stable: wait for transactions that are about to commit offsets (since Kafka 2.5)
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for groups that failed, see `Results`
+        """
+        named = groups if isinstance(groups, Mapping) else dict.fromkeys(several(groups, "groups", str))
+        wanted = {
+            name: None if parts is None else [TopicPartition(*part) for part in parts] for name, parts in named.items()
+        }
+
+        def request(items: Sequence[str], broker: Broker, left: int) -> wire.OffsetFetchRequest:
+            version = version_of(broker, wire.OffsetFetchRequest, _CEILING)
+            made = wire.OffsetFetchRequest()
+            if version >= STABLE_FROM:
+                made.require_stable = require_stable
+            elif require_stable:
+                need(broker, wire.OffsetFetchRequest, STABLE_FROM, "require_stable", "2.5")
+            if version >= _SEVERAL_GROUPS:
+                made.groups = [_fetched_group(name, wanted[name]) for name in items]
+                return made
+            made.group_id = items[0]
+            parts = wanted[items[0]]
+            if parts is None:
+                need(broker, wire.OffsetFetchRequest, _ALL_TOPICS, "offsets of all partitions", "0.10.2")
+                made.topics = None
+            else:
+                topic = wire.OffsetFetchRequest.Topic
+                made.topics = [topic(name=name, partition_indexes=ids) for name, ids in _ids(parts).items()]
+            return made
+
+        def read(
+            response: wire.OffsetFetchResponse, items: Sequence[str], broker: Broker
+        ) -> Mapping[str, Committed | KafkaException]:
+            if response.groups:
+                return {group.group_id: _committed(group.group_id, group, broker) for group in response.groups}
+            return {items[0]: _committed(items[0], response, broker)}
+
+        asked: Question[str, Committed] = Question(
+            wire.OffsetFetchRequest,
+            request,
+            read,
+            ceiling=_CEILING,
+            most=lambda version: None if version >= _SEVERAL_GROUPS else 1,
+        )
+        placement: Coordinators[str] = Coordinators(self._cluster, str)
+        return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
+
+    def alter_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[tuple[str, int], int | OffsetAndMetadata],
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[TopicPartition, None]:
+        """Commit offsets for a group without members, each that of the next message to consume (since Kafka 0.9).
+
+        :param group: its name; a group that does not exist is created
+        :param offsets: {(topic, partition): offset, or OffsetAndMetadata}
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for partitions that failed, see `Results`
+        :raises NonEmptyGroup: the group has members, which keep their own positions
+        """
+        wanted = {
+            TopicPartition(*key): value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
+            for key, value in offsets.items()
+        }
+
+        def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.OffsetCommitRequest:
+            need(broker, wire.OffsetCommitRequest, 1, "a commit to Kafka", "0.9")
+            version = version_of(broker, wire.OffsetCommitRequest, _CEILING)
+            return commit_request(group, version, (-1, ""), {item: wanted[item] for item in items})
+
+        def read(
+            response: wire.OffsetCommitResponse, items: Sequence[TopicPartition], broker: Broker
+        ) -> Mapping[TopicPartition, KafkaException | None]:
+            found: dict[TopicPartition, KafkaException | None] = dict.fromkeys(items)
+            for item, error in commit_failures(response, broker.address, items).items():
+                found[item] = _occupied(group, item, error, broker) if isinstance(error, _OCCUPIED) else error
+            return found
+
+        asked: Question[TopicPartition, None] = Question(wire.OffsetCommitRequest, request, read, ceiling=_CEILING)
+        placement: Coordinators[TopicPartition] = Coordinators(self._cluster, lambda _: group)
+        return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
+
+    def delete_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[tuple[str, int]],
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[TopicPartition, None]:
+        """Delete committed offsets of topics that no member of the group reads (since Kafka 2.4).
+
+        :param group: its name
+        :param partitions: (topic, partition) pairs
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for partitions that failed, see `Results`
+        :raises GroupSubscribedToTopic: members of the group read the topic
+        :raises GroupIdNotFound: there is no such group
+        """
+
+        def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.OffsetDeleteRequest:
+            topic = wire.OffsetDeleteRequest.Topic
+            topics = [
+                topic(name=name, partitions=[topic.Partition(partition_index=id_) for id_ in ids])
+                for name, ids in _ids(items).items()
+            ]
+            return wire.OffsetDeleteRequest(group_id=group, topics=topics)
+
+        def read(
+            response: wire.OffsetDeleteResponse, items: Sequence[TopicPartition], broker: Broker
+        ) -> Mapping[TopicPartition, KafkaException | None]:
+            if response.error_code:
+                what = f"group {group}"
+                return dict.fromkeys(items, fault(response.error_code, broker=broker, api="OffsetDelete", what=what))
+            return {
+                TopicPartition(topic.name, part.partition_index): outcome(
+                    part.error_code,
+                    broker=broker,
+                    api="OffsetDelete",
+                    topic=topic.name,
+                    partition=part.partition_index,
+                )
+                for topic in response.topics
+                for part in topic.partitions
+            }
+
+        asked: Question[TopicPartition, None] = Question(wire.OffsetDeleteRequest, request, read)
+        placement: Coordinators[TopicPartition] = Coordinators(self._cluster, lambda _: group)
+        return self._ask([TopicPartition(*part) for part in partitions], placement, asked, timeout_ms, raise_errors)
+
+    def reset_group_offsets(
+        self,
+        group: str,
+        to: OffsetSpec,
+        *,
+        topics: str | Iterable[str] = (),
+        partitions: Iterable[tuple[str, int]] = (),
+        dry_run: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[TopicPartition, OffsetChange]:
+        """Commit for a group without members the offset at a place, in each partition.
+
+        A time without a later message leads to the end. A shift stops at the first and the last offset that there are.
+
+        :param group: its name
+        :param to: the place
+        :param topics: in all partitions of these topics
+        :param partitions: in these (topic, partition) pairs; without both, where the group has committed offsets
+        :param dry_run: return what would be committed, and commit nothing
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for partitions that failed, see `Results`
+        :raises NonEmptyGroup: the group has members, which keep their own positions
+        :raises OffsetOutOfRangeError: a partition does not have the given offset
+        """
+        deadline = self._deadline(timeout_ms)
+        self._check_empty(group, self._left_ms(deadline))
+        parts = self._chosen(topics, partitions, self._left_ms(deadline))
+        before = self.list_group_offsets({group: parts or None}, timeout_ms=self._left_ms(deadline))[group]
+        found: dict[TopicPartition, OffsetChange | KafkaException] = {}
+        places = self._places(list(before) if parts is None else parts, to, deadline)
+        for item, place in places.items():
+            committed = before[item].offset if item in before else None
+            after = place if isinstance(place, KafkaException) else target(item, to, place, committed)
+            found[item] = after if isinstance(after, KafkaException) else OffsetChange(committed, after)
+        changes: dict[tuple[str, int], int | OffsetAndMetadata] = {
+            item: change.after for item, change in found.items() if isinstance(change, OffsetChange)
+        }
+        if changes and not dry_run:
+            committed_now = self.alter_group_offsets(
+                group, changes, timeout_ms=self._left_ms(deadline), raise_errors=False
+            )
+            found.update(committed_now.errors)
+        results = Results(found)
+        if raise_errors:
+            results.raise_errors()
+        return results
+
+    def _check_empty(self, group: str, timeout_ms: int) -> None:
+        try:
+            members = self.describe_groups(group, timeout_ms=timeout_ms)[group].members
+        except GroupIdNotFound:
+            return
+        if members:
+            raise NonEmptyGroup(
+                f"group {group} has {len(members)} member{'' if len(members) == 1 else 's'} that would keep their positions; "
+                "stop them first"
+            )
+
+    def _chosen(
+        self, topics: str | Iterable[str], partitions: Iterable[tuple[str, int]], timeout_ms: int
+    ) -> list[TopicPartition] | None:
+        """Return the partitions that a caller names; None for none."""
+        names: list[str] = several(topics, "topics", str)
+        found = [TopicPartition(*part) for part in partitions]
+        if names:
+            for name, topic in self.describe_topics(names, timeout_ms=timeout_ms).items():
+                found += [TopicPartition(name, part.partition) for part in topic.partitions]
+        return list(dict.fromkeys(found)) if names or found else None
+
+    def _places(
+        self, parts: Iterable[TopicPartition], to: OffsetSpec, deadline: float
+    ) -> dict[TopicPartition, dict[OffsetSpec, int | None] | KafkaException]:
+        """Return the offsets that `resets.target` needs, of each partition."""
+        found: dict[TopicPartition, dict[OffsetSpec, int | None] | KafkaException] = {item: {} for item in parts}
+        for spec in bounds_wanted(to):
+            items = [item for item, value in found.items() if not isinstance(value, KafkaException)]
+            listed = self.list_offsets(
+                dict.fromkeys(items, spec), timeout_ms=self._left_ms(deadline), raise_errors=False
+            )
+            for item, offset in listed.items():
+                known = found[item]
+                if not isinstance(known, KafkaException):
+                    known[spec] = offset.offset
+            found.update(listed.errors)
+        return found
+
+
+def _ids(parts: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    return {name: list(ids) for name, ids in by_topic(dict.fromkeys(parts, 0)).items()}
+
+
+def _fetched_group(name: str, parts: Sequence[TopicPartition] | None) -> wire.OffsetFetchRequest.Group:
+    group = wire.OffsetFetchRequest.Group
+    if parts is None:
+        return group(group_id=name, topics=None)
+    topics = [group.Topic(name=topic, partition_indexes=ids) for topic, ids in _ids(parts).items()]
+    return group(group_id=name, topics=topics)
+
+
+def _committed(
+    name: str, answer: wire.OffsetFetchResponse | wire.OffsetFetchResponse.Group, broker: Broker
+) -> Committed | KafkaException:
+    if answer.error_code:
+        return fault(answer.error_code, broker=broker, api="OffsetFetch", what=f"group {name}")
+    found: Committed = {}
+    topics: Sequence[Any] = answer.topics
+    for topic in topics:
+        for part in topic.partitions:
+            # old brokers say of a partition without a commit that they do not know it
+            if part.error_code and part.error_code != UnknownTopicOrPartition.ERROR_CODE:
+                return fault(
+                    part.error_code, broker=broker, api="OffsetFetch", topic=topic.name, partition=part.partition_index
+                )
+            if part.committed_offset >= 0:
+                key = TopicPartition(topic.name, part.partition_index)
+                found[key] = OffsetAndMetadata(part.committed_offset, part.metadata or "")
+    return found
+
+
+def _occupied(group: str, item: TopicPartition, error: KafkaException, broker: Broker) -> KafkaException:
+    made = NonEmptyGroup(
+        f"group {group} has members that keep their own positions: stop them first",
+        broker=broker.address,
+        topic=item.topic,
+        partition=item.partition,
+        api="OffsetCommit",
+    )
+    made.__cause__ = error
+    return made

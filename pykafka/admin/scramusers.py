@@ -1,0 +1,211 @@
+"""The credentials of users who log in by SCRAM: describe, set, delete (since Kafka 2.7)."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
+from pykafka.admin.faults import fault, outcome
+from pykafka.admin.placement import AnyBroker, Controller
+from pykafka.admin.results import Results
+from pykafka.admin.routing import Question
+from pykafka.exceptions import KafkaException
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+
+#: Brokers take 4096 to 16384 iterations.
+ITERATIONS = 8192
+MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384
+_SALT_BYTES = 24
+
+
+class ScramMechanism(IntEnum):
+    """A SCRAM mechanism; the numbers are the protocol's."""
+
+    UNKNOWN = 0
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+    @property
+    def hash_name(self) -> str:
+        """The name of its hash function."""
+        return "sha256" if self == ScramMechanism.SCRAM_SHA_256 else "sha512"
+
+    def __str__(self) -> str:
+        return self.name.replace("_", "-")
+
+
+@dataclass(frozen=True)
+class ScramCredentialInfo:
+    """A credential of a user; brokers never tell the password.
+
+    :param mechanism: of the login
+    :param iterations: of the hash function
+    """
+
+    mechanism: ScramMechanism
+    iterations: int
+
+
+@dataclass(frozen=True)
+class UserScramCredentialUpsertion:
+    """A credential to set. Its password is in no `repr`, and never leaves this process: brokers get its salted hash.
+
+    :param user: name of the user
+    :param mechanism: of the login
+    :param password: of the user
+    :param iterations: of the hash function, 4096 to 16384
+    :param salt: by default a random one
+    """
+
+    user: str
+    mechanism: ScramMechanism
+    password: str = field(repr=False)
+    iterations: int = ITERATIONS
+    salt: bytes | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.mechanism == ScramMechanism.UNKNOWN:
+            raise ValueError("the mechanism must be SCRAM_SHA_256 or SCRAM_SHA_512")
+        if not self.user or not self.password:
+            raise ValueError("user and password must not be empty")
+        if not MIN_ITERATIONS <= self.iterations <= MAX_ITERATIONS:
+            raise ValueError(f"iterations must be {MIN_ITERATIONS} to {MAX_ITERATIONS}, not {self.iterations}")
+
+    def salted(self) -> tuple[bytes, bytes]:
+        """Return the salt, and the salted password of RFC 5802. This computes for some milliseconds."""
+        salt = secrets.token_bytes(_SALT_BYTES) if self.salt is None else self.salt
+        return salt, hashlib.pbkdf2_hmac(self.mechanism.hash_name, self.password.encode(), salt, self.iterations)
+
+
+@dataclass(frozen=True)
+class UserScramCredentialDeletion:
+    """A credential to delete.
+
+    :param user: name of the user
+    :param mechanism: of the login
+    """
+
+    user: str
+    mechanism: ScramMechanism
+
+
+class ScramUsersAdmin(AdminBase):
+    """The users who log in by SCRAM."""
+
+    def describe_user_scram_credentials(
+        self,
+        users: str | Iterable[str] | None = None,
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, tuple[ScramCredentialInfo, ...]]:
+        """Return mechanisms and iterations of users (since Kafka 2.7).
+
+        :param users: a name, or several; None for all users
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for users that failed, see `Results`
+        :raises ResourceNotFound: there is no such user
+        """
+        names: list[str] | None = None if users is None else several(users, "users", str)
+
+        def request(items: Sequence[str], broker: Broker, left: int) -> wire.DescribeUserScramCredentialsRequest:
+            make = wire.DescribeUserScramCredentialsRequest.User
+            wanted = None if names is None else [make(name=name) for name in names]
+            return wire.DescribeUserScramCredentialsRequest(users=wanted)
+
+        def read(
+            response: wire.DescribeUserScramCredentialsResponse, items: Sequence[str], broker: Broker
+        ) -> Mapping[str, dict[str, tuple[ScramCredentialInfo, ...] | KafkaException] | KafkaException]:
+            api = "DescribeUserScramCredentials"
+            error = outcome(response.error_code, response.error_message, broker=broker, api=api)
+            return {"": error or {one.user: _described(one, broker) for one in response.results}}
+
+        asked: Question[str, dict[str, tuple[ScramCredentialInfo, ...] | KafkaException]] = Question(
+            wire.DescribeUserScramCredentialsRequest, request, read
+        )
+        found = self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
+        results = Results(found)
+        if raise_errors:
+            results.raise_errors()
+        return results
+
+    def alter_user_scram_credentials(
+        self,
+        changes: UserScramCredentialUpsertion
+        | UserScramCredentialDeletion
+        | Iterable[UserScramCredentialUpsertion | UserScramCredentialDeletion],
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, None]:
+        """Set and delete users' credentials (since Kafka 2.7).
+
+        :param changes: a UserScramCredentialUpsertion or UserScramCredentialDeletion, or several
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for users that failed, see `Results`
+        :return: by user
+        :raises ResourceNotFound: there is no such credential to delete
+        """
+        wanted: list[UserScramCredentialUpsertion | UserScramCredentialDeletion] = several(
+            changes, "changes", (UserScramCredentialUpsertion, UserScramCredentialDeletion)
+        )
+        # Each takes milliseconds: not on a hub.
+        salted = {
+            one: self._cluster.handler.offload(one.salted)
+            for one in wanted
+            if isinstance(one, UserScramCredentialUpsertion)
+        }
+
+        def request(items: Sequence[str], broker: Broker, left: int) -> wire.AlterUserScramCredentialsRequest:
+            message = wire.AlterUserScramCredentialsRequest
+            made = message()
+            for one in wanted:
+                if one.user not in items:
+                    continue
+                if isinstance(one, UserScramCredentialDeletion):
+                    made.deletions.append(message.Deletion(name=one.user, mechanism=int(one.mechanism)))
+                    continue
+                salt, password = salted[one]
+                made.upsertions.append(
+                    message.Upsertion(
+                        name=one.user,
+                        mechanism=int(one.mechanism),
+                        iterations=one.iterations,
+                        salt=salt,
+                        salted_password=password,
+                    )
+                )
+            return made
+
+        def read(
+            response: wire.AlterUserScramCredentialsResponse, items: Sequence[str], broker: Broker
+        ) -> Mapping[str, KafkaException | None]:
+            api = "AlterUserScramCredentials"
+            return {
+                one.user: outcome(one.error_code, one.error_message, broker=broker, api=api, what=f"user {one.user}")
+                for one in response.results
+            }
+
+        asked: Question[str, None] = Question(wire.AlterUserScramCredentialsRequest, request, read, waits=True)
+        return self._ask([one.user for one in wanted], Controller(self._cluster), asked, timeout_ms, raise_errors)
+
+
+def _described(
+    result: wire.DescribeUserScramCredentialsResponse.Result, broker: Broker
+) -> tuple[ScramCredentialInfo, ...] | KafkaException:
+    if result.error_code:
+        api = "DescribeUserScramCredentials"
+        return fault(result.error_code, result.error_message, broker=broker, api=api, what=f"user {result.user}")
+    known = set(ScramMechanism)
+    return tuple(
+        ScramCredentialInfo(ScramMechanism(one.mechanism if one.mechanism in known else 0), one.iterations)
+        for one in result.credential_infos
+    )

@@ -1,0 +1,303 @@
+"""Transactions and their producers: list, describe, find those that hang, and abort them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pykafka.admin.base import TIMEOUT_MS, several
+from pykafka.admin.faults import fault, outcome
+from pykafka.admin.groups import GroupsAdmin
+from pykafka.admin.placement import TRANSACTION, CertainBrokers, Coordinators, Leaders
+from pykafka.admin.releases import need
+from pykafka.admin.results import Listing, Results
+from pykafka.admin.routing import Question
+from pykafka.admin.topics import TopicsAdmin
+from pykafka.admin.transactiontypes import (
+    HangingTransaction,
+    ProducerState,
+    TransactionDescription,
+    TransactionListing,
+    TransactionState,
+    is_hanging,
+)
+from pykafka.common import TopicPartition
+from pykafka.exceptions import InvalidTxnState, KafkaException
+from pykafka.metadata.groupoffsets import by_topic
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+
+#: The brokers' own limit of a transaction's timeout, transaction.max.timeout.ms (ms).
+MAX_TRANSACTION_TIMEOUT_MS = 900_000
+
+Producers = tuple[ProducerState, ...]
+
+
+class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
+    """The transactions of the cluster."""
+
+    def list_transactions(
+        self,
+        *,
+        states: TransactionState | Iterable[TransactionState] = (),
+        producer_ids: int | Iterable[int] = (),
+        longer_than_ms: int | None = None,
+        pattern: str | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Listing[TransactionListing]:
+        """Return the transactions of all coordinators, by id (since Kafka 3.0).
+
+        :param states: in these states alone; none stands for all
+        :param producer_ids: of these producers alone; none stands for all
+        :param longer_than_ms: open for longer than this alone (since Kafka 3.8)
+        :param pattern: of transactional ids, a regular expression of RE2 (since Kafka 4.1)
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise if a broker does not answer; else its transactions are missing, see `Listing`
+        """
+        conditions: list[TransactionState] = several(states, "states", TransactionState)
+        producers: list[int] = several(producer_ids, "producer_ids", int)
+
+        def request(items: Sequence[int], broker: Broker, left: int) -> wire.ListTransactionsRequest:
+            made = wire.ListTransactionsRequest(
+                state_filters=[state.value for state in conditions], producer_id_filters=producers
+            )
+            if longer_than_ms is not None:
+                need(broker, wire.ListTransactionsRequest, 1, "longer_than_ms", "3.8")
+                made.duration_filter = longer_than_ms
+            if pattern is not None:
+                need(broker, wire.ListTransactionsRequest, 2, "pattern", "4.1")
+                made.transactional_id_pattern = pattern
+            return made
+
+        def read(
+            response: wire.ListTransactionsResponse, items: Sequence[int], broker: Broker
+        ) -> Mapping[int, list[TransactionListing] | KafkaException]:
+            error = outcome(response.error_code, broker=broker, api="ListTransactions")
+            found = [
+                TransactionListing(
+                    one.transactional_id, one.producer_id, TransactionState.of(one.transaction_state), broker.id
+                )
+                for one in response.transaction_states
+            ]
+            return {items[0]: error or found}
+
+        asked: Question[int, list[TransactionListing]] = Question(wire.ListTransactionsRequest, request, read)
+        placement: CertainBrokers[int] = CertainBrokers(self._cluster, int)
+        results = self._ask(self._every_broker(), placement, asked, timeout_ms, raise_errors)
+        found = [one for listed in results.values() for one in listed]
+        return Listing(sorted(found, key=lambda one: one.transactional_id), results.errors)
+
+    def describe_transactions(
+        self, transactional_ids: str | Iterable[str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[str, TransactionDescription]:
+        """Return the state of transactions (since Kafka 3.0).
+
+        :param transactional_ids: an id, or several
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for transactions that failed, see `Results`
+        :raises TransactionalIdNotFound: the coordinator does not know the id
+        """
+
+        def request(items: Sequence[str], broker: Broker, left: int) -> wire.DescribeTransactionsRequest:
+            return wire.DescribeTransactionsRequest(transactional_ids=list(items))
+
+        def read(
+            response: wire.DescribeTransactionsResponse, items: Sequence[str], broker: Broker
+        ) -> Mapping[str, TransactionDescription | KafkaException]:
+            return {
+                one.transactional_id: outcome(
+                    one.error_code,
+                    broker=broker,
+                    api="DescribeTransactions",
+                    what=f"transactional id {one.transactional_id}",
+                )
+                or _described(one, broker)
+                for one in response.transaction_states
+            }
+
+        asked: Question[str, TransactionDescription] = Question(wire.DescribeTransactionsRequest, request, read)
+        placement: Coordinators[str] = Coordinators(self._cluster, str, TRANSACTION)
+        ids: list[str] = several(transactional_ids, "transactional_ids", str)
+        return self._ask(ids, placement, asked, timeout_ms, raise_errors)
+
+    def describe_producers(
+        self, partitions: Iterable[tuple[str, int]], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[TopicPartition, Producers]:
+        """Return the producers with sequence numbers that leaders of partitions know (since Kafka 2.8).
+
+        :param partitions: (topic, partition) pairs
+        :param timeout_ms: of the whole call
+        :param raise_errors: whether to raise for partitions that failed, see `Results`
+        """
+
+        def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.DescribeProducersRequest:
+            topic = wire.DescribeProducersRequest.Topic
+            named = by_topic(dict.fromkeys(items, 0))
+            return wire.DescribeProducersRequest(
+                topics=[topic(name=name, partition_indexes=list(ids)) for name, ids in named.items()]
+            )
+
+        def read(
+            response: wire.DescribeProducersResponse, items: Sequence[TopicPartition], broker: Broker
+        ) -> Mapping[TopicPartition, Producers | KafkaException]:
+            found: dict[TopicPartition, Producers | KafkaException] = {}
+            for topic in response.topics:
+                for part in topic.partitions:
+                    error = outcome(
+                        part.error_code,
+                        part.error_message,
+                        broker=broker,
+                        api="DescribeProducers",
+                        topic=topic.name,
+                        partition=part.partition_index,
+                    )
+                    producers = tuple(_producer(one) for one in part.active_producers)
+                    found[TopicPartition(topic.name, part.partition_index)] = error or producers
+            return found
+
+        asked: Question[TopicPartition, Producers] = Question(wire.DescribeProducersRequest, request, read)
+        placement: Leaders[TopicPartition] = Leaders(self._cluster, lambda item: item)
+        parts = [TopicPartition(*part) for part in partitions]
+        return self._ask(parts, placement, asked, timeout_ms, raise_errors)
+
+    def find_hanging_transactions(
+        self,
+        partitions: Iterable[tuple[str, int]] | None = None,
+        *,
+        max_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> list[HangingTransaction]:
+        """Return transactions that no coordinator will ever end: they stop consumers that read committed messages.
+
+        It hangs if the partition's leader has had it open for longer than any transaction may last, and no coordinator has an
+        open transaction of this producer that includes the partition.
+
+        :param partitions: (topic, partition) pairs; by default all of the cluster
+        :param max_timeout_ms: how long a transaction may last: the brokers' `transaction.max.timeout.ms`
+        :param timeout_ms: of the whole call
+        """
+        deadline = self._deadline(timeout_ms)
+        if partitions is None:
+            topics = [topic.name for topic in self.list_topics(timeout_ms=timeout_ms)]
+            described = self.describe_topics(topics, timeout_ms=self._left_ms(deadline)) if topics else {}
+            partitions = [(name, one.partition) for name, topic in described.items() for one in topic.partitions]
+        before_ms = self._cluster.handler.time_ms() - max_timeout_ms
+        known = self.describe_producers(partitions, timeout_ms=self._left_ms(deadline))
+        old = [
+            HangingTransaction(item, producer)
+            for item, producers in known.items()
+            for producer in producers
+            if producer.txn_start_offset is not None and producer.last_timestamp_ms <= before_ms
+        ]
+        if not old:
+            return []
+        ids = sorted({one.producer.producer_id for one in old})
+        listed = self.list_transactions(producer_ids=ids, timeout_ms=self._left_ms(deadline))
+        by_producer = {one.producer_id: one.transactional_id for one in listed}
+        names = sorted(set(by_producer.values()))
+        transactions = self.describe_transactions(names, timeout_ms=self._left_ms(deadline), raise_errors=False)
+        found = []
+        for one in old:
+            name = by_producer.get(one.producer.producer_id)
+            if is_hanging(one, None if name is None else transactions.get(name)):
+                found.append(HangingTransaction(one.partition, one.producer, name))
+        return found
+
+    def abort_transaction(
+        self,
+        partition: tuple[str, int],
+        producer: ProducerState | None = None,
+        *,
+        start_offset: int | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> None:
+        """Abort a hanging transaction in a partition. Never do that to one that a coordinator still has.
+
+        :param partition: (topic, partition)
+        :param producer: whose transaction, as `find_hanging_transactions` and `describe_producers` return it
+        :param start_offset: or the first offset of the transaction (since Kafka 2.8)
+        :param timeout_ms: of the whole call
+        :raises InvalidTxnState: no transaction begins at `start_offset`
+        """
+        item = TopicPartition(*partition)
+        deadline = self._deadline(timeout_ms)
+        if (producer is None) == (start_offset is None):
+            raise ValueError("give either the producer, or the start_offset of its transaction")
+        if producer is None:
+            known = self.describe_producers([item], timeout_ms=timeout_ms)[item]
+            producer = next((one for one in known if one.txn_start_offset == start_offset), None)
+            if producer is None:
+                raise InvalidTxnState(
+                    f"no open transaction begins at offset {start_offset}: describe_producers lists those that there are",
+                    topic=item.topic,
+                    partition=item.partition,
+                )
+        found: Question[TopicPartition, None] = _abortion(producer)
+        placement: Leaders[TopicPartition] = Leaders(self._cluster, lambda one: one)
+        self._ask([item], placement, found, self._left_ms(deadline), True)
+
+
+def _abortion(producer: ProducerState) -> Question[TopicPartition, None]:
+    def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.WriteTxnMarkersRequest:
+        marker = wire.WriteTxnMarkersRequest.Marker
+        named = by_topic(dict.fromkeys(items, 0))
+        return wire.WriteTxnMarkersRequest(
+            markers=[
+                marker(
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.producer_epoch,
+                    transaction_result=False,
+                    topics=[marker.Topic(name=name, partition_indexes=list(ids)) for name, ids in named.items()],
+                    # Of a transaction that its coordinator does not know the leader has no epoch (-1).
+                    coordinator_epoch=max(producer.coordinator_epoch, 0),
+                )
+            ]
+        )
+
+    def read(
+        response: wire.WriteTxnMarkersResponse, items: Sequence[TopicPartition], broker: Broker
+    ) -> Mapping[TopicPartition, KafkaException | None]:
+        found: dict[TopicPartition, KafkaException | None] = {}
+        for marker in response.markers:
+            for topic in marker.topics:
+                for part in topic.partitions:
+                    key = TopicPartition(topic.name, part.partition_index)
+                    found[key] = None
+                    if part.error_code:
+                        found[key] = fault(
+                            part.error_code,
+                            broker=broker,
+                            api="WriteTxnMarkers",
+                            topic=topic.name,
+                            partition=part.partition_index,
+                        )
+        return found
+
+    return Question(wire.WriteTxnMarkersRequest, request, read, waits=True)
+
+
+def _described(state: wire.DescribeTransactionsResponse.TransactionState, broker: Broker) -> TransactionDescription:
+    return TransactionDescription(
+        state.transactional_id,
+        TransactionState.of(state.transaction_state),
+        state.producer_id,
+        state.producer_epoch,
+        state.transaction_timeout_ms,
+        state.transaction_start_time_ms if state.transaction_start_time_ms >= 0 else None,
+        tuple(sorted(TopicPartition(topic.topic, id_) for topic in state.topics for id_ in topic.partitions)),
+        broker.id,
+    )
+
+
+def _producer(one: wire.DescribeProducersResponse.Topic.Partition.ActiveProducer) -> ProducerState:
+    return ProducerState(
+        one.producer_id,
+        one.producer_epoch,
+        one.last_sequence,
+        one.last_timestamp,
+        one.coordinator_epoch,
+        one.current_txn_start_offset if one.current_txn_start_offset >= 0 else None,
+    )
