@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from pykafka.admin.releases import need
 from pykafka.admin.routing import Question
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
+from pykafka.security import DelegationToken as TokenLogin
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -47,10 +47,12 @@ class DelegationToken:
     expires_ms: int
     max_ms: int
 
-    @property
-    def password(self) -> str:
-        """The password of a login by SCRAM with this token: its HMAC in base64."""
-        return base64.b64encode(self.hmac).decode()
+    def login(self, mechanism: str = "SCRAM-SHA-512") -> TokenLogin:
+        """Return the credentials of this token, for `KafkaClient(sasl=...)`.
+
+        :param mechanism: SCRAM-SHA-256 or SCRAM-SHA-512, as the listener has it
+        """
+        return TokenLogin(self.token_id, self.hmac, mechanism)
 
 
 class TokensAdmin(AdminBase):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
 from pykafka.admin.faults import fault, outcome
 from pykafka.admin.operations import AclOperation, operations
-from pykafka.admin.placement import AnyBroker, Controller, Leaders
+from pykafka.admin.placement import AnyBroker, CertainBrokers, Controller, Leaders
 from pykafka.admin.releases import need, version_of
 from pykafka.admin.results import Results
 from pykafka.admin.routing import Question
@@ -75,8 +76,7 @@ class TopicsAdmin(AdminBase):
         names = several(topics, "topics", str)
 
         def request(items: Sequence[str], broker: Broker, left: int) -> wire.MetadataRequest:
-            wanted = [wire.MetadataRequest.Topic(name=name) for name in items]
-            made = wire.MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+            made = _metadata_request(items)
             if authorized_operations:
                 need(broker, wire.MetadataRequest, 8, "authorized_operations", "2.3")
                 made.include_topic_authorized_operations = True
@@ -135,7 +135,7 @@ class TopicsAdmin(AdminBase):
         deadline = self._deadline(timeout_ms)
         results = self._ask(wanted, Controller(self._cluster), asked, timeout_ms, False)
         if results and not validate_only:
-            self._settle(list(results), there=True, deadline=deadline)
+            self._settle({name: one.partitions or 0 for name, one in results.items()}, deadline)
         if raise_errors:
             results.raise_errors()
         return results
@@ -177,30 +177,33 @@ class TopicsAdmin(AdminBase):
         results = self._ask(wanted, Controller(self._cluster), asked, timeout_ms, False)
         names = [item for item in results if isinstance(item, str)]
         if names:
-            self._settle(names, there=False, deadline=deadline)
+            self._settle(dict.fromkeys(names), deadline)
         if raise_errors:
             results.raise_errors()
         return results
 
-    def _settle(self, names: Sequence[str], *, there: bool, deadline: float) -> None:
-        """Wait a moment until brokers know new topics and their leaders, or no longer know deleted ones."""
+    def _settle(self, wanted: Mapping[str, int | None], deadline: float) -> None:
+        """Wait a moment until the brokers that this client talks to know of a change, and learn of it oneself.
+
+        :param wanted: {topic: the number of partitions that it has now, 0 for any, or None for a topic that is gone}
+        """
         handler = self._cluster.handler
         end = min(deadline, handler.now() + SETTLE_S)
+        asked: Question[int, bool] = Question(
+            wire.MetadataRequest,
+            lambda items, broker, left: _metadata_request(wanted),
+            lambda response, items, broker: {items[0]: _has_settled(response, wanted)},
+        )
         while True:
-            try:
-                self._cluster.update(names)
-            except KafkaException:
-                return  # the change itself has been made
-            found = [self._cluster.topic_metadata(name) for name in names]
-            if not there:
-                done = all(topic is None for topic in found)
-            else:
-                done = all(
-                    topic is not None and all(part.leader >= 0 for part in topic.partitions.values()) for topic in found
-                )
-            if done or handler.now() >= end:
-                return
+            brokers = [id_ for id_, broker in self._cluster.brokers.items() if broker.reach <= 1]
+            placement: CertainBrokers[int] = CertainBrokers(self._cluster, int)
+            left_ms = max(1, round((end - handler.now()) * 1000))
+            answers = self._router.ask(brokers, placement, asked, left_ms)
+            if False not in answers.values() or handler.now() >= end:
+                break
             handler.sleep(_PAUSE_S)
+        with suppress(KafkaException):  # the change itself has been made
+            self._cluster.update(wanted)
 
     def create_partitions(
         self,
@@ -239,7 +242,7 @@ class TopicsAdmin(AdminBase):
         deadline = self._deadline(timeout_ms)
         results = self._ask(wanted, Controller(self._cluster), asked, timeout_ms, False)
         if results and not validate_only:
-            self._settle(list(results), there=True, deadline=deadline)
+            self._settle({name: wanted[name].total for name in results}, deadline)
         if raise_errors:
             results.raise_errors()
         return results
@@ -291,6 +294,23 @@ class TopicsAdmin(AdminBase):
         asked: Question[TopicPartition, int] = Question(wire.DeleteRecordsRequest, request, read, waits=True)
         placement: Leaders[TopicPartition] = Leaders(self._cluster, lambda item: item)
         return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
+
+
+def _metadata_request(names: Iterable[str]) -> wire.MetadataRequest:
+    topic = wire.MetadataRequest.Topic
+    return wire.MetadataRequest(topics=[topic(name=name) for name in names], allow_auto_topic_creation=False)
+
+
+def _has_settled(response: wire.MetadataResponse, wanted: Mapping[str, int | None]) -> bool:
+    known = {topic.name: topic for topic in response.topics if not topic.error_code}
+    for name, count in wanted.items():
+        topic = known.get(name)
+        if topic is None or count is None:
+            if (topic is None) != (count is None):
+                return False
+        elif (count and len(topic.partitions) != count) or any(part.leader_id < 0 for part in topic.partitions):
+            return False
+    return True
 
 
 def _id(topic_id: UUID) -> UUID | None:

@@ -1,0 +1,59 @@
+"""Clusters and clients of the tests of `client.admin`."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.admin import Admin, NewTopic
+from tests.brokers import KafkaCluster
+from tests.support.features import KAFKA_VERSION
+
+
+def unique(kind: str) -> str:
+    """Return a name that nobody else has."""
+    return f"{kind}-{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture(scope="session")
+def guarded() -> Iterator[KafkaCluster]:
+    """Yield a broker with an authorizer, two log directories, and without the check of transactions that KIP-890 brought."""
+    config = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "transaction.partition.verification.enable": "false",
+    }
+    with KafkaCluster(KAFKA_VERSION, config=config) as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
+def client3(request: pytest.FixtureRequest, kafka3: KafkaCluster) -> Iterator[KafkaClient]:
+    """Yield a client of three brokers, on threads and on greenlets."""
+    with KafkaClient(hosts=kafka3.hosts, use_greenlets=request.param) as client:
+        yield client
+
+
+@pytest.fixture
+def admin(client3: KafkaClient) -> Admin:
+    """Return the administration of three brokers."""
+    return client3.admin
+
+
+@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
+def keeper(request: pytest.FixtureRequest, guarded: KafkaCluster) -> Iterator[KafkaClient]:
+    """Yield a client of the broker with an authorizer, on threads and on greenlets."""
+    with KafkaClient(hosts=guarded.hosts, use_greenlets=request.param) as client:
+        yield client
+
+
+@pytest.fixture
+def topic(admin: Admin) -> Iterator[str]:
+    """Yield the name of a topic with three partitions on three brokers."""
+    name = unique("t")
+    admin.create_topics(NewTopic(name, partitions=3, replication=3))
+    yield name
+    admin.delete_topics(name, raise_errors=False)
