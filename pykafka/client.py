@@ -38,7 +38,7 @@ class KafkaClient:
     :param use_greenlets: run workers on gevent greenlets (no monkey patching) instead of threads
     :param exclude_internal_topics: hide topics whose names begin with "__"
     :param source_address: "host:port" to connect from; a port of 0 or none takes any
-    :param ssl_config: an SslConfig or ssl.SSLContext; all ports are TLS ports then
+    :param ssl_config: an SslConfig or ssl.SSLContext, or True for the system's authorities; all ports are TLS ports then
     :param broker_version: an optional hint; the client asks the brokers. "0.8.2" saves the two or three seconds that it takes
         to detect brokers of that version
     :param ignore_rdkafka: accepted for old code; rdkafka is used only where it is asked for
@@ -49,6 +49,8 @@ class KafkaClient:
     :param sasl: the credentials to log in with by SASL; None does not log in
     :param client_rack: the rack, or zone, of this client's consumers, which then fetch from a replica there (KIP-392); each
         consumer may have its own
+    :param tls: another name of `ssl_config`
+    :raises TypeError: both `tls` and `ssl_config` were given
     :raises ImportError: `use_greenlets` without gevent
     :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
     """
@@ -62,7 +64,7 @@ class KafkaClient:
         use_greenlets: bool = False,
         exclude_internal_topics: bool = True,
         source_address: str | bytes = "",
-        ssl_config: SslConfigLike | None = None,
+        ssl_config: SslConfigLike | bool | None = None,
         broker_version: str = "0.9.0",
         ignore_rdkafka: bool = False,
         handler: Handler | None = None,
@@ -71,7 +73,9 @@ class KafkaClient:
         allow_auto_create_topics: bool = True,
         sasl: Mechanism | None = None,
         client_rack: str | None = None,
+        tls: SslConfigLike | bool | None = None,
     ) -> None:
+        ssl_config = _one_of(ssl_config, tls)
         settings = ConnectionSettings.of(locals())
         self._seed_hosts = zookeeper_hosts if zookeeper_hosts is not None else hosts
         self._source_address = source_address
@@ -139,3 +143,9 @@ class KafkaClient:
             self.close()
         else:  # consumers commit nothing that was in hand
             self.cluster.close(midway=True)
+
+
+def _one_of(ssl_config: SslConfigLike | bool | None, tls: SslConfigLike | bool | None) -> SslConfigLike | bool | None:
+    if ssl_config is None or tls is None:
+        return tls if ssl_config is None else ssl_config
+    raise TypeError("tls and ssl_config are two names of one option: give one of them")

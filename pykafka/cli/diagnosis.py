@@ -171,6 +171,8 @@ class Examination:
             yield _tell_metadata(text, metadata, handler.since(started))
             self._metadata.setdefault(text, metadata)
         except KafkaException as error:
+            if step == "ApiVersions" and error.ledger:  # TLS may fail as late as that
+                step = error.ledger[-1].stage
             why = error.text if address.text in error.text else f"{address.text}: {error.text}"
             if step == "ApiVersions" and self._ssl_config is None and self._speaks_tls(host, port, address):
                 why = "it answers in TLS: use --tls, and --cafile if its authority is private"

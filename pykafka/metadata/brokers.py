@@ -209,4 +209,6 @@ def _tell(address: str, error: Any) -> str:
     steps = getattr(error, "ledger", ())
     where = dict.fromkeys(f"{step.address} ({step.error})" for step in steps if isinstance(step, Attempt))
     several = f" [{', '.join(where)}]" if len(where) > 1 else ""
-    return f"{text}{several}" if address in text else f"{address}: {text}{several}"
+    stages = [step.stage for step in steps if isinstance(step, Attempt)]
+    stage = f"{stages[-1]}: " if stages else ""
+    return f"{stage}{text}{several}" if address in text else f"{address}: {stage}{text}{several}"

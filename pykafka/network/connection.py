@@ -230,7 +230,7 @@ class BrokerConnection:
         return error
 
     def _lost(self, error: OSError, hint: str = "") -> SocketDisconnectedError:
-        refused = explain_refusal(error)
+        refused = explain_refusal(error, self._dialer.identity_note())
         if refused is not None:
             return TlsError(refused, broker=self.address)
         return SocketDisconnectedError(

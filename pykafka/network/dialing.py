@@ -190,7 +190,7 @@ class Dialer:
             ledger.append(self._attempt("TLS", address.text, error, started))
             if isinstance(error, SocketDisconnectedError):  # named already
                 raise error.with_context(broker=self.address) from None
-            raise TlsError(explain_tls_error(error, self.host), broker=self.address) from error
+            raise TlsError(explain_tls_error(error, self.host, self.identity_note()), broker=self.address) from error
 
     def _log_in(self, stream: Stream, address: Address, deadline: float, ledger: list[Attempt]) -> None:
         """Log in, if that is configured, and set `session`."""
@@ -205,7 +205,8 @@ class Dialer:
         try:
             self.session = log_in(stream, is_tls, mechanism, peer, self._handler, left, self._ranges())
         except (OSError, KafkaException) as error:
-            ledger.append(self._attempt("SASL", address.text, error, started))
+            stage = "SASL" if explain_refusal(error) is None else "TLS"
+            ledger.append(self._attempt(stage, address.text, error, started))
             self._check_wanted()
             if isinstance(error, KafkaException) and type(error) is not SocketDisconnectedError:  # named already
                 raise error.with_context(broker=self.address) from error.__cause__
@@ -218,7 +219,7 @@ class Dialer:
                 f"or this is no Kafka port{self._origin}",
                 broker=self.address,
             )
-        refused = explain_refusal(error)
+        refused = explain_refusal(error, self.identity_note())
         if refused is not None:
             return TlsError(refused, broker=self.address)
         return SocketDisconnectedError(
@@ -260,6 +261,11 @@ class Dialer:
         )
         text = f"cannot connect to {address.text}: {reason_of(error)}; {advice}{self._origin}"
         return ConnectionRefused(text, broker=self.address)
+
+    def identity_note(self) -> str:
+        """Return what may be wrong with the client's certificate; "" where nothing is."""
+        config = self._settings.ssl_config
+        return config.identity_note(self._handler.time_ms()) if isinstance(config, SslConfig) else ""
 
     def _wrap_tls(self, stream: Stream, config: SslConfigLike, timeout: float) -> Stream:
         context = config.context if isinstance(config, SslConfig) else config

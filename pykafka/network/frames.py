@@ -48,7 +48,7 @@ class FrameReader:
             return ""
         if self._is_tls:
             return "; if it asks for a client certificate, give SslConfig a certfile and keyfile that it trusts"
-        return "; if this is a TLS port, give KafkaClient an ssl_config"
+        return "; if this is a TLS port, give KafkaClient an ssl_config, or tls=True"
 
     def next(self, timeout: float) -> memoryview:
         """Return the next frame, without its length.
@@ -120,7 +120,9 @@ class FrameReader:
                 f"the peer answers {said!r}: it is no Kafka broker; look the broker's port up in its listeners"
             )
         if not self._any and not self._is_tls and head[0] == 0x15 and head[1] == 3 and head[2] <= 4:
-            raise NotKafkaError("the peer answers with a TLS alert: it is a TLS port; give KafkaClient an ssl_config")
+            raise NotKafkaError(
+                "the peer answers with a TLS alert: it is a TLS port; give KafkaClient an ssl_config, or tls=True"
+            )
         size = int.from_bytes(head, "big", signed=True)
         if not 0 <= size <= FRAME_MAX:
             raise FrameTooLargeError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pykafka.exceptions import KafkaException, ResponseTimeoutError, SocketDisconnectedError
+from pykafka.exceptions import KafkaException, ResponseTimeoutError, SocketDisconnectedError, TlsError
 from pykafka.network.dialing import Attempt
 from pykafka.protocol.versions import HANG_UPS, RANGES_0_8_2, Probe
 
@@ -108,7 +108,9 @@ def negotiate(
     except KafkaException as error:
         if not error.ledger:  # else it is about connecting anew
             ms = round((handler.now() - started) * 1000)
-            error.ledger = [Attempt("ApiVersions", connection.address, error.text, ms)]
+            # By TLS 1.3 a broker that refuses the client's certificate says so when the client reads.
+            stage = "TLS" if isinstance(error, TlsError) else "ApiVersions"
+            error.ledger = [Attempt(stage, connection.address, error.text, ms)]
         raise
 
 

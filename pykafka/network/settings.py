@@ -15,7 +15,7 @@ class ConnectionSettings(Settings):
     ssl_config: SslConfigLike | None = setting(
         None,
         lambda value, name: valid_ssl_config(value),
-        "an SslConfig or ssl.SSLContext; all ports are TLS ports then",
+        "an SslConfig or ssl.SSLContext, or True for the system's authorities; all ports are TLS ports then",
         costs="CPU, for TLS.",
     )
     sasl: Mechanism | None = setting(

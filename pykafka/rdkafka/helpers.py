@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.exceptions import KafkaException, RdKafkaException, error_for
 from pykafka.protocol import wire
 from pykafka.security import SslConfig
+from pykafka.security.stores import MARK, is_store, text_of
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -76,15 +77,27 @@ def _tls_settings(config: Any) -> dict[str, Any]:
             f"librdkafka has no setting for versions of TLS, and SslConfig has versions={config.versions!r}; leave out "
             "versions=, or make it without use_rdkafka=True"
         )
-    password = config.password() if callable(config.password) else config.password
-    settings = {
+    settings: dict[str, Any] = {
         "security.protocol": "ssl",
-        "ssl.ca.location": config.cafile,
-        "ssl.certificate.location": config.certfile,
-        "ssl.key.location": config.keyfile or config.certfile,
-        "ssl.key.password": password.decode() if isinstance(password, bytes) else password,
+        "ssl.cipher.suites": config.ciphers,
         "ssl.endpoint.identification.algorithm": "https" if config.check_hostname else "none",
+        "enable.ssl.certificate.verification": None if config.verify else False,
+        "ssl.crl.location": config.crlfile,
     }
+    authorities, identity = config.authorities(), config.identity()
+    settings["ssl.ca.location" if authorities is None else "ssl.ca.pem"] = authorities or config.cafile
+    if identity is not None:
+        if identity.certificates.count(MARK) > 1:
+            # As text, librdkafka takes one certificate; those between it and the authority are taken from a file.
+            settings["ssl.certificate.location"] = config.certfile
+        else:
+            settings["ssl.certificate.pem"] = identity.certificates
+        password = identity.password() if callable(identity.password) else identity.password
+        settings["ssl.key.pem"] = identity.key
+        settings["ssl.key.password"] = password.decode() if isinstance(password, bytes) else password or None
+    for name in ("ssl.crl.location", "ssl.certificate.location"):
+        if settings.get(name) is not None and (text_of(settings[name]) is not None or is_store(settings[name])):
+            raise ValueError(f"librdkafka takes {name} from a PEM file alone: give SslConfig the path of one")
     return {name: value for name, value in settings.items() if value is not None}
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-import tempfile
-from pathlib import Path
 
 from pykafka.exceptions import NoBrokersAvailableError, TlsError
 from pykafka.handlers import ThreadingHandler
@@ -92,29 +90,12 @@ def close_all() -> None:
 
 
 def _ssl_config(tls: TlsOptions) -> SslConfig:
-    # OpenSSL reads keys from files alone: keys given as text are put for that moment into a file that only we can read.
-    with tempfile.TemporaryDirectory(prefix="pykafka-") as directory:
-        cafile = tls.ca_file if tls.ca_pem is None else _written(directory, "ca.pem", tls.ca_pem)
-        identity = tls.identity_file if tls.identity_pem is None else _written(directory, "me.pem", tls.identity_pem)
-        config = SslConfig(
-            cafile,
-            identity,
-            password=tls.password,
-            check_hostname=tls.check_hostname,
-            versions=(tls.versions[0], tls.versions[-1]),
-        )
-        try:
-            _ = config.context  # created now, while the files are there
-        except TlsError as error:
-            raise OptionError(
-                f"the options 'kafka.ssl.truststore.*', 'kafka.ssl.keystore.*' and 'kafka.ssl.key.password' cannot be "
-                f"used on this machine: {error}. Files must be there on the driver and on every executor"
-            ) from error
+    config = tls.ssl_config()
+    try:
+        _ = config.context
+    except TlsError as error:
+        raise OptionError(
+            f"the options 'kafka.ssl.truststore.*', 'kafka.ssl.keystore.*' and 'kafka.ssl.key.password' cannot be "
+            f"used on this machine: {error}. Files must be there on the driver and on every executor"
+        ) from error
     return config
-
-
-def _written(directory: str, name: str, text: str) -> str:
-    path = Path(directory, name)
-    path.touch(mode=0o600)
-    path.write_text(text)
-    return str(path)

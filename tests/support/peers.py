@@ -140,6 +140,8 @@ def _main(pems: Pems) -> None:
     tls = _server_context(pems, "server")
     old_tls = _server_context(pems, "server")
     old_tls.maximum_version = ssl.TLSVersion.TLSv1_2
+    old_asking = _server_context(pems, "server", ask_client=True)
+    old_asking.maximum_version = ssl.TLSVersion.TLSv1_2
     behaviours: dict[str, tuple[Callable[[Any], None], ssl.SSLContext | None]] = {
         "echo": (_echo, None),
         "tls_echo": (_echo, tls),
@@ -148,6 +150,10 @@ def _main(pems: Pems) -> None:
         "tls_broker": (_obey, tls),
         "tls_broker_elsewhere": (_obey, _server_context(pems, "elsewhere")),
         "tls_broker_asking": (_obey, _server_context(pems, "server", ask_client=True)),
+        "tls_broker_12_asking": (_obey, old_asking),
+        "tls_broker_expired": (_obey, _server_context(pems, "expired")),
+        "tls_broker_early": (_obey, _server_context(pems, "early")),
+        "tls_broker_revoked": (_obey, _server_context(pems, "revoked")),
         "http": (_http, None),
         "silent": (_silent, None),
         "hang_up": (_hang_up, None),

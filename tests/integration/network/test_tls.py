@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ssl
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient, ManagedBalancedConsumer, SslConfig
 from pykafka.connection import BrokerConnection
-from pykafka.exceptions import KafkaException, SocketDisconnectedError, TlsError
+from pykafka.exceptions import KafkaException, NoBrokersAvailableError, SocketDisconnectedError, TlsError
 from pykafka.handlers import Handler
 from pykafka.handlers.patching import original
-from tests.brokers import KafkaCluster
+from tests.brokers import KafkaCluster, make_certificates
+from tests.brokers.certificates import make_authority
+from tests.support.certs import Authority
+from tests.support.features import KAFKA_VERSION
 from tests.support.groups import Group
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("tls"), pytest.mark.timeout(400)]
@@ -95,3 +102,123 @@ def test_a_broker_that_is_not_trusted(secure: KafkaCluster, handler: Handler) ->
     error = _failure(handler, _port(secure.tls_hosts), SslConfig(None))
     assert isinstance(error, TlsError)
     assert "is not trusted" in str(error)
+
+
+@pytest.fixture(scope="module")
+def mutual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, Path]]:
+    """Yield a broker that wants a client certificate, and a directory with the certificates of clients."""
+    directory = tmp_path_factory.mktemp("clients")
+    make_authority(directory / "stranger.key", directory / "stranger.pem", "a stranger")
+    with KafkaCluster(KAFKA_VERSION, tls=True, config={"ssl.client.auth": "required"}) as cluster:
+        assert cluster.certificates is not None
+        cafile = cluster.certificates.cafile
+        Authority(cafile, cafile.with_suffix(".key")).sign(directory, "known")
+        Authority(cafile, cafile.with_suffix(".key")).sign(directory, "expired", days=(-9, -2))
+        Authority(directory / "stranger.pem", directory / "stranger.key").sign(directory, "stranger")
+        yield cluster, directory
+
+
+def _presenting(mutual: tuple[KafkaCluster, Path], name: str, versions: tuple[str, str] | None = None) -> SslConfig:
+    cluster, directory = mutual
+    assert cluster.certificates is not None
+    files = (str(directory / f"{name}.pem"), str(directory / f"{name}.key")) if name else (None, None)
+    return SslConfig(str(cluster.certificates.cafile), *files, versions=versions)
+
+
+@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
+@pytest.mark.parametrize("form", ["files", "text", "store"])
+def test_a_client_certificate(mutual: tuple[KafkaCluster, Path], greenlets: bool, form: str) -> None:
+    cluster, directory = mutual
+    assert cluster.certificates is not None
+    config = _presenting(mutual, "known")
+    if form == "text":
+        config = SslConfig(*(Path(str(file)).read_text() for file in (config.cafile, config.certfile, config.keyfile)))
+    elif form == "store":
+        secret = cluster.certificates.password
+        truststore = str(cluster.certificates.truststore)
+        config = SslConfig(truststore, str(directory / "known.p12"), password=secret, ca_password=lambda: secret)
+    with KafkaClient(hosts=cluster.tls_hosts, use_greenlets=greenlets, tls=config) as client:
+        topic = client.topics[f"presented-{form}-{greenlets}"]
+        with topic.get_sync_producer() as producer:
+            producer.produce(b"known")
+        consumer = topic.get_simple_consumer(consumer_timeout_ms=5000)
+        message = consumer.consume()
+        assert message is not None
+        assert message.value == b"known"
+        consumer.stop()
+
+
+@pytest.mark.parametrize("newest", ["TLSv1.2", "TLSv1.3"])
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("", ("client certificate", "this client has none")),
+        ("expired", ("client certificate", "that of this client has expired, on 20")),
+        ("stranger", ("client certificate", "truststore")),
+    ],
+)
+def test_a_client_certificate_that_is_refused(
+    mutual: tuple[KafkaCluster, Path], handler: Handler, name: str, texts: tuple[str, ...], newest: str
+) -> None:
+    error = _failure(handler, _port(mutual[0].tls_hosts), _presenting(mutual, name, (newest, newest)))
+    assert isinstance(error, TlsError)
+    assert not [text for text in texts if text not in str(error)], str(error)
+
+
+def test_every_broker_refuses(mutual: tuple[KafkaCluster, Path]) -> None:
+    with pytest.raises(
+        NoBrokersAvailableError, match="TLS: the broker refused the handshake.*this client has none"
+    ) as caught:
+        KafkaClient(hosts=mutual[0].tls_hosts, tls=_presenting(mutual, ""))
+    assert caught.value.ledger
+
+
+def test_no_version_in_common(secure: KafkaCluster, handler: Handler) -> None:
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    old.load_verify_locations(str(_trusting(secure).cafile))
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+    error = _failure(handler, _port(secure.tls_hosts), old)
+    assert "no version of TLS in common" in str(error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
+@pytest.mark.later("greenlets")
+def test_a_change_of_all_certificates_under_load(tmp_path: Path, greenlets: bool) -> None:
+    """The broker gets a certificate of another authority, and the client's files follow, while it produces."""
+    with KafkaCluster(KAFKA_VERSION, tls=True) as cluster:
+        assert cluster.certificates is not None
+        cafile = tmp_path / "trusted.pem"
+        cafile.write_bytes(cluster.certificates.cafile.read_bytes())
+        sent = 0
+        with KafkaClient(hosts=cluster.tls_hosts, use_greenlets=greenlets, tls=SslConfig(str(cafile))) as client:
+            topic = client.topics["changing"]
+            producer = topic.get_producer(linger_ms=5, enable_idempotence=True, required_acks=-1)
+
+            def produce(count: int) -> None:
+                nonlocal sent
+                for _ in range(count):
+                    producer.produce(str(sent).encode())
+                    sent += 1
+
+            produce(500)
+            new = tmp_path / "new"
+            new.mkdir()
+            made = make_certificates(new)
+            cluster.stop(1)
+            produce(500)
+            cluster.certificates.keystore.write_bytes(made.keystore.read_bytes())
+            cluster.certificates.truststore.write_bytes(made.truststore.read_bytes())
+            # As deployments do it: both authorities for a while.
+            cafile.write_bytes(cafile.read_bytes() + made.cafile.read_bytes())
+            cluster.start(1)
+            produce(500)
+            producer.stop()
+            cafile.write_bytes(made.cafile.read_bytes())
+            consumer = topic.get_simple_consumer(consumer_timeout_ms=5000)
+            found = sorted(int(message.value or b"") for message in consumer)
+            consumer.stop()
+    assert found == list(range(sent))

@@ -63,7 +63,7 @@ TROUBLES = {
         "tls_broker_elsewhere", TlsError, "TLS", "does not name 'localhost'", ("connect by a name",) * 2, "ca.pem"
     ),
     "no client certificate": Trouble(
-        "tls_broker_asking", TlsError, "ApiVersions", "refused the handshake", ("certfile", "--certfile"), "ca.pem"
+        "tls_broker_asking", TlsError, "TLS", "refused the handshake", ("certfile", "--certfile"), "ca.pem"
     ),
     "plaintext to TLS": Trouble("tls_broker", KafkaException, "ApiVersions", "TLS", ("ssl_config=", "use --tls")),
     "TLS to plaintext": Trouble("hang_up", TlsError, "TLS", "TLS port", ("leave ssl_config out", "--tls"), "ca.pem"),

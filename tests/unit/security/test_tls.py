@@ -6,6 +6,7 @@ import pickle
 import socket
 import ssl
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,15 @@ def _trusting(pems: Pems, **kwargs: Any) -> SslConfig:
 
 def _showing(pems: Pems, key: str = "client.key", **kwargs: Any) -> SslConfig:
     return _trusting(pems, certfile=pems.path("client.pem"), keyfile=pems.path(key), **kwargs)
+
+
+def _text(pems: Pems, name: str) -> str:
+    return Path(pems.path(name)).read_text(encoding="utf-8")
+
+
+def _in_store(pems: Pems) -> SslConfig:
+    store = pems.path("revoked.p12")  # with a client's certificate and the authority's
+    return SslConfig(store, store, password=Pems.password, ca_password=Pems.password)
 
 
 def _context(pems: Pems) -> ssl.SSLContext:
@@ -60,6 +70,14 @@ def _works(handler: Handler, port: int, config: Any, host: str = "localhost") ->
         ("tls_broker_asking", _showing),
         ("tls_broker_asking", lambda pems: _showing(pems, "locked.key", password=Pems.password)),
         ("tls_broker_asking", lambda pems: _showing(pems, "locked.key", password=lambda: Pems.password)),
+        (
+            "tls_broker_asking",
+            lambda pems: SslConfig(_text(pems, "ca.pem"), _text(pems, "client.pem"), _text(pems, "client.key")),
+        ),
+        ("tls_broker_asking", lambda pems: pickle.loads(pickle.dumps(_in_store(pems)))),
+        ("tls_broker_expired", lambda pems: _trusting(pems, verify=False)),
+        ("tls_broker", lambda pems: _trusting(pems, ciphers="ECDHE+AESGCM", versions=("TLSv1.2", "TLSv1.2"))),
+        ("tls_broker", lambda pems: _trusting(pems, crlfile=pems.path("revoked.crl"))),
     ],
 )
 @pytest.mark.parametrize("host", ["localhost", HOST])
@@ -77,7 +95,37 @@ def test_it_works(handler: Handler, peers: dict[str, int], pems: Pems, peer: str
         ("tls_broker", lambda pems: SslConfig(pems.path("ca.key")), "cafile '.*ca.key' cannot be used"),
         ("tls_broker", lambda pems: _showing(pems, "locked.key"), "cannot be used.* its password"),
         ("tls_broker", lambda pems: _showing(pems, "locked.key", password="wrong"), "cannot be used.* its password"),
-        ("tls_broker", lambda pems: _showing(pems, "server.key"), "cannot be used"),
+        ("tls_broker", lambda pems: _showing(pems, "server.key"), "private key does not belong to the certificate"),
+        ("tls_broker_expired", _trusting, "the certificate of 'localhost' has expired .* renew it on the broker"),
+        ("tls_broker_early", _trusting, "the certificate of 'localhost' is not valid yet .* clock"),
+        (
+            "tls_broker_revoked",
+            lambda pems: _trusting(pems, crlfile=pems.path("revoked.crl")),
+            "the certificate of 'localhost' was revoked",
+        ),
+        ("tls12_echo", lambda pems: _trusting(pems, versions=("TLSv1.3", "TLSv1.3")), "no version of TLS in common"),
+        ("tls_broker_12_asking", _trusting, r"give SslConfig a certfile and keyfile .* \(this client has none\)"),
+        (
+            "tls_broker_12_asking",
+            lambda pems: _trusting(pems, certfile=pems.path("client-expired.p12"), password=Pems.password),
+            "the broker refused the handshake .*the client certificate has expired",
+        ),
+        (
+            "tls_broker_12_asking",
+            lambda pems: _trusting(
+                pems, certfile=pems.path("client-expired.pem"), keyfile=pems.path("client-expired.key")
+            ),
+            r"the client certificate has expired: renew it.* \(that of this client has expired, on 20\d\d-",
+        ),
+        (
+            "tls_broker_12_asking",
+            lambda pems: _trusting(pems, certfile=pems.path("client-stranger.p12"), password=Pems.password),
+            "the broker does not trust the authority of the client certificate",
+        ),
+        ("tls_broker", lambda pems: _trusting(pems, crlfile=pems.path("ca.pem")), "crlfile .* no list of revoked"),
+        ("tls_broker", lambda pems: _trusting(pems, ciphers="NO-SUCH"), "OpenSSL knows none of SslConfig's ciphers"),
+        ("tls_broker", lambda pems: _showing(pems, "ca.pem"), "the private key is missing"),
+        ("tls_broker", lambda pems: _trusting(pems, certfile=pems.path("client.key")), "the certificate is missing"),
         ("broker", _trusting, "the port may not be a TLS port|does not speak TLS"),
         ("http", _trusting, "what answers does not speak TLS"),
         ("hang_up", _trusting, "the port may not be a TLS port"),

@@ -46,6 +46,26 @@ def test_files() -> None:
     assert "secret" not in repr(found)
 
 
+def test_stores() -> None:
+    found = tls(
+        truststore_location="/trust.p12",
+        truststore_password="one",
+        keystore_type="PKCS12",
+        keystore_location="/me.p12",
+        keystore_password="two",
+    )
+    assert (found.ca_file, found.ca_password) == ("/trust.p12", "one")
+    assert (found.identity_file, found.password) == ("/me.p12", "two")
+    assert "one" not in repr(found)
+    config = found.ssl_config()
+    assert (config.cafile, config.ca_password, config.certfile, config.password) == (
+        "/trust.p12",
+        "one",
+        "/me.p12",
+        "two",
+    )
+
+
 @pytest.mark.parametrize(
     "flatten", [str, lambda text: text.replace("\n", " "), lambda text: text.replace("\n", "\\n"), str.strip]
 )
@@ -79,11 +99,8 @@ def test_versions(given: dict[str, str], versions: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (
-            {"truststore_location": "/s.jks"},
-            "'kafka.ssl.truststore.type' is not given, which means JKS.*openssl pkcs12",
-        ),
-        ({"keystore_location": "/s", "keystore_type": "PKCS12"}, "'kafka.ssl.keystore.type' is 'PKCS12': only PEM"),
+        ({"truststore_location": "/s", "truststore_type": "BCFKS"}, "'kafka.ssl.truststore.type' is 'BCFKS'.*keytool"),
+        ({"truststore_certificates": CERTIFICATE}, "set 'kafka.ssl.truststore.type' to PEM"),
         (
             {"truststore_type": "PEM", "truststore_location": "/s", "truststore_password": "x"},
             "'kafka.ssl.truststore.password' has no meaning for PEM",
