@@ -311,7 +311,8 @@ class HeartbeatSender:
     def _call(self, beat: Beat, request: Request[Any], version: int) -> Any:
         timeout = min(self.heartbeat.timeout, beat.broker.socket_timeout_ms / 1000)
         connection = self._connection
-        if connection is None or not connection.connected or self._connected_to is not beat.broker:
+        lost = connection is None or not connection.connected or connection.login_due
+        if connection is None or lost or self._connected_to is not beat.broker:
             self._disconnect()
             connection = beat.broker.new_connection(self._native)
             connection.connect(round(timeout * 1000))

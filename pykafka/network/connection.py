@@ -115,6 +115,12 @@ class BrokerConnection:
         """The login of the present connection; None without one."""
         return self._dialer.session
 
+    @property
+    def login_due(self) -> bool:
+        """Whether the broker is about to end the session of this login; a RequestHandler renews it, others connect anew."""
+        session = self._dialer.session
+        return session is not None and self._handler.now() >= session.renew_at
+
     # -- making and ending it ----------------------------------------------------------------------------------------
 
     def connect(self, timeout: int, attempts: int = 1) -> None:
@@ -241,12 +247,14 @@ class BrokerConnection:
     # -- one request after the other, as documented ------------------------------------------------------------------
 
     def request(self, request: Any) -> None:
-        """Send a request, for `response` to read its answer.
+        """Send a request, for `response` to read its answer; over a new connection if the login of this one is about to end.
 
         :param request: has `get_bytes()`, the whole frame
         :raises SocketDisconnectedError: it could not be written
         """
         frame = request.get_bytes()
+        if self.login_due and not self._expected:
+            self.reconnect()
         self.send([frame])
         # Behind length (4 bytes), API key (2) and version (2).
         self._expected.append(int.from_bytes(frame[8:12], "big", signed=True))

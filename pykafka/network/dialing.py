@@ -203,7 +203,7 @@ class Dialer:
         is_tls = self._settings.ssl_config is not None
         left = max(deadline - started, 0.0)
         try:
-            self.session = log_in(stream, is_tls, mechanism, peer, self._handler, left, self._ranges())
+            self.session = log_in(stream, is_tls, mechanism, peer, self._handler, left, self._ranges(), self._wanted)
         except (OSError, KafkaException) as error:
             stage = "SASL" if explain_refusal(error) is None else "TLS"
             ledger.append(self._attempt(stage, address.text, error, started))

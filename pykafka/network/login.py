@@ -6,6 +6,7 @@ Brokers since 0.10 take ApiVersions before a login, which tells what else they t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
@@ -38,8 +39,12 @@ SAID_MAX = 300
 #: A renewal is due when between these parts of the session have passed; where it lies is drawn for each session.
 RENEW_FROM = 0.85
 RENEW_TO = 0.95
-#: Brokers refuse another renewal within a second of the last one (s).
-RENEW_PAUSE_S = 1.05
+#: But at least this long before the session's end (s), or this part of it where sessions are short: the broker refuses requests
+#: that it reads later.
+RENEW_MARGIN_S = 2.0
+RENEW_MARGIN = 0.3
+#: Brokers refuse a renewal that begins within a second of the last one's beginning (s).
+RENEW_PAUSE_S = 1.01
 
 
 class Peer(NamedTuple):
@@ -248,13 +253,17 @@ class Session(NamedTuple):
     :param mechanism: the credentials
     :param peer: the broker
     :param ranges: its API versions
-    :param renew_at: when the login must be renewed, on the handler's clock (s); None: never
+    :param renew_at: when the login is to be renewed, on the handler's clock (s); infinite: never
+    :param ends_at: when the broker ends the session (s)
+    :param not_before: until when the broker refuses a renewal (s)
     """
 
     mechanism: Mechanism
     peer: Peer
     ranges: ApiRanges
-    renew_at: float | None
+    renew_at: float = math.inf
+    ends_at: float = math.inf
+    not_before: float = 0.0
 
 
 def session_of(login: Login, peer: Peer, handler: Handler, since: float) -> Session:
@@ -262,15 +271,17 @@ def session_of(login: Login, peer: Peer, handler: Handler, since: float) -> Sess
 
     :param since: when its last request was sent, on the handler's clock (s)
     """
-    renew_at = None
-    if login.lifetime_ms:
-        part = handler.random.uniform(RENEW_FROM, RENEW_TO)
-        renew_at = max(since + part * login.lifetime_ms / 1000, handler.now() + RENEW_PAUSE_S)
     assert login.ranges is not None
-    return Session(login.mechanism, peer, login.ranges, renew_at)
+    session = Session(login.mechanism, peer, login.ranges)
+    if not login.lifetime_ms:
+        return session
+    seconds = login.lifetime_ms / 1000
+    part = handler.random.uniform(RENEW_FROM, RENEW_TO) * seconds
+    latest = seconds - min(RENEW_MARGIN_S, RENEW_MARGIN * seconds)
+    return session._replace(renew_at=since + min(part, latest), ends_at=since + seconds)
 
 
-def _run(handler: Handler, mechanism: Mechanism, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+def run_step(handler: Handler, mechanism: Mechanism, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call a step of a login, off the hub where the mechanism needs long."""
     return handler.offload(fn, *args, **kwargs) if mechanism.waits else fn(*args, **kwargs)
 
@@ -283,6 +294,7 @@ def log_in(
     handler: Handler,
     timeout: float,
     ranges: ApiRanges | None = None,
+    wanted: Callable[[], bool] = lambda: True,
 ) -> Session:
     """Log in over a new connection, on which nothing else is under way.
 
@@ -293,15 +305,17 @@ def log_in(
     :param handler: supplies the clock, and runs what takes long
     :param timeout: for all of it (s)
     :param ranges: the broker's API versions, where they are certain; else it is asked
+    :param wanted: called now and then while the credentials are waited for; False ends that
     :raises SaslAuthenticationFailed: the broker refuses the credentials, or has not proved itself
     :raises UnsupportedSaslMechanism: the broker offers others
     :raises IllegalSaslState: no login is possible here
     :raises TimeoutError, OSError, KafkaException: the connection ended, or an answer cannot be read
     """
     deadline = handler.now() + timeout
+    mechanism.prepare(handler, timeout, wanted)
     frames = FrameReader(stream, handler, 0, is_tls)
-    login = _run(handler, mechanism, Login, mechanism, peer, ranges)
-    ask = _run(handler, mechanism, login.first)
+    login = run_step(handler, mechanism, Login, mechanism, peer, ranges)
+    ask = run_step(handler, mechanism, login.first)
     number = 0
     since = handler.now()
     while ask is not None:
@@ -328,5 +342,5 @@ def log_in(
                 "the peer answers a request of the login that this client did not send: is it a Kafka port?",
                 broker=peer.address,
             )
-        ask = _run(handler, mechanism, login.answered, frame)
+        ask = run_step(handler, mechanism, login.answered, frame)
     return session_of(login, peer, handler, since)

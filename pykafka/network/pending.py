@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
 from pykafka.network.futures import ResponseFuture, fresh
@@ -18,13 +18,20 @@ if TYPE_CHECKING:
 ID_MAX = 2**31 - 1
 
 
+class Task(NamedTuple):
+    """A request and the future of its answer."""
+
+    request: Any
+    future: ResponseFuture
+
+
 class Pending(NamedTuple):
     """One request that waits for its answer; `deadline` and `latest` are on the handler's clock (s).
 
     `timeout` is how long the peer may be silent (s). Throttling puts the deadline off, but not beyond `latest`.
     """
 
-    request: object
+    request: Task
     future: ResponseFuture
     deadline: float
     timeout: float = 0.0
@@ -90,6 +97,16 @@ class PendingRequests:
         with self._lock:
             self._check()
             self._tasks[correlation_id] = task
+
+    def add_first(self, correlation_id: int, task: Pending) -> None:
+        """Add a request that goes before all others, none of which has been sent; also while the connection is closing.
+
+        :raises KafkaException: the connection has ended
+        """
+        with self._lock:
+            if self.error is not None:
+                raise fresh(self.error)
+            self._tasks = {correlation_id: task, **self._tasks}
 
     def check(self) -> None:
         """Raise the error that ended the connection, where it has ended."""

@@ -19,10 +19,13 @@ from pykafka.exceptions import (
 from pykafka.handlers.base import Buffer, EventType, WeakCall
 from pykafka.handlers.guards import guard
 from pykafka.network.futures import ResponseFuture, fresh
-from pykafka.network.pending import Pending, PendingRequests, Throttle
+from pykafka.network.pending import Pending, PendingRequests, Task, Throttle
+from pykafka.network.renewal import Renewal
+from pykafka.network.turns import WritingTurn
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, Worker
+    from pykafka.network.login import Session
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +39,6 @@ DEFAULT_TIMEOUT_S = 30.0
 DRAIN_S = 1.0
 #: How long `stop` waits for the reader to end, once the connection is closed (s).
 JOIN_S = 5.0
-#: A worker that took the lock for writing and still has not begun after this time was interrupted (s).
-LOST_TURN_S = 1.0
 
 
 class Connection(Protocol):
@@ -71,8 +72,8 @@ class RequestHandler:
     A worker that waits for each answer may read in the reader's stead: `help_read`.
 
     Ownership: the reader holds `Shared`, never this object, so that dropping the last reference to it ends the reader.
-    State: `_writing` is held while a frame is written, so that frames do not mix and are in the order of the table;
-    futures are completed with no lock held, since their callbacks may send.
+    State: `_writing` is held while a frame is written; futures are completed with no lock held, since their callbacks may send.
+    A login that ends is renewed by `_renewal`.
 
     :param handler: supplies reader, locks and clock
     :param connection: connected; belongs to this object from now on
@@ -86,20 +87,15 @@ class RequestHandler:
         requests: PendingRequests
         ending: EventType
 
-    class Task(NamedTuple):
-        """A request and the future of its answer."""
-
-        request: Any
-        future: ResponseFuture
+    Task = Task
 
     def __init__(self, handler: Handler, connection: Connection, on_close: OnClose | None = None) -> None:
         self.handler = handler
         self.shared = self.Shared(connection, PendingRequests(handler), handler.Event())
         self._end = _Ending(handler, self.shared, on_close)
-        self._writing = handler.Lock()
-        #: Whether the worker that took that lock has begun, and how many workers have had it.
-        self._is_written = False
-        self._writers = 0
+        self._writing = WritingTurn(handler, connection.address, self._end)
+        session: Session | None = getattr(connection, "session", None)
+        self._renewal = Renewal(handler, self.shared.requests, connection, self._writing, self._end, session)
         self._worker: Worker | None = None
         self._inside = handler.local()
         self._guard: Generator[None] | None = guard(partial(_let_go, self.shared))
@@ -179,7 +175,11 @@ class RequestHandler:
         while True:
             try:
                 self._wait_until_heard(latest, patient)
-                deadline = future.due = min(self.handler.now() + timeout + requests.late, latest)
+                now = self.handler.now()
+                if now >= self._renewal.due:
+                    self._renewal.begin(timeout)
+                    now = self.handler.now()
+                deadline = future.due = min(now + timeout + requests.late, latest)
                 task = Pending(self.Task(request, future), future, deadline, timeout, latest)
                 broken = self._write(frame, correlation_id, task if has_response else None, deadline)
                 break
@@ -253,10 +253,9 @@ class RequestHandler:
         shared = self.shared
         if shared.requests.inherited:
             raise _inherited(shared.connection.address)
-        self._take_turn(deadline)
+        self._writing.take(deadline)
         try:
-            self._writers += 1
-            self._is_written = True
+            self._writing.begin()
             if self.muted_for:  # the peer began to after the caller had checked
                 raise ThrottledError(
                     shared.requests.about_throttling(self.handler.now()), broker=shared.connection.address
@@ -265,6 +264,9 @@ class RequestHandler:
                 shared.requests.check()
             else:
                 shared.requests.add(correlation_id, task)
+            if self._renewal.under_way:
+                self._renewal.hold(frame)
+                return None
             try:
                 shared.connection.send(frame, max(deadline - self.handler.now(), 0.001))
             except KafkaException as error:
@@ -274,34 +276,8 @@ class RequestHandler:
                 shared.connection.disconnect()
                 raise
         finally:
-            self._is_written = False
-            self._writing.release()
+            self._writing.leave()
         return None
-
-    def _take_turn(self, deadline: float) -> None:
-        """Take the lock for writing.
-
-        On threads Ctrl-C may interrupt a worker between taking the lock and the code that releases it. No worker could ever
-        write again, so the next one ends the connection.
-
-        :raises KafkaException: other workers were writing until the deadline, or one was interrupted
-        """
-        while True:
-            before = None if self._is_written else self._writers
-            left = max(deadline - self.handler.now(), 0.0)
-            if self._writing.acquire(timeout=min(left, LOST_TURN_S)):
-                return
-            if left > LOST_TURN_S and not self._is_written and self._writers == before:
-                error = SocketDisconnectedError(
-                    "a worker was interrupted before it wrote its request", broker=self.shared.connection.address
-                )
-                self._end(error)
-                raise error.again()
-            if left <= LOST_TURN_S:
-                raise ResponseTimeoutError(
-                    "other workers wrote requests until the deadline; the broker reads too slowly",
-                    broker=self.shared.connection.address,
-                )
 
     def stop(self, timeout: float = DRAIN_S) -> None:
         """End the connection and the reader, once the answers on their way have come.

@@ -1,12 +1,14 @@
-"""`ReadingTurn`: decides which worker reads a connection: its own reader, or one that waits for an answer."""
+"""`ReadingTurn`: decides which worker reads a connection: its reader, or one that waits. `WritingTurn`: which writes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from pykafka.exceptions import SocketDisconnectedError
+from pykafka.exceptions import ResponseTimeoutError, SocketDisconnectedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafka.exceptions import KafkaException
     from pykafka.handlers.base import Handler
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 GRACE_S = 0.1
 #: How often the reader checks the connection while a helper reads (s).
 LOOK_UP_S = 1.0
+#: A worker that took the turn to write and still has not begun after this time was interrupted (s).
+LOST_TURN_S = 1.0
 
 
 class Awaited(Protocol):
@@ -102,4 +106,63 @@ class ReadingTurn:
 
     def release(self) -> None:
         """Return the reader's turn."""
+        self._lock.release()
+
+
+class WritingTurn:
+    """The turn to write to a connection: frames do not mix, and are in the order of the table of requests.
+
+        turn.take(deadline)
+        try:
+            turn.begin()
+            ...
+        finally:
+            turn.leave()
+
+    :param handler: supplies lock and clock
+    :param address: of the peer, for errors
+    :param end: ends the connection, where the turn got lost
+    """
+
+    def __init__(self, handler: Handler, address: str, end: Callable[[KafkaException], object]) -> None:
+        self._handler = handler
+        self._address = address
+        self._end = end
+        self._lock = handler.Lock()
+        #: Whether the worker that took the lock has begun, and how many workers have had it.
+        self._is_written = False
+        self._writers = 0
+
+    def take(self, deadline: float) -> None:
+        """Take the turn.
+
+        On threads Ctrl-C may interrupt a worker between taking the lock and the code that releases it. No worker could ever
+        write again, so the next one ends the connection.
+
+        :raises KafkaException: other workers were writing until the deadline, or one was interrupted
+        """
+        while True:
+            before = None if self._is_written else self._writers
+            left = max(deadline - self._handler.now(), 0.0)
+            if self._lock.acquire(timeout=min(left, LOST_TURN_S)):
+                return
+            if left > LOST_TURN_S and not self._is_written and self._writers == before:
+                error = SocketDisconnectedError(
+                    "a worker was interrupted before it wrote its request", broker=self._address
+                )
+                self._end(error)
+                raise error.again()
+            if left <= LOST_TURN_S:
+                raise ResponseTimeoutError(
+                    "other workers wrote requests until the deadline; the broker reads too slowly", broker=self._address
+                )
+
+    def begin(self) -> None:
+        """Note that the worker that took the turn has begun."""
+        self._writers += 1
+        self._is_written = True
+
+    def leave(self) -> None:
+        """Return the turn."""
+        self._is_written = False
         self._lock.release()

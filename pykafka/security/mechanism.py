@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafka.handlers import Handler
 
 
 class Exchange(Protocol):
@@ -38,11 +43,33 @@ class Mechanism(Protocol):
     def remedy(self) -> str:
         """The advice for a user where a broker refuses these credentials, the end of the error's sentence."""
 
+    def prepare(self, handler: Handler, timeout: float, wanted: Callable[[], bool] = ...) -> bool:
+        """Get ready for a login, as by asking another service for a token; return whether the credentials are ready and fresh.
+
+        :param handler: supplies workers and clock
+        :param timeout: how long this may wait (s); 0 does not wait, and has the rest done by another worker
+        :param wanted: called now and then during a wait; False ends it
+        :raises KafkaException: they cannot be had
+        """
+
     def begin(self, host: str) -> Exchange:
         """Start a login.
 
         :param host: the broker's name, as the client connects to it
         """
+
+
+def always() -> bool:
+    """Return True."""
+    return True
+
+
+class Credentials:
+    """Base of mechanisms that have all they need: user names and passwords."""
+
+    def prepare(self, handler: Handler, timeout: float, wanted: Callable[[], bool] = always) -> bool:
+        """Return True: nothing is to be done before a login."""
+        return True
 
 
 def valid_sasl(value: Any, name: str) -> Mechanism | None:

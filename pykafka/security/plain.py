@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykafka.security.mechanism import credential
+from pykafka.security.mechanism import Credentials, credential
 
 
-class Plain:
+class Plain(Credentials):
     """Log in by SASL PLAIN. The broker gets the password itself: use it over TLS.
 
     :param username: the user's name

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pykafka.exceptions import SaslAuthenticationFailed
-from pykafka.security.mechanism import credential
+from pykafka.security.mechanism import Credentials, credential
 
 #: {mechanism: hash algorithm}
 ALGORITHMS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -29,7 +29,7 @@ NONCE_BYTES = 24
 SALTS_KEPT = 8
 
 
-class Scram:
+class Scram(Credentials):
     """Log in by SCRAM: the broker and this client prove to each other that they know the password.
 
     :param username: the user's name

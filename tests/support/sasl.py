@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -109,6 +110,8 @@ class SaslBroker(scripted.ScriptedBroker):
         #: How many logins have succeeded, on whatever connection; and how many of them on a connection that had one.
         self.logins = 0
         self.renewals = 0
+        #: How many connections it has ended as their sessions were over.
+        self.expired = 0
         #: What is to be sent instead of an answer of the login; None hangs up.
         self.damage_login: Callable[[bytes], bytes | None] = lambda frame: frame
         #: Whether a login never comes to its end.
@@ -129,6 +132,9 @@ class SaslBroker(scripted.ScriptedBroker):
                 while len(size := stream.read(4)) == 4:
                     frame = stream.read(int.from_bytes(size, "big"))
                     key = int.from_bytes(frame[:2], "big")
+                    if login.done and login.over and key != wire.SaslHandshakeRequest.api_key:
+                        self.expired += 1
+                        return
                     if login.done and (key != wire.SaslHandshakeRequest.api_key or login.bare):
                         answer = self._answer(frame)
                     else:
@@ -157,6 +163,13 @@ class _ServedLogin:
         self.bare = False
         self.refused = False
         self._before = False
+        self._since = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Whether the session has ended."""
+        lifetime_ms = self._broker.lifetime_ms
+        return bool(lifetime_ms) and time.monotonic() > self._since + lifetime_ms / 1000
 
     def answer(self, frame: bytes) -> bytes | None:
         if self._step is not None and self.bare:
@@ -224,6 +237,7 @@ class _ServedLogin:
             self._broker.logins += 1
             self._broker.renewals += self._before
             self._before = True
+            self._since = time.monotonic()
             self._step = None
         return answer
 

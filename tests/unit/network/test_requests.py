@@ -298,7 +298,7 @@ def test_a_turn_to_write_that_nobody_gives_back_ends_the_connection(start: Start
     """Ctrl-C in a thread that had just taken it: nothing was written on the connection any more, and no other was made."""
     requests = start()
     assert _size(requests.request(Ask(size=1))) == 1
-    requests._writing.acquire()
+    requests._writing._lock.acquire()
     started = handler.now()
     _fails(
         requests.request(Ask(), timeout=60),
@@ -326,7 +326,7 @@ def test_a_writer_that_is_interrupted_ends_the_connection(start: Start, monkeypa
 def test_a_turn_to_write_that_got_lost_ends_the_connection(start: Start, handler: Handler) -> None:
     """Ctrl-C between the lock's being taken and the `try` behind it: nobody could ever send anything there again."""
     requests = start()
-    assert requests._writing.acquire()
+    assert requests._writing._lock.acquire()
     _fails(
         requests.request(Ask()),
         SocketDisconnectedError,

@@ -1,0 +1,204 @@
+"""`Renewal`: the login of a connection, made anew before the broker ends the session (KIP-368), while requests are in flight.
+
+A broker handles the requests of a connection one after another, so the new login is a few requests among the others. Behind the
+first of them it takes nothing else until the login is complete: requests made meanwhile are held, and follow it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from pykafka.exceptions import KafkaException, SocketDisconnectedError
+from pykafka.network.futures import ResponseFuture
+from pykafka.network.login import RENEW_PAUSE_S, Ask, Login, run_step, session_of
+from pykafka.network.pending import Pending, PendingRequests, Task
+
+if TYPE_CHECKING:
+    from pykafka.handlers.base import Buffer, Handler
+    from pykafka.network.login import Session
+    from pykafka.network.turns import WritingTurn
+
+log = logging.getLogger(__name__)
+
+#: How soon a renewal is tried again whose credentials are not ready (s).
+AGAIN_S = 0.25
+
+
+class Writes(Protocol):
+    """The connection that is written to."""
+
+    @property
+    def address(self) -> str: ...
+    def send(self, buffers: Sequence[Buffer], timeout: float) -> None: ...
+    def disconnect(self) -> None: ...
+
+
+class Renewal:
+    """The renewal of one connection's login.
+
+    The worker whose request finds it due begins it. The worker that reads the connection takes each answer and sends the next
+    request. No worker waits for the others.
+
+    State: `under_way` and `_held` belong to the holder of the turn to write; `_login` to the worker that has the last answer.
+    `due` is a single store.
+
+    :param handler: supplies clock, chance and lock
+    :param requests: the requests in flight
+    :param connection: what they are written to
+    :param turn: the turn to write
+    :param end: ends the connection with an error
+    :param session: the present login; None without one
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        requests: PendingRequests,
+        connection: Writes,
+        turn: WritingTurn,
+        end: Callable[[KafkaException], object],
+        session: Session | None,
+    ) -> None:
+        self._handler = handler
+        self._requests = requests
+        self._connection = connection
+        self._turn = turn
+        self._end = end
+        self._session = session
+        #: When a renewal is due, on the handler's clock (s).
+        self.due = math.inf if session is None else session.renew_at
+        #: Whether requests must be held.
+        self.under_way = False
+        self._held: deque[Sequence[Buffer]] = deque()
+        self._beginning = handler.Lock()
+        self._login: Login | None = None
+        self._timeout = 0.0
+        self._since = 0.0
+        self._begun = 0.0
+
+    def begin(self, timeout: float) -> None:
+        """Send the first request of a renewal, unless another worker does that, or the credentials are not ready yet.
+
+        :param timeout: for each request of the login (s)
+        :raises KafkaException: the connection has ended, by this or before
+        """
+        if not self._beginning.acquire(blocking=False):
+            return
+        try:
+            if self.under_way or self._handler.now() < self.due:
+                return
+            session = self._session
+            assert session is not None
+            try:
+                while (early := session.not_before - self._handler.now()) > 0:  # sessions of about a second
+                    self._handler.sleep(early)
+                now = self._handler.now()
+                if now < session.ends_at and not session.mechanism.prepare(self._handler, 0.0):
+                    self.due = now + AGAIN_S
+                    return
+                login = run_step(
+                    self._handler, session.mechanism, Login, session.mechanism, session.peer, session.ranges
+                )
+                ask = run_step(self._handler, session.mechanism, login.first)
+                assert ask is not None
+            except KafkaException as error:
+                raise self._failed(error) from None
+            self._login, self._timeout = login, timeout
+            self._send(ask, first=True)
+        finally:
+            self._beginning.release()
+
+    def hold(self, frame: Sequence[Buffer]) -> None:
+        """Keep a frame until the renewal is complete; its request is in the table of those in flight already."""
+        self._held.append(frame)
+
+    def _failed(self, error: KafkaException) -> KafkaException:
+        """End the connection, as its login could not be renewed, and return the error of its requests."""
+        # An error of the connection: the next one logs in anew, and says by name why it cannot.
+        ended = SocketDisconnectedError(
+            f"the connection was ended as its login could not be renewed: {error.text}", broker=self._connection.address
+        )
+        self._end(ended)
+        return ended
+
+    def _send(self, ask: Ask, first: bool = False) -> None:
+        """Send one request of the login.
+
+        :param first: whether it goes behind requests in flight; else it goes before those that are held
+        """
+        number = self._requests.next_id()
+        self._since = self._handler.now()
+        deadline = self._since + self._timeout
+        future = ResponseFuture(self._handler)
+        future.due = deadline
+        task = Pending(Task(ask, future), future, deadline, self._timeout)
+        frame = ask.encode(number)
+        self._turn.take(deadline)
+        try:
+            self._turn.begin()
+            if first:
+                self._requests.add(number, task)
+                self.under_way = True
+            else:
+                self._requests.add_first(number, task)
+            self._write(frame, deadline)
+        finally:
+            self._turn.leave()
+        future.add_done_callback(self._answered)
+        self._requests.turn.answer_due()
+
+    def _write(self, frame: Sequence[Buffer], deadline: float) -> None:
+        try:
+            self._connection.send(frame, max(deadline - self._handler.now(), 0.001))
+        except BaseException:
+            self._connection.disconnect()  # half a frame may be out
+            raise
+
+    def _answered(self, future: ResponseFuture) -> None:
+        """Go on with the answer to a request of the login; in the worker that reads the connection."""
+        if future.error is not None:  # the connection has ended
+            self._held.clear()
+            return
+        login, session = self._login, self._session
+        assert login is not None
+        assert session is not None
+        if login.stage == "handshake":
+            self._begun = self._handler.now()
+        try:
+            try:
+                ask = run_step(self._handler, session.mechanism, login.answered, future.response)
+                if ask is not None:
+                    self._send(ask)
+                    return
+            except KafkaException as error:
+                self._failed(error)
+                return
+            session = session_of(login, session.peer, self._handler, self._since)
+            self._finish(session._replace(not_before=self._begun + RENEW_PAUSE_S))
+        except BaseException:
+            # Its worker was interrupted: nobody could go on, and the requests behind it would never be sent.
+            self._connection.disconnect()
+            raise
+
+    def _finish(self, session: Session) -> None:
+        """Send the requests that were held."""
+        deadline = self._handler.now() + self._timeout
+        try:
+            self._turn.take(deadline)
+            try:
+                self._turn.begin()
+                while self._held:
+                    self._write(self._held.popleft(), deadline)
+                self._login, self._session = None, session
+                self.due = session.renew_at
+                self.under_way = False
+            finally:
+                self._turn.leave()
+        except KafkaException as error:
+            self._end(error)
+            return
+        log.debug("renewed the login at %s", self._connection.address)

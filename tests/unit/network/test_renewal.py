@@ -1,0 +1,285 @@
+"""Logins that are renewed on connections with requests in flight (KIP-368), at a scripted broker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient, Scram
+from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, SocketDisconnectedError
+from pykafka.handlers import Handler
+from pykafka.network import renewal as renewals
+from pykafka.network.channel import Outgoing, PendingResponse
+from pykafka.network.connection import BrokerConnection
+from pykafka.network.futures import ResponseFuture
+from pykafka.network.login import run_step
+from pykafka.network.requests import RequestHandler
+from pykafka.network.settings import ConnectionSettings
+from pykafka.protocol import documented, wire
+from tests.support.sasl import USERS, SaslBroker
+
+LIMIT = 20.0
+ALICE = Scram("alice", USERS["alice"])
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have renewals due as soon as they may be: the scripted broker takes one at any time."""
+    monkeypatch.setattr(renewals, "RENEW_PAUSE_S", 0.0)
+    monkeypatch.setattr(renewals, "AGAIN_S", 0.01)
+
+
+@pytest.fixture
+def broker() -> Iterator[SaslBroker]:
+    """Yield a broker whose sessions last 600 ms."""
+    with SaslBroker(lifetime_ms=600) as broker:
+        yield broker
+
+
+def started(broker: SaslBroker, handler: Handler, **options: Any) -> RequestHandler:
+    host, port = broker.hosts.split(":")
+    connection = BrokerConnection(host, int(port), handler, settings=ConnectionSettings(sasl=ALICE))
+    connection.connect(10_000)
+    requests = RequestHandler(handler, connection, **options)
+    requests.start()
+    return requests
+
+
+def ask(requests: RequestHandler, **options: Any) -> ResponseFuture:
+    return requests.request(Outgoing(wire.MetadataRequest(), 5, "test"), **options)
+
+
+def decode(future: ResponseFuture) -> wire.MetadataResponse:
+    return PendingResponse(future, wire.MetadataRequest, 5, "").get(LIMIT)
+
+
+def until(handler: Handler, done: Callable[[], object]) -> None:
+    deadline = handler.now() + LIMIT
+    while not done():
+        assert handler.now() < deadline
+        handler.sleep(0.005)
+
+
+def test_nothing_is_lost_under_load(broker: SaslBroker, handler: Handler) -> None:
+    requests = started(broker, handler)
+    answers: list[int] = []
+
+    def load() -> None:
+        while broker.renewals < 3:
+            flight = [ask(requests) for _ in range(3)]
+            answers.extend(decode(future).controller_id for future in flight)
+            handler.sleep(0.003)
+
+    workers = [handler.spawn(load) for _ in range(3)]
+    for worker in workers:
+        assert worker.join(LIMIT)
+        assert worker.error is None
+    assert len(answers) >= 50
+    assert set(answers) == {1}
+    assert broker.expired == 0
+    assert broker.logins == broker.renewals + 1  # all on one connection
+    requests.stop()
+
+
+def test_callbacks_of_the_reader_may_begin_it(broker: SaslBroker, handler: Handler) -> None:
+    requests = started(broker, handler)
+    answers: list[ResponseFuture] = []
+
+    def again(future: ResponseFuture) -> None:
+        answers.append(future)
+        if future.error is None and broker.renewals < 3:
+            ask(requests).add_done_callback(again)
+
+    for _ in range(3):
+        ask(requests).add_done_callback(again)
+    until(handler, lambda: broker.renewals >= 3 and not requests.pending)
+    assert all(future.error is None for future in answers)
+    assert broker.expired == 0
+    requests.stop()
+
+
+def test_a_worker_that_reads_for_itself_may_begin_it(broker: SaslBroker, handler: Handler) -> None:
+    requests = started(broker, handler)
+    while broker.renewals < 3:
+        future = ask(requests)
+        if requests.help_read():
+            try:
+                requests.read_until(lambda future=future: future.done)  # type: ignore[misc]
+            finally:
+                requests.leave()
+        assert decode(future).controller_id == 1
+    assert broker.expired == 0
+    requests.stop()
+
+
+def test_an_idle_connection_renews_its_login_before_the_next_request(broker: SaslBroker, handler: Handler) -> None:
+    requests = started(broker, handler)
+    assert decode(ask(requests)).controller_id == 1
+    handler.sleep(0.7)  # the session is over
+    assert broker.renewals == 0
+    assert decode(ask(requests)).controller_id == 1
+    assert (broker.renewals, broker.expired) == (1, 0)
+    requests.stop()
+
+
+def test_requests_without_an_answer_wait_too(broker: SaslBroker, handler: Handler) -> None:
+    requests = started(broker, handler)
+    hold = threading.Event()
+    broker.damage_login = lambda frame: frame if hold.wait(LIMIT) else None
+    handler.sleep(0.7)
+    held = [ask(requests), ask(requests, has_response=False), ask(requests)]
+    assert held[1].done
+    assert requests._renewal.under_way
+    hold.set()
+    assert decode(held[0]).controller_id == 1
+    with pytest.raises(KafkaException):  # the broker answers Metadata, also where no answer is wanted
+        decode(held[2])
+
+
+def test_a_renewal_that_is_refused_ends_the_connection(broker: SaslBroker, handler: Handler) -> None:
+    host, port = broker.hosts.split(":")
+    with KafkaClient(broker.hosts, handler=handler, sasl=ALICE) as client:
+        node = next(iter(client.brokers.values()))
+        assert node.call(wire.MetadataRequest(), version=5).controller_id == 1
+        before = dict(USERS)
+        USERS["alice"] = "another"
+        try:
+            handler.sleep(0.7)
+            pending = node.send(wire.MetadataRequest(), version=5)
+            with pytest.raises(
+                SocketDisconnectedError, match="could not be renewed: the broker refuses the login"
+            ) as lost:
+                pending.get(LIMIT)
+            assert lost.value.broker == f"{host}:{port}"
+            with pytest.raises(SaslAuthenticationFailed):
+                node.call(wire.MetadataRequest(), version=5)
+        finally:
+            USERS.update(before)
+        until(handler, lambda: _answers(node))
+
+
+def _answers(node: Any) -> bool:
+    try:
+        return bool(node.call(wire.MetadataRequest(), version=5).controller_id == 1)
+    except SaslAuthenticationFailed:  # for a moment: the channel pauses between attempts
+        return False
+
+
+@pytest.mark.parametrize("at", range(3))
+@pytest.mark.parametrize("how", ["hang up", "nonsense", "silence"])
+def test_a_renewal_that_fails_fails_its_requests(broker: SaslBroker, handler: Handler, at: int, how: str) -> None:
+    ended: list[KafkaException] = []
+    requests = started(broker, handler, on_close=ended.append)
+    assert decode(ask(requests)).controller_id == 1
+    count, release = [0], threading.Event()
+
+    def damage(frame: bytes) -> bytes | None:
+        count[0] += 1
+        if count[0] - 1 < at or (how == "silence" and release.wait(LIMIT)):
+            return frame
+        return None if how == "hang up" else frame[:8] + b"\xff" * (len(frame) - 8)
+
+    broker.damage_login = damage
+    handler.sleep(0.7)
+    timeout = 0.2 if how == "silence" else LIMIT
+    flight = [ask(requests, timeout=timeout) for _ in range(5)]
+    for future in flight:
+        with pytest.raises(KafkaException):
+            future.get(timeout=LIMIT)
+    release.set()
+    until(handler, lambda: ended)
+    assert isinstance(ended[0], SocketDisconnectedError)
+    assert not requests.alive
+    requests.stop()
+
+
+def test_stopping_waits_for_the_requests_behind_a_renewal(broker: SaslBroker, handler: Handler) -> None:
+    requests = started(broker, handler)
+    handler.sleep(0.7)
+    flight = [ask(requests) for _ in range(3)]
+    requests.stop(LIMIT)
+    assert [decode(future).controller_id for future in flight] == [1, 1, 1]
+
+
+def test_an_interrupt_in_a_renewal_ends_the_connection(
+    broker: SaslBroker, handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(BaseException):
+        pass
+
+    requests = started(broker, handler)
+    handler.sleep(0.7)
+    step = run_step
+
+    def interrupt(handler: Handler, mechanism: Any, fn: Callable[..., Any], *args: Any) -> Any:
+        if fn.__name__ == "answered":
+            raise Interrupted
+        return step(handler, mechanism, fn, *args)
+
+    monkeypatch.setattr(renewals, "run_step", interrupt)
+    until(handler, requests.help_read)
+    future = ask(requests)
+    with pytest.raises(Interrupted):
+        try:
+            requests.read_until(lambda: future.done)
+        finally:
+            requests.leave()
+    monkeypatch.setattr(renewals, "run_step", step)
+    with pytest.raises(SocketDisconnectedError):
+        future.get(timeout=LIMIT)
+    requests.stop()
+
+
+class Slow(Scram):
+    """Credentials that are not ready at first."""
+
+    def __init__(self, user: str, password: str) -> None:
+        super().__init__(user, password)
+        self.asked = 0
+
+    def prepare(self, handler: Handler, timeout: float, wanted: Any = None) -> bool:
+        """Be ready when asked to wait, or for the third time."""
+        self.asked += not timeout
+        return timeout > 0 or self.asked >= 3
+
+
+def test_credentials_that_are_not_ready_put_the_renewal_off(handler: Handler) -> None:
+    with SaslBroker(lifetime_ms=3000) as broker:
+        slow = Slow("alice", USERS["alice"])
+        host, port = broker.hosts.split(":")
+        connection = BrokerConnection(host, int(port), handler, settings=ConnectionSettings(sasl=slow))
+        connection.connect(10_000)
+        requests = RequestHandler(handler, connection)
+        requests.start()
+        requests._renewal.due = handler.now()
+        until(handler, lambda: decode(ask(requests)).controller_id == 1 and broker.renewals == 1)
+        assert slow.asked == 3
+        requests.stop()
+
+
+def test_a_connection_without_a_reader_connects_anew(broker: SaslBroker, handler: Handler) -> None:
+    host, port = broker.hosts.split(":")
+    with BrokerConnectionOf(host, int(port), handler) as connection:
+        for _ in range(3):
+            connection.request(documented.MetadataRequest())
+            assert len(connection.response()) > 20
+            handler.sleep(0.45)
+            assert connection.login_due
+    assert (broker.logins, broker.renewals, broker.expired) == (3, 0, 0)
+
+
+class BrokerConnectionOf:
+    """A connection during the `with` block, logged in."""
+
+    def __init__(self, host: str, port: int, handler: Handler) -> None:
+        self._connection = BrokerConnection(host, port, handler, settings=ConnectionSettings(sasl=ALICE))
+
+    def __enter__(self) -> BrokerConnection:
+        self._connection.connect(10_000)
+        return self._connection
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.disconnect()
