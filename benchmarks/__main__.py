@@ -9,9 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.workloads import SETS, select
+
+if TYPE_CHECKING:
+    from benchmarks.running import Access
 
 ROOT = Path(__file__).resolve().parents[1]
 BROKER_HEAP_MB = 1024
@@ -80,8 +83,9 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(line), file=out, flush=True)
         print(summary(line), file=sys.stderr)
 
-    with out, brokers(options.hosts) as hosts:
-        left_out = Runner(hosts, emit, options.spark_python).run(workloads, options.repeat, options.minutes)
+    secure = any(workload.listener != "PLAINTEXT" for workload in workloads)
+    with out, brokers(options.hosts, secure) as access:
+        left_out = Runner(access, emit, options.spark_python).run(workloads, options.repeat, options.minutes)
     for name in left_out:
         print(f"left out after {options.minutes:g} minutes: {name}", file=sys.stderr)
     return 1 if failures else 0
@@ -96,15 +100,25 @@ def summary(line: dict[str, Any]) -> str:
 
 
 @contextmanager
-def brokers(hosts: str | None) -> Iterator[str]:
-    """Yield the given brokers, or start one for the length of the block."""
-    if hosts is not None:
-        yield hosts
-        return
-    from tests.brokers import KafkaCluster
+def brokers(hosts: str | None, secure: bool) -> Iterator[Access]:
+    """Yield the given brokers, or start one for the length of the block.
 
-    with KafkaCluster(heap_mb=BROKER_HEAP_MB, quick=False) as kafka:
-        yield kafka.hosts
+    :param secure: with listeners for TLS and SASL
+    """
+    from benchmarks.running import Access
+
+    if hosts is not None:
+        yield Access({"PLAINTEXT": hosts})
+        return
+    from tests.brokers import KafkaCluster, Sasl
+
+    with KafkaCluster(heap_mb=BROKER_HEAP_MB, quick=False, sasl=Sasl() if secure else None) as kafka:
+        if secure:
+            yield Access(
+                {name: kafka.hosts_of(name) for name in kafka.listeners}, kafka.cafile, (kafka.user, kafka.password)
+            )
+        else:
+            yield Access({"PLAINTEXT": kafka.hosts})
 
 
 def show(_options: argparse.Namespace) -> int:

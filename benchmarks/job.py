@@ -25,6 +25,8 @@ class Job:
     :param acks: 1, or -1 for all replicas in sync
     :param idempotent: whether a producer is to be idempotent
     :param columns: for Arrow: all, or those named
+    :param cafile: authority of the brokers' certificates, where they speak TLS
+    :param user: name and password for SCRAM-SHA-512, where the brokers ask for a login
     """
 
     hosts: str
@@ -36,6 +38,8 @@ class Job:
     acks: int = 1
     idempotent: bool = False
     columns: tuple[str, ...] | None = None
+    cafile: str | None = None
+    user: tuple[str, str] | None = None
 
     @property
     def topic(self) -> str:

@@ -9,11 +9,11 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -34,6 +34,32 @@ Line = dict[str, Any]
 
 class RunFailed(Exception):
     """Raised when a run ends with an error, or without all its work."""
+
+
+class Access(NamedTuple):
+    """How clients reach the brokers' listeners.
+
+    :param hosts: by the name of a listener
+    :param cafile: authority of the brokers' certificates
+    :param user: name and password for SCRAM-SHA-512
+    """
+
+    hosts: Mapping[str, str]
+    cafile: str | None = None
+    user: tuple[str, str] | None = None
+
+    def of(self, listener: str) -> dict[str, Any]:
+        """Return the fields of a `Job` for a listener.
+
+        :raises RunFailed: the brokers do not have it
+        """
+        if listener not in self.hosts:
+            raise RunFailed(f"the brokers have no listener {listener}: leave --hosts out")
+        return {
+            "hosts": self.hosts[listener],
+            "cafile": self.cafile if listener.endswith("SSL") else None,
+            "user": self.user if listener.startswith("SASL") else None,
+        }
 
 
 class Topics:
@@ -168,13 +194,14 @@ def check_seen(seen: Seen, job: Job) -> None:
 class Runner:
     """A runner of workloads, which passes on one line per run.
 
-    :param hosts: of the brokers
+    :param access: to the brokers
     :param emit: gets each line
     :param spark_python: the Python of Spark's runs
     """
 
-    def __init__(self, hosts: str, emit: Callable[[Line], None], spark_python: str = sys.executable) -> None:
-        self.topics = Topics(hosts)
+    def __init__(self, access: Access, emit: Callable[[Line], None], spark_python: str = sys.executable) -> None:
+        self.topics = Topics(access.hosts["PLAINTEXT"])
+        self._access = access
         self._emit = emit
         self._spark_python = spark_python
         self._commit = commit()
@@ -215,18 +242,19 @@ class Runner:
 
     def _measure(self, workload: Workload, name: str) -> Line:
         messages = workload.messages // CLIENTS[name].slowness.get(workload.task, 1)
+        access = self._access.of(workload.listener)
         filled = workload.reads
         names = self.topics.filled(workload, messages) if filled else self.topics.fresh(workload)
         job = Job(
-            self.topics.hosts,
-            names,
-            messages,
-            workload.size,
-            workload.partitions,
-            workload.codec,
-            workload.acks,
-            workload.idempotent,
-            workload.columns,
+            topics=names,
+            messages=messages,
+            size=workload.size,
+            partitions=workload.partitions,
+            codec=workload.codec,
+            acks=workload.acks,
+            idempotent=workload.idempotent,
+            columns=workload.columns,
+            **access,
         )
         try:
             found = self._spawn(name, workload.task, job, RUN_TIMEOUT_S + workload.seconds)
@@ -260,6 +288,7 @@ def one(request: str) -> Line:
     asked = json.loads(request)
     job = asked["job"]
     job["topics"] = tuple(job["topics"])
+    job["user"] = tuple(job["user"]) if job["user"] is not None else None
     job["columns"] = tuple(job["columns"]) if job["columns"] is not None else None
     found = run_one(asked["client"], asked["task"], Job(**job))
     adapter = client(asked["client"])

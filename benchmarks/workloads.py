@@ -35,6 +35,7 @@ class Workload:
     :param writes: whether the topics must have exactly `messages` more afterwards
     :param keyed: whether the messages to read have keys of 8 bytes
     :param columns: for Arrow, None for all
+    :param listener: of the brokers: PLAINTEXT, SSL, SASL_PLAINTEXT (a login by SCRAM-SHA-512) or SASL_SSL
     :param seconds: approximate duration of a run, for estimates
     """
 
@@ -52,6 +53,7 @@ class Workload:
     writes: bool = False
     keyed: bool = False
     columns: tuple[str, ...] | None = None
+    listener: str = "PLAINTEXT"
     seconds: int = 5
 
 
@@ -93,6 +95,13 @@ def _growth() -> Iterable[Workload]:
         yield replace(base, name=f"{base.task}-100B-100-topics", topics=100)
 
 
+def _secure() -> Iterable[Workload]:
+    for task in ("produce", "consume"):
+        base = next(workload for workload in _throughput() if workload.name == f"{task}-1KiB-none")
+        for listener in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
+            yield replace(base, name=f"{task}-1KiB-{listener.lower().replace('_', '-')}", listener=listener)
+
+
 def _responsiveness() -> Iterable[Workload]:
     peers = ("pykafka", "pykafka-greenlets", "confluent-kafka", "aiokafka", "kafka-python")
     yield Workload("sync-latency", "sync_latency", peers, 2000, partitions=1)
@@ -131,6 +140,7 @@ SETS: dict[str, tuple[Workload, ...]] = {
     "responsiveness": tuple(_responsiveness()),
     "memory": tuple(_memory()),
     "growth": tuple(_growth()),
+    "secure": tuple(_secure()),
     "endurance": tuple(_endurance()),
     "spark": tuple(_spark()),
 }

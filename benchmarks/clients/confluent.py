@@ -18,6 +18,18 @@ BUDGET, SLEEP_EVERY = 64 * 1024 * 1024, 64
 Settings = dict[str, Any]
 
 
+def _secured(job: Job) -> Settings:
+    """Return the settings for TLS and SASL."""
+    protocol = f"{'SASL_' if job.user else ''}{'SSL' if job.cafile else 'PLAINTEXT'}"
+    settings: Settings = {"security.protocol": protocol}
+    if job.cafile:
+        settings["ssl.ca.location"] = job.cafile
+    if job.user:
+        name, password = job.user
+        settings |= {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": name, "sasl.password": password}
+    return settings
+
+
 def _stated(settings: Settings) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items()) or "defaults"
 
@@ -45,6 +57,7 @@ class Default(Client):
             "compression.type": job.codec,
             "delivery.report.only.error": True,
             "on_delivery": delivered,
+            **_secured(job),
             **self.producing,
         }
         return Producer(wanted | settings), failed
@@ -53,6 +66,7 @@ class Default(Client):
         """Return a consumer of all partitions of all topics."""
         consumer = Consumer(
             {"bootstrap.servers": job.hosts, "group.id": "benchmark", "enable.auto.commit": False}
+            | _secured(job)
             | self.consuming
             | settings
         )

@@ -10,7 +10,7 @@ from benchmarks.clients.base import Client, Job, Measures, Seen, Stopwatch
 from benchmarks.footprint import CONSUMERS, IDLE_S, SETTLE_S, Footprint, Watermark
 from benchmarks.hub import Gate, gevent_stalls
 from benchmarks.job import payloads
-from pykafka import KafkaClient
+from pykafka import KafkaClient, Scram, SslConfig
 from pykafka.common import CompressionType, OffsetType
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
 
@@ -50,7 +50,12 @@ class Threads(Client):
 
     def connect(self, job: Job) -> KafkaClient:
         """Return a client of this kind."""
-        return KafkaClient(hosts=job.hosts, use_greenlets=self.greenlets)
+        return KafkaClient(
+            hosts=job.hosts,
+            use_greenlets=self.greenlets,
+            ssl_config=SslConfig(job.cafile) if job.cafile else None,
+            sasl=Scram(*job.user) if job.user else None,
+        )
 
     def produce(self, job: Job, watch: Stopwatch) -> None:
         """Produce to all topics in turn."""
