@@ -18,7 +18,7 @@ _NO_ID = UUID(int=0)
 
 
 class KnownTopic(NamedTuple):
-    """What the client knows of a topic.
+    """A topic as the client knows it.
 
     :param metadata: its partitions and their leaders
     :param id: its topic id; None from brokers before Kafka 2.8
@@ -124,14 +124,14 @@ def _described(name: str, topic: Any) -> KnownTopic:
 
 
 def _newest(known: KnownTopic | None, told: KnownTopic) -> KnownTopic:
-    """Return what a broker tells of a topic, but for the partitions of which newer leader epochs are known.
+    """Return the topic as a broker tells it, except partitions with a newer known leader epoch.
 
     Without ids nobody can tell an old answer from a topic that was made anew, whose epochs begin at 0: then the answer counts.
     """
     if known is None or known.id is None:
         return told
     if told.id is not None and told.id != known.id:
-        log.warning(
+        log.info(  # producers and consumers of it warn
             "topic %s was deleted and made anew: its id was %s and is %s now", told.metadata.name, known.id, told.id
         )
         return told

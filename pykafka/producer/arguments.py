@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
     from pykafka.partition import Partition
@@ -37,3 +37,5 @@ class ProducerArguments(TypedDict, total=False):
     on_delivery: OnDelivery | None
     max_failed_messages: int
     max_failed_bytes: int
+    on_topic_recreated: Literal["continue", "fail"]
+    compression_level: int | None

@@ -9,6 +9,7 @@ from pykafka.producer.accumulator import Accumulator, MessageBatch, Owner
 from pykafka.producer.attempts import Attempts
 from pykafka.producer.identity import Identity
 from pykafka.producer.settlement import Settlement
+from pykafka.producer.targets import Targets
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -53,6 +54,7 @@ class ProducerCore:
         self.hooks = hooks
         self.make_sender = make_sender
         self.attempts = Attempts(self.handler, options)
+        self.targets = Targets(cluster, options.on_topic_recreated == "fail")
         self.worker_exception: BaseException | None = None
         self._begin()
 

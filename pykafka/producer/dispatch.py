@@ -12,6 +12,7 @@ from pykafka.exceptions import (
     ProtocolClientError,
     SocketDisconnectedError,
     ThrottledError,
+    TopicRecreatedError,
 )
 from pykafka.producer.outcomes import BatchOwner, Outcomes
 from pykafka.producer.requests import Request
@@ -19,7 +20,8 @@ from pykafka.producer.sealing import magic_of, seal
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from uuid import UUID
 
     from pykafka.broker import Broker
     from pykafka.handlers import Handler
@@ -29,11 +31,14 @@ if TYPE_CHECKING:
     from pykafka.producer.attempts import Attempts
     from pykafka.producer.identity import Identity
     from pykafka.producer.options import ProducerOptions
+    from pykafka.producer.targets import Targets
 
 log = logging.getLogger(__name__)
 
 #: Requests that may await their answers on one connection: Kafka's own max.in.flight.requests.per.connection.
 MAX_IN_FLIGHT = 5
+#: The highest version that names topics, and that which takes their ids.
+BY_NAME, BY_ID = 12, 13
 
 
 class DispatchCore(Protocol):
@@ -45,6 +50,7 @@ class DispatchCore(Protocol):
     lock: LockType
     attempts: Attempts
     identity: Identity
+    targets: Targets
 
 
 class RequestOwner(BatchOwner, Protocol):
@@ -146,20 +152,23 @@ class Dispatch:
         """Send batches, at most one per partition, in one request; return whether some of them stayed behind."""
         count, sendable = len(batches), batches
         try:
-            version = self.broker.api_version(wire.ProduceRequest)
+            ids = self._ids(batches)
+            version = self._version(ids)
             if self._core.options.idempotent:
                 sendable = batches = self._number(batches)
             sendable = [batch for batch in batches if self._seal(batch, version)]
             self.broker.channel("produce").open()
-            if self.broker.api_version(wire.ProduceRequest) != version:
+            if self._version(ids) != version:
                 raise SocketDisconnectedError(
                     "another broker is there now, of another version", broker=self.broker.address
                 )
             # The above may take its time, after which `stop()` may have given up, and said so.
             sendable = [batch for batch in sendable if not batch.done]
             if sendable:
-                self._transmit(Request(sendable), version)
+                self._transmit(Request(sendable, ids), version)
             return len(sendable) < count
+        except TopicRecreatedError as error:
+            self.outcomes.settle([(batch, error) for batch in sendable])
         except ProtocolClientError as error:  # of this client, or about the producer id
             if error.retriable:
                 self._unsent(sendable, error)
@@ -168,6 +177,20 @@ class Dispatch:
         except KafkaException as error:
             self._unsent(sendable, error)
         return True
+
+    def _ids(self, batches: list[MessageBatch]) -> dict[str, UUID]:
+        """Return the ids of the topics of some batches; none where one of them is unknown.
+
+        :raises TopicRecreatedError: one was made anew, and the batches are for the former one
+        """
+        found = {topic: self._core.targets.id_of(topic) for topic in {batch.topic for batch in batches}}
+        known = {topic: id_ for topic, id_ in found.items() if id_ is not None}
+        return known if len(known) == len(found) else {}
+
+    def _version(self, ids: Mapping[str, UUID]) -> int:
+        # a broker hangs up on an id that it does not know where no answer is wanted that could tell
+        by_id = ids and self._core.options.required_acks != 0
+        return self.broker.api_version(wire.ProduceRequest, BY_ID if by_id else BY_NAME)
 
     def _transmit(self, request: Request, version: int) -> None:
         """Send a request, and register its response."""
@@ -236,7 +259,8 @@ class Dispatch:
             self.outcomes.split(batch, None, reason)
             return False
         try:
-            seal(batch, version, self._core.options.compression, self._core.handler)
+            options = self._core.options
+            seal(batch, version, options.compression, self._core.handler, options.compression_level)
         except KafkaException as error:
             error = error.with_context(broker=self.broker.address, topic=batch.topic, partition=batch.partition_id)
             self.outcomes.give_up(batch, error, False)
@@ -265,14 +289,29 @@ class Dispatch:
         try:
             if self._core.options.required_acks == 0:
                 request.pending.future.get(timeout=timeout)
-                outcomes: list[tuple[MessageBatch, KafkaException | None]] = [
-                    (batch, None) for batch in request.batches
-                ]
-            else:
-                outcomes = request.outcomes(request.pending.get(timeout), self.broker.address)
-            self.outcomes.settle(outcomes)
+                self.outcomes.settle([(batch, None) for batch in request.batches])
+                return
+            response = request.pending.get(timeout)
+            outcomes = request.outcomes(response, self.broker.address)
+            failed = any(error is not None for _, error in outcomes)
+            self.outcomes.settle(outcomes, self._take_hints(request, response) if failed else ())
         except KafkaException as error:
             self.outcomes.settle([(batch, error) for batch in request.batches])
+
+    def _take_hints(self, request: Request, response: wire.ProduceResponse) -> list[MessageBatch]:
+        """Pass the leaders that a response names to the cluster; return the batches that can go there at once."""
+        cluster, endpoints = (
+            self._core.cluster,
+            {node.node_id: (node.host, node.port) for node in response.node_endpoints},
+        )
+        return [
+            batch
+            for batch, id_, epoch in request.leaders(response)
+            if id_ != self.broker.id
+            and cluster.take_leader_hint(
+                batch.topic, batch.partition_id, id_, epoch, endpoints, request.ids.get(batch.topic)
+            )
+        ]
 
     def lose(self, queues: Iterable[PartitionQueue], reason: BaseException) -> None:
         """Settle batches without a response to come, as their sending was interrupted: the broker may have them.

@@ -69,6 +69,7 @@ class ProducerEngine(ProducerCore):
         self.worker_exception = None
         self.routing = Routing(self)
         self.identity = Identity(self.cluster, self.options.enable_idempotence)
+        self.targets.begin(self.topic.name)
         if self.options.enable_idempotence:
             self._check_leaders()
         try:

@@ -13,7 +13,9 @@ one of the last batches again, and refuses any other with OUT_OF_ORDER_SEQUENCE_
 
 Hence: batches are numbered when they are first sent, and keep their numbers. Until the first batch of an epoch is
 acknowledged, and whenever something has to be sent again, one batch is under way at a time, oldest first; else five. A
-batch is `uncertain` when it may have been written without our having been told. What follows a batch that was given up
+batch is `uncertain` when it may have been written without our having been told. A topic that was made anew has a new log, which
+knows nothing of the producer: what it takes proves nothing about batches that were refused because the topic was gone
+(`absent`). What follows a batch that was given up
 gets new numbers in a new epoch, after all uncertain ones have been asked about by sending them under their old numbers.
 """
 
@@ -26,12 +28,16 @@ from typing import Generic, TypeVar
 
 from pykafka.exceptions import (
     DuplicateSequenceNumber,
+    InconsistentTopicId,
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
     KafkaException,
     OutOfOrderSequenceNumber,
     ProducerFenced,
+    TopicRecreatedError,
     UnknownProducerId,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
 )
 from pykafka.producer.retrying import Kind, kind_of
 
@@ -43,6 +49,8 @@ IN_FLIGHT = 5
 SEQUENCE_MAX = 2**31 - 1
 #: The last epoch of a producer id; after it, another id is needed.
 EPOCH_MAX = 2**15 - 1
+#: The topic is not there: when it is again, it may be another one.
+GONE = (UnknownTopicOrPartition, UnknownTopicId, InconsistentTopicId)
 
 
 class Verdict(Enum):
@@ -68,6 +76,7 @@ class Flight(Generic[T]):
     """
 
     __slots__ = (
+        "absent",
         "broken",
         "count",
         "epoch",
@@ -91,6 +100,8 @@ class Flight(Generic[T]):
         self.on_wire = False
         #: The broker may have written it without our having been told.
         self.uncertain = False
+        # Uncertain for no other reason than that the topic was not there: it is in no log that takes what is behind it.
+        self.absent = False
         # Uncertain, and refused under its old number: written, and others after it; or not written at all.
         self.passed = False
         # Its number does not follow on what the broker has.
@@ -192,7 +203,7 @@ class Lane(Generic[T]):
         """Give a batch its numbers, just before it is sent; one that has some keeps them."""
         if flight.numbered:
             return
-        flight.uncertain = False  # whatever was sent without numbers: this is not known by them
+        flight.uncertain = flight.absent = False  # whatever was sent without numbers: this is not known by them
         flight.producer_id, flight.epoch, flight.sequence = self.producer_id, self.epoch, self._sequence
         self._sequence = (self._sequence + flight.count) & SEQUENCE_MAX
 
@@ -210,7 +221,7 @@ class Lane(Generic[T]):
         self._hole = False
         for flight in self.window:
             flight.producer_id = flight.epoch = flight.sequence = -1
-            flight.uncertain = flight.passed = flight.broken = flight.halved = False
+            flight.uncertain = flight.absent = flight.passed = flight.broken = flight.halved = False
         if self.producer_id < 0:
             return
         if self.epoch >= EPOCH_MAX:
@@ -246,7 +257,9 @@ class Lane(Generic[T]):
         for other in list(self.window):
             if other is flight:
                 break
-            if flight.numbered and other.uncertain and other.numbered and other.epoch == flight.epoch:
+            if flight.numbered and other.absent:  # this log is new: that goes behind, under other numbers
+                other.uncertain, other.absent, other.broken = False, False, True
+            elif flight.numbered and other.uncertain and other.numbered and other.epoch == flight.epoch:
                 self._land(other)  # it may be on its way again
                 self.window.remove(other)
                 found.append((other, Verdict.DELIVERED))
@@ -265,12 +278,16 @@ class Lane(Generic[T]):
             flight.broken = True
             # under a new id an uncertain one might be written twice
             return Verdict.FAILED if flight.uncertain else Verdict.RESEND
+        if isinstance(error, TopicRecreatedError):  # what may have been written went with the former topic
+            flight.uncertain = flight.absent = flight.passed = False
+            return Verdict.FAILED
         kind = kind_of(error)
         if kind is Kind.TOO_LARGE and flight.count > 1:
             return Verdict.SPLIT
         if kind in (Kind.TOO_LARGE, Kind.FINAL, Kind.FINAL_OPEN):
             flight.uncertain |= kind is Kind.FINAL_OPEN
             return Verdict.FAILED
+        flight.absent = isinstance(error, GONE) and (flight.absent or not flight.uncertain)
         flight.uncertain |= kind is not Kind.NOT_READY
         return Verdict.RESEND
 
@@ -283,7 +300,7 @@ class Lane(Generic[T]):
                 return Verdict.RESEND_IN_ORDER
         if forgotten:
             for other in self.window:
-                other.uncertain = other.passed = other.halved = False
+                other.uncertain = other.absent = other.passed = other.halved = False
         if flight.halved:
             flight.uncertain = True
             return Verdict.FAILED
@@ -327,7 +344,7 @@ class Lane(Generic[T]):
         for item, count in parts:
             part = Flight(item, count)
             part.producer_id, part.epoch, part.sequence = flight.producer_id, flight.epoch, sequence
-            part.uncertain, part.broken = flight.uncertain, flight.broken
+            part.uncertain, part.absent, part.broken = flight.uncertain, flight.absent, flight.broken
             part.halved = flight.uncertain or flight.halved
             if flight.numbered:
                 sequence = (sequence + count) & SEQUENCE_MAX

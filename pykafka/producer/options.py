@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pykafka.common import CompressionType
+from pykafka.utils.compression import check_level
 from pykafka.utils.error_handlers import valid_callable
-from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, setting
+from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, one_of, optional, setting
 
 #: A record batch's own header, with what a request adds around it (bytes).
 BATCH_OVERHEAD = 200
@@ -40,6 +41,10 @@ def _request_size(value: Any, name: str) -> int:
     if above_0(value, name) <= BATCH_OVERHEAD:
         raise ValueError(f"{name} must be above {BATCH_OVERHEAD} bytes, not {value}")
     return int(value)
+
+
+def _on_recreated(value: Any, name: str) -> str:
+    return one_of(("continue", "fail"), value, name)
 
 
 @dataclass(frozen=True)
@@ -191,7 +196,29 @@ class ProducerOptions(Settings):
         32 * 1024 * 1024, above_0, "how many bytes these may take", costs="As `max_failed_messages`."
     )
 
+    on_topic_recreated: Literal["continue", "fail"] = setting(
+        "continue",
+        _on_recreated,
+        'what becomes of messages for a topic that was deleted and made anew: "continue" sends them to the new topic, with a '
+        'warning that has both ids; "fail" fails them with `TopicRecreatedError` until the producer is started again. Brokers '
+        "tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client compares ids when it asks for metadata; older ones "
+        "have no ids, and messages go to the new topic",
+        allowed='`"continue"`, `"fail"`',
+        costs='"continue" may write to a topic with other settings, or another owner\'s.',
+    )
+
+    compression_level: int | None = setting(
+        None,
+        optional(integer),
+        "how hard the codec tries: GZIP 1 to 9, LZ4 1 to 17, ZSTD -131072 to 22; None: the codec's own (6 for GZIP, 3 for "
+        "ZSTD, the fast mode for LZ4); SNAPPY has none",
+        allowed="None, an int within the codec's bounds",
+        costs="A higher level makes batches smaller and takes more CPU, several times as much at the upper end.",
+    )
+
     def _check_together(self) -> None:
+        if self.compression_level is not None:
+            check_level(self.compression, self.compression_level)
         if self.on_delivery is not None and self.delivery_reports:
             raise ValueError("give on_delivery or delivery_reports=True, not both: each message is told once")
         if self.enable_idempotence and self.required_acks != -1:

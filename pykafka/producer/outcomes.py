@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka.exceptions import KafkaException, ProtocolClientError, RequestTimedOut
@@ -25,6 +25,7 @@ class BatchOwner(Protocol):
 
     def queue_of(self, batch: MessageBatch) -> PartitionQueue: ...
     def leaders_moved(self) -> None: ...  # they may have: look them up
+    def leader_named(self) -> None: ...  # the cluster knows a new one already: take it over
     def delivered(self, batch: MessageBatch) -> None: ...
     def failed(
         self, batch: MessageBatch, error: KafkaException, given_up: bool
@@ -49,8 +50,11 @@ class Outcomes:
         self._attempts = attempts
         self._owner = owner
 
-    def settle(self, outcomes: Sequence[Outcome]) -> None:
-        """Apply the result of each batch, and of those that it decides; call it again after an interruption."""
+    def settle(self, outcomes: Sequence[Outcome], led: Collection[MessageBatch] = ()) -> None:
+        """Apply the result of each batch, and of those that it decides; call it again after an interruption.
+
+        :param led: batches whose new leader the broker has named, and the cluster taken over
+        """
         for batch, error in outcomes:
             with self._lock:
                 queue = self._owner.queue_of(batch)
@@ -64,30 +68,35 @@ class Outcomes:
             if not judged and not batch.done and batch.parts is None:  # this was interrupted half-way
                 judged = [(batch.flight, Verdict.DELIVERED if error is None else Verdict.FAILED)]
             for flight, verdict in judged:
-                self._follow(flight.item, verdict, error)
+                self._follow(flight.item, verdict, error, flight.item in led)
                 if verdict in (Verdict.DELIVERED, Verdict.FAILED):
                     _let_go(flight)
 
-    def _follow(self, batch: MessageBatch, verdict: Verdict, error: KafkaException | None) -> None:
-        """Apply the verdict on a batch."""
+    def _follow(self, batch: MessageBatch, verdict: Verdict, error: KafkaException | None, led: bool) -> None:
+        """Apply the verdict on a batch.
+
+        :param led: whether its new leader is known
+        """
         if error is None or verdict is Verdict.DELIVERED:
             self._owner.delivered(batch)
         elif verdict is Verdict.SPLIT:
             self.split(batch, error, str(error))
         elif verdict is Verdict.FAILED:
             self._owner.failed(batch, error, False)
-        elif verdict is Verdict.RESEND and not self._may_retry(batch, error):
+        elif verdict is Verdict.RESEND and not self._may_retry(batch, error, led):
             self.give_up(batch, error, True)
         else:
             log.info("will send %d messages to %s/%d again: %s", batch.count, batch.topic, batch.partition_id, error)
             with self._lock:
                 batch.last_error = error.again()
                 batch.record_errors = None
-                if verdict is Verdict.RESEND_IN_ORDER:
+                if led or verdict is Verdict.RESEND_IN_ORDER:
                     batch.retry_at = self._handler.now()
 
-    def _may_retry(self, batch: MessageBatch, error: KafkaException) -> bool:
-        if error.invalid_metadata or not isinstance(error, ProtocolClientError):
+    def _may_retry(self, batch: MessageBatch, error: KafkaException, led: bool) -> bool:
+        if led:
+            self._owner.leader_named()
+        elif error.invalid_metadata or not isinstance(error, ProtocolClientError):
             self._owner.leaders_moved()
         return self._attempts.may_retry(batch, error)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pykafka.common import CompressionType
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, MessageSizeTooLarge, ProducerStoppedException
@@ -80,6 +80,12 @@ class Producer:
         report, or what `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets
         them
     :param max_failed_bytes: how many bytes these may take
+    :param on_topic_recreated: what becomes of messages for a topic that was deleted and made anew: "continue" sends them to
+        the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the producer is
+        started again. Brokers tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client compares ids when it asks for
+        metadata; older ones have no ids, and messages go to the new topic
+    :param compression_level: how hard the codec tries: GZIP 1 to 9, LZ4 1 to 17, ZSTD -131072 to 22; None: the codec's own
+        (6 for GZIP, 3 for ZSTD, the fast mode for LZ4); SNAPPY has none
     """
 
     def __init__(
@@ -111,6 +117,8 @@ class Producer:
         on_delivery: OnDelivery | None = None,
         max_failed_messages: int = 10_000,
         max_failed_bytes: int = 32 * 1024 * 1024,
+        on_topic_recreated: Literal["continue", "fail"] = "continue",
+        compression_level: int | None = None,
     ) -> None:
         self._cluster = cluster
         self._topic = topic

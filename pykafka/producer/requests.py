@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from pykafka.exceptions import (
     CorruptResponseError,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pykafka.network.channel import PendingResponse
     from pykafka.producer.accumulator import MessageBatch
 
+NO_ID = UUID(int=0)
 #: What became of a batch: None, or why it was not written.
 Outcome = tuple["MessageBatch", KafkaException | None]
 
@@ -27,12 +29,14 @@ class Request:
     """A Produce request in flight.
 
     :param batches: in it, one a partition
+    :param ids: the ids of their topics, where they are known: they name the topics from version 13 on
     """
 
-    __slots__ = ("batches", "pending")
+    __slots__ = ("batches", "ids", "pending")
 
-    def __init__(self, batches: list[MessageBatch]) -> None:
+    def __init__(self, batches: list[MessageBatch], ids: Mapping[str, UUID] | None = None) -> None:
         self.batches = batches
+        self.ids = ids or {}
         #: Its answer, once it is sent.
         self.pending: PendingResponse[wire.ProduceResponse] | None = None
 
@@ -50,7 +54,10 @@ class Request:
         return wire.ProduceRequest(
             acks=acks,
             timeout_ms=timeout_ms,
-            topic_data=[wire.ProduceRequest.Topic(name=name, partition_data=parts) for name, parts in topics.items()],
+            topic_data=[
+                wire.ProduceRequest.Topic(name=name, topic_id=self.ids.get(name, NO_ID), partition_data=parts)
+                for name, parts in topics.items()
+            ],
         )
 
     def outcomes(self, response: wire.ProduceResponse, where: str) -> list[Outcome]:
@@ -60,6 +67,7 @@ class Request:
         :raises CorruptResponseError: it tells of a partition that was not asked about, or of one twice
         """
         waiting = {(batch.topic, batch.partition_id): batch for batch in self.batches}
+        self._name_topics(response, where)
         _check_partitions(set(waiting), response, where)
         found: list[Outcome] = []
         for topic in response.responses:
@@ -70,6 +78,33 @@ class Request:
             context: dict[str, Any] = {"broker": where, "topic": batch.topic, "partition": batch.partition_id}
             found.append((batch, ResponseTimeoutError("the broker's answer left this partition out", **context)))
         return found
+
+    def leaders(self, response: wire.ProduceResponse) -> Iterator[tuple[MessageBatch, int, int]]:
+        """Yield (batch, leader's broker number, its epoch) of each batch for which a broker names the leader (KIP-951).
+
+        :param response: that `outcomes` has read
+        """
+        batches = {(batch.topic, batch.partition_id): batch for batch in self.batches}
+        for topic in response.responses:
+            for part in topic.partition_responses:
+                if part.error_code and part.current_leader.leader_id >= 0:
+                    batch = batches[topic.name, part.index]
+                    yield batch, part.current_leader.leader_id, part.current_leader.leader_epoch
+
+    def _name_topics(self, response: wire.ProduceResponse, where: str) -> None:
+        """Give the topics of a response their names, where it has their ids alone."""
+        names: dict[UUID, str] | None = None
+        for topic in response.responses:
+            if topic.topic_id == NO_ID:
+                continue
+            names = names or {id_: name for name, id_ in self.ids.items()}
+            if topic.topic_id not in names:
+                raise CorruptResponseError(
+                    f"the answer tells of topic id {topic.topic_id}, which the request has nothing for",
+                    broker=where,
+                    api="Produce",
+                )
+            topic.name = names[topic.topic_id]
 
 
 def divide(batches: Sequence[MessageBatch], limit: int) -> list[list[MessageBatch]]:

@@ -30,6 +30,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     SocketDisconnectedError,
     ThrottlingQuotaExceeded,
+    TopicRecreatedError,
     UnknownError,
     UnknownTopicOrPartition,
 )
@@ -77,6 +78,7 @@ KINDS: dict[type[KafkaException], Kind] = {
     ResponseTimeoutError: Kind.OPEN,
     MessageSizeTooLarge: Kind.TOO_LARGE,
     RecordListTooLarge: Kind.TOO_LARGE,
+    TopicRecreatedError: Kind.FINAL,
     UnknownError: Kind.FINAL_OPEN,
 }
 

@@ -34,6 +34,8 @@ class Routing:
         self.owned_brokers: dict[int, Owner] = {}
         #: Whether a sender has found that leaders have moved.
         self.stale = False
+        #: Whether the cluster knows leaders that were not taken over yet: no metadata is needed for them.
+        self.moved = False
         #: Whether the producer was stopped; it routes anew when it starts again.
         self.ended = False
         #: The topic's `changes` that were taken over last.
@@ -60,7 +62,7 @@ class Routing:
     def refresh(self) -> bool:
         """Ask where the leaders are now, and hand each queue to the right sender; False where that failed."""
         core = self._core
-        self.stale = False
+        self.stale = self.moved = False
         if self.ended:
             return True
         try:
@@ -72,7 +74,8 @@ class Routing:
         return not self.stale
 
     def catch_up(self) -> None:
-        """Take over what others have had the cluster say since."""
+        """Take over what others have had the cluster say since, and leaders that brokers have named."""
+        self.moved = False
         try:
             self._core.hooks._setup_owned_brokers()
         except KafkaException as error:

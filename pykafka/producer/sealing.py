@@ -29,12 +29,13 @@ def magic_of(version: int) -> int:
     return 2 if version >= PRODUCE_RECORD_BATCHES else 1 if version >= PRODUCE_V1_MESSAGES else 0
 
 
-def seal(batch: MessageBatch, version: int, codec: int, handler: Handler) -> None:
+def seal(batch: MessageBatch, version: int, codec: int, handler: Handler, level: int | None = None) -> None:
     """Bring a batch into the wire format, with the numbers of its flight; leave a sealed one unchanged.
 
     :param version: of Produce
     :param codec: a `CompressionType`
     :param handler: compresses off the hub
+    :param level: of the compression; None: the codec's own
     :raises KafkaException: it cannot be brought into that form
     """
     magic, flight = magic_of(version), batch.flight
@@ -46,26 +47,26 @@ def seal(batch: MessageBatch, version: int, codec: int, handler: Handler) -> Non
             "this broker is older than Kafka 2.1 and knows no zstd; produce with another compression"
         )
     if magic < 2:
-        batch.wire = [encode_message_set(batch.builder, magic, codec)]
+        batch.wire = [encode_message_set(batch.builder, magic, codec, level)]
     else:
         if batch.wire is not None and batch.wire_form[0] == 2:
             payload = batch.wire[1]  # only its numbers are new
         else:
-            payload = _compressed(batch, codec, handler) if codec else None
+            payload = _compressed(batch, codec, handler, level) if codec else None
         batch.wire = batch.builder.seal(codec, payload, flight.producer_id, flight.epoch, flight.sequence)
     batch.wire_form = form
     handler.breathe()  # a checksum over a large batch takes its time
 
 
-def compress_ahead(batch: MessageBatch, codec: int, handler: Handler) -> None:
+def compress_ahead(batch: MessageBatch, codec: int, handler: Handler, level: int | None = None) -> None:
     """Compress a batch before it is sent, to know its size in a request; parameters as of `seal`."""
     if codec:
-        batch.wire, batch.wire_form = [b"", _compressed(batch, codec, handler)], COMPRESSED
+        batch.wire, batch.wire_form = [b"", _compressed(batch, codec, handler, level)], COMPRESSED
 
 
-def _compressed(batch: MessageBatch, codec: int, handler: Handler) -> Any:
+def _compressed(batch: MessageBatch, codec: int, handler: Handler, level: int | None) -> Any:
     offload = handler.offload if batch.builder.size >= OFFLOAD_FROM else _inline
-    return offload(compress, codec, batch.builder.view())
+    return offload(compress, codec, batch.builder.view(), 2, level)
 
 
 def _inline(fn: Callable[..., Any], *args: Any) -> Any:

@@ -144,19 +144,21 @@ class Sender:
         if not self._stepping.locked():
             with self._stepping:
                 again = self._send_ready()
-            if again is None and not self._routing.stale:
+            if again is None and not self._routing.stale and not self._routing.moved:
                 return
         self.wake.set()
 
     def _step(self) -> float | None:
         """Send ready batches; return how long to sleep unless woken (s)."""
+        if self._routing.moved:
+            self._routing.catch_up()
         with self._stepping:
             deadline = self._send_ready()
         if self._routing.stale or self._core.cluster.metadata_is_old:
             if self._handler.now() >= self._look_up_at:
                 return self._look_up()
             deadline = self._look_up_at if deadline is None else min(deadline, self._look_up_at)
-        elif self._routing.behind:
+        elif self._routing.behind or self._routing.moved:
             self._routing.catch_up()
         return None if deadline is None else max(0.0, deadline - self._handler.now())
 
@@ -230,8 +232,12 @@ class Sender:
     def _take(self, queue: PartitionQueue) -> MessageBatch | None:
         """Take the next batch of a partition; with `retry_at` set where this is not its leader any more."""
         batch = take_next(queue, self._dispatch, self._core.accumulator.take_open)
-        if batch is not None and self._routing.leader_of(queue) is not self.broker:
-            self._routing.stale = True
+        leader = None if batch is None else self._routing.leader_of(queue)
+        if batch is not None and leader is not self.broker:
+            if leader is None:
+                self._routing.stale = True
+            else:  # some part of this client has noticed
+                self._routing.moved = True
             queue.lane.unsent(batch.flight)
             self._core.attempts.back_off(batch)
         return batch
@@ -250,6 +256,10 @@ class Sender:
     def leaders_moved(self) -> None:
         """Schedule a look-up of the leaders in the next step."""
         self._routing.stale = True
+
+    def leader_named(self) -> None:
+        """Schedule the hand-over to a leader that a broker has named, in the next step."""
+        self._routing.moved = True
 
     def sent(self, dispatch: Dispatch, request: Request) -> None:
         """Register a request, whose response will settle its batches."""

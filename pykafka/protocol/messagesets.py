@@ -39,12 +39,13 @@ _APPEND_TIME = 8
 _DEEPEST = 4
 
 
-def encode_message_set(builder: RecordBatchBuilder, magic: int, codec: int) -> bytes:
+def encode_message_set(builder: RecordBatchBuilder, magic: int, codec: int, level: int | None = None) -> bytes:
     """Rewrite a batch for brokers before 0.11.
 
     :param builder: the messages; format 0 drops the timestamps
     :param magic: the message format: 0 or 1
     :param codec: 0 none, 1 gzip, 2 snappy, 3 lz4; these formats do not have zstd
+    :param level: of the compression; None: the codec's own
     :raises UnsupportedForMessageFormat: a message has headers
     :raises ValueError: the batch is empty, or the codec or format is none of these
     :raises CodecNotAvailableError: the codec's package is missing
@@ -61,7 +62,7 @@ def encode_message_set(builder: RecordBatchBuilder, magic: int, codec: int) -> b
     entries = write_entries(builder.view(), builder.count, builder.first_timestamp, magic)
     if not codec:
         return bytes(entries)
-    return wrap(compress(codec, entries, magic), builder.count - 1, builder.max_timestamp, magic, codec)
+    return wrap(compress(codec, entries, magic, level), builder.count - 1, builder.max_timestamp, magic, codec)
 
 
 def wrap(compressed: Any, offset: int, timestamp: int, magic: int, codec: int) -> bytes:

@@ -33,6 +33,8 @@ POLL_S = 0.1
 RETRIES_MAX = 2**31 - 1
 #: The longest pause that librdkafka allows (ms).
 BACKOFF_MAX_MS = 300_000
+#: The highest level of compression that librdkafka takes, of any codec.
+LEVEL_MAX = 12
 #: How long librdkafka may take to purge queued messages (s).
 PURGE_S = 5.0
 
@@ -90,6 +92,14 @@ class RdKafkaEngine(ProducerEngine):
     """
 
     def __init__(self, cluster: BaseCluster, topic: TopicView, options: ProducerOptions, hooks: Hooks) -> None:
+        if options.on_topic_recreated != "continue":
+            raise ValueError(
+                'librdkafka tells no topic from another one of its name: on_topic_recreated must be "continue"'
+            )
+        if options.compression_level is not None and not 1 <= options.compression_level <= LEVEL_MAX:
+            raise ValueError(
+                f"compression_level must be 1 to {LEVEL_MAX} with librdkafka, not {options.compression_level}"
+            )
         self._confluent_kafka = confluent_kafka()
         self._rdk_producer: Any = None
         self._rdk_worker: Worker | None = None
@@ -118,6 +128,7 @@ class RdKafkaEngine(ProducerEngine):
             "linger.ms": options.linger_ms,
             "message.max.bytes": max(options.max_request_size, 1000),
             "compression.type": CompressionType(options.compression).name.lower(),
+            "compression.level": -1 if options.compression_level is None else options.compression_level,
         }
 
     # -- life ---------------------------------------------------------------------------------------------------------

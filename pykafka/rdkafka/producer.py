@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pykafka.common import CompressionType
 from pykafka.producer import Producer
@@ -27,7 +27,9 @@ class RdKafkaProducer(Producer):
     :param min_queued_messages: how many messages make a batch full
     :param enable_idempotence: whether librdkafka numbers batches; None: it does not, as its own default is
     :raises ImportError: the extra `rdkafka` is not installed
-    :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`
+    :param on_topic_recreated: librdkafka writes to the topic of that name: "fail" is refused
+    :param compression_level: as of `Producer`; librdkafka's LZ4 ends at 12, and its ZSTD has no levels below 0
+    :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`, or for one of the options
     """
 
     def __init__(
@@ -58,6 +60,8 @@ class RdKafkaProducer(Producer):
         on_delivery: OnDelivery | None = None,
         max_failed_messages: int = 10_000,
         max_failed_bytes: int = 32 * 1024 * 1024,
+        on_topic_recreated: Literal["continue", "fail"] = "continue",
+        compression_level: int | None = None,
     ) -> None:
         super().__init__(**passed_on(locals()) | {"auto_start": False})
         self._plain = False  # every message goes through `_enqueue`

@@ -23,6 +23,7 @@ from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, check_orde
 from pykafka.spark.tlsoptions import TlsOptions, tls_options, tls_versions
 from pykafka.spark.values import (
     boolean,
+    compression_level,
     milliseconds,
     number,
     one_of,
@@ -35,6 +36,7 @@ from pykafka.spark.values import (
     topics,
     verbatim,
 )
+from pykafka.utils.compression import GZIP, LZ4, ZSTD
 
 
 class Mode(enum.Flag):
@@ -152,6 +154,9 @@ OPTIONS = (
         "none",
         ignored=Mode.READ,
     ),
+    Option("kafka.compression.gzip.level", compression_level(GZIP), Mode.WRITE, ignored=Mode.READ),
+    Option("kafka.compression.lz4.level", compression_level(LZ4), Mode.WRITE, ignored=Mode.READ),
+    Option("kafka.compression.zstd.level", compression_level(ZSTD), Mode.WRITE, ignored=Mode.READ),
     Option("kafka.max.request.size", number(1024, 2**30), Mode.WRITE, 1024 * 1024, ignored=Mode.READ),
     Option("kafka.delivery.timeout.ms", number(1), Mode.WRITE, 120_000, ignored=Mode.READ),
 )
@@ -252,6 +257,7 @@ class WriteOptions:
     :param client: how to reach the cluster
     :param topic: the topic of all rows; None: a column names it
     :param compression: codec by name
+    :param compression_level: of that codec; None: its own
     :param max_request_bytes: the largest request, and so the largest record batch
     :param delivery_timeout_ms: the longest time until a record batch is acknowledged, retries included
     """
@@ -259,6 +265,7 @@ class WriteOptions:
     client: ClientOptions
     topic: str | None
     compression: str
+    compression_level: int | None
     max_request_bytes: int
     delivery_timeout_ms: int
 
@@ -322,6 +329,8 @@ def write_options(raw: Mapping[str, str], mode: Mode) -> WriteOptions:
         client=_client(values),
         topic=values["topic"],
         compression=values["kafka.compression.type"],
+        # of another codec than the one in use: without effect, as in Java's client
+        compression_level=values.get(f"kafka.compression.{values['kafka.compression.type']}.level"),
         max_request_bytes=values["kafka.max.request.size"],
         delivery_timeout_ms=values["kafka.delivery.timeout.ms"],
     )

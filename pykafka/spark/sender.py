@@ -15,6 +15,7 @@ from pykafka.producer.options import ACK_TIMEOUT_MAX_MS, ProducerOptions
 from pykafka.producer.outcomes import Outcomes
 from pykafka.producer.requests import divide
 from pykafka.producer.sealing import compress_ahead
+from pykafka.producer.targets import Targets
 from pykafka.spark import batchlimits, sequences
 from pykafka.spark.errors import SinkError
 from pykafka.spark.loss import log
@@ -44,6 +45,7 @@ def producer_options(options: WriteOptions) -> ProducerOptions:
     """Return the settings of a producer that writes as these options say."""
     return ProducerOptions(
         compression=CompressionType[options.compression.upper()],
+        compression_level=options.compression_level,
         max_retries=sys.maxsize,
         retry_backoff_ms=RETRY_BACKOFF_MS,
         retry_backoff_max_ms=RETRY_BACKOFF_MAX_MS,
@@ -71,6 +73,7 @@ class BatchSender:
         self.options = producer_options(options)
         self.lock = self.handler.Lock()
         self.attempts = Attempts(self.handler, self.options)
+        self.targets = Targets(cluster)
         self._client = options.client
         self._outcomes = Outcomes(self.handler, self.lock, self.attempts, self)
         self._sequences = sequences.take(cluster, options.client)
@@ -134,7 +137,7 @@ class BatchSender:
         )
 
     def _booked(self, batch: MessageBatch) -> MessageBatch:
-        compress_ahead(batch, self.options.compression, self.handler)
+        compress_ahead(batch, self.options.compression, self.handler, self.options.compression_level)
         batch.queued_bytes = batch.builder.size
         self._backlog.messages += batch.count
         self._backlog.bytes += batch.queued_bytes
@@ -265,6 +268,9 @@ class BatchSender:
     def leaders_moved(self) -> None:
         """Schedule a look-up of the leaders in the next step."""
         self._stale = True
+
+    def leader_named(self) -> None:
+        """Do nothing: each batch goes to the leader that the cluster knows then."""
 
     def sent(self, dispatch: Dispatch, request: Request) -> None:
         """Queue a request, whose answer is taken in its turn."""

@@ -9,6 +9,7 @@ from pykafka.spark import javaregex
 from pykafka.spark.errors import OptionError
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, parse_offsets, parse_timestamps
 from pykafka.utils import is_legal_name
+from pykafka.utils.compression import GZIP, LEVELS
 
 _UNITS_MS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -44,6 +45,16 @@ def number(lowest: int, highest: int = 2**63 - 1) -> Callable[[str, str], int]:
         if not lowest <= value <= highest:
             raise OptionError(f"option {name!r} must be at least {lowest} and at most {highest}, not {value}")
         return value
+
+    return parse
+
+
+def compression_level(codec: int) -> Callable[[str, str], int | None]:
+    """Return a parser of the levels of a codec; Java's -1 for gzip is that codec's own."""
+    parse_level = number(*LEVELS[codec])
+
+    def parse(text: str, name: str) -> int | None:
+        return None if codec == GZIP and text.strip() == "-1" else parse_level(text, name)
 
     return parse
 

@@ -23,6 +23,9 @@ LZ4 = 3
 ZSTD = 4
 NAMES = {NONE: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
 
+#: The lowest and the highest level of each codec that has levels (KIP-390).
+LEVELS = {GZIP: (1, 9), LZ4: (1, 17), ZSTD: (-131072, 22)}
+
 #: What one batch may unpack to (bytes), unless the caller says otherwise.
 MAX_UNPACKED = 2**30
 
@@ -40,29 +43,47 @@ _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_DESCRIPTOR = b"\x60\x40"
 _LZ4_BLOCK = 64 * 1024
 _LZ4_STORED = 0x80000000
+_LZ4_LEVEL_MAX = 12  # what lz4 itself has; Java's takes more, and does no more for them
 _SKIPPABLE = b"\x2a\x4d\x18"
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_BLOCK = 128 * 1024
 
 
-def compress(codec: int, data: Buffer, magic: int = 2) -> Buffer:
+def check_level(codec: int, level: int, name: str = "compression_level", other: str = "compression") -> int:
+    """Return a level of compression that the codec has.
+
+    :param name: the level's, in errors
+    :param other: the codec's, in errors
+    :raises ValueError: it has not, or no levels at all
+    """
+    if codec not in LEVELS:
+        having = ", ".join(NAMES[one] for one in LEVELS)
+        raise ValueError(f"{name} needs {other} to be one of {having}; {NAMES.get(codec, codec)} has no levels")
+    low, high = LEVELS[codec]
+    if not low <= level <= high:
+        raise ValueError(f"{name} must be {low} to {high} for {NAMES[codec]}, not {level}")
+    return level
+
+
+def compress(codec: int, data: Buffer, magic: int = 2, level: int | None = None) -> Buffer:
     """Compress records the way Kafka wants it; the GIL is free meanwhile.
 
     :param codec: 1 gzip, 2 snappy, 3 lz4, 4 zstd; 0 gives the data back
     :param data: what to compress
     :param magic: the message format: in 0 lz4 has a header checksum of its own kind
+    :param level: how hard the codec tries, as `check_level` takes it; None: its own
     :raises CodecNotAvailableError: if the codec's package is missing, or Kafka has no such codec
     """
     if codec == NONE:
         return data
     if codec == GZIP:
-        return zlib.compress(data, _GZIP_LEVEL, _GZIP_WINDOW)
+        return zlib.compress(data, _GZIP_LEVEL if level is None else level, _GZIP_WINDOW)
     if codec == SNAPPY:
         return encode_snappy(data, xerial_compatible=True)
     if codec == LZ4:
-        return encode_lz4_old_kafka(data) if magic == 0 else encode_lz4(data)
+        return _encode_lz4(data, _LZ4_MAGIC + _LZ4_DESCRIPTOR if magic == 0 else _LZ4_DESCRIPTOR, level)
     if codec == ZSTD:
-        return memoryview(_cramjam("zstd").compress(data, _ZSTD_LEVEL))
+        return memoryview(_cramjam("zstd").compress(data, _ZSTD_LEVEL if level is None else level))
     raise _unknown(codec)
 
 
@@ -286,19 +307,28 @@ def _snappy_size(module: Any, block: memoryview) -> int:
     return claimed
 
 
-def _encode_lz4(data: Buffer, checksummed: bytes) -> bytes:
+def _encode_lz4(data: Buffer, checksummed: bytes, level: int | None = None) -> bytes:
     pack = _cramjam("lz4").compress_block
     view = memoryview(data)
     parts: list[Any] = [_LZ4_MAGIC, _LZ4_DESCRIPTOR, bytes([_xxh32_byte(checksummed)])]
     for start in range(0, len(view), _LZ4_BLOCK):
         plain = view[start : start + _LZ4_BLOCK]
-        block = pack(plain, store_size=False)
+        block = pack(plain, store_size=False) if level is None else _lz4_block(plain, level)
         if len(block) < len(plain):
             parts += (len(block).to_bytes(4, "little"), block)
         else:
             parts += ((len(plain) | _LZ4_STORED).to_bytes(4, "little"), plain)
     parts.append(b"\x00\x00\x00\x00")
     return b"".join(parts)
+
+
+def _lz4_block(plain: memoryview, level: int) -> memoryview:
+    # cramjam takes levels for whole frames alone: this is the one block of such a frame, or the data if it is not smaller
+    frame = memoryview(_cramjam("lz4").compress(plain, level=min(level, _LZ4_LEVEL_MAX)))
+    flags = frame[4]
+    at = 7 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
+    size = int.from_bytes(frame[at : at + 4], "little")
+    return plain if size & _LZ4_STORED else frame[at + 4 : at + 4 + size]
 
 
 def _decode_lz4(data: Buffer, max_size: int) -> memoryview:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Self
@@ -77,6 +77,18 @@ def above_0(value: Any, name: str) -> int:
 def integer(value: Any, name: str) -> int:
     """Accept any int."""
     return valid_int(value, allow_zero=True, allow_negative=True, name=name)
+
+
+def one_of(values: Collection[str], value: Any, name: str) -> str:
+    """Return a value that is one of some texts.
+
+    :param values: the texts
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {', '.join(map(repr, values))}, not {type(value).__name__}: {value!r}")
+    if value not in values:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, values))}, not {value!r}")
+    return value
 
 
 def optional(check: Check) -> Check:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from kazoo.client import KazooClient
 
 from pykafka import KafkaClient
-from pykafka.exceptions import error_for
+from pykafka.exceptions import TopicAlreadyExists, error_for
 from pykafka.protocol import wire
 from pykafka.topic import Topic
 from tests.brokers.cluster import ZOOKEEPERS
@@ -44,6 +44,25 @@ def create_topic(
             raise error_for(topic.error_code, topic=name)
     client.cluster.wait_for_topic(name)
     return client.topics[name]
+
+
+def delete_topic(client: KafkaClient, name: str) -> None:
+    """Delete a topic."""
+    broker = client.cluster.controller_broker or next(iter(client.brokers.values()))
+    response = broker.call(wire.DeleteTopicsRequest(topic_names=[name], timeout_ms=10_000), ceiling=5)
+    for topic in response.responses:
+        if topic.error_code:
+            raise error_for(topic.error_code, topic=name)
+
+
+def make_anew(client: KafkaClient, name: str, partitions: int = 1) -> Topic:
+    """Delete a topic and create another one of its name, as soon as the cluster lets the name go."""
+    delete_topic(client, name)
+    while True:
+        try:
+            return create_topic(client, partitions, name=name)
+        except TopicAlreadyExists:  # it is being deleted
+            client.cluster.handler.sleep(0.05)
 
 
 def _create_in_zookeeper(

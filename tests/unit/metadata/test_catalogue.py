@@ -60,7 +60,7 @@ def test_an_answer_of_the_same_epoch_counts() -> None:
 def test_another_id_replaces_everything(caplog: pytest.LogCaptureFixture) -> None:
     catalogue = Catalogue()
     catalogue.take_over(told(FIRST, (1, 4)), [NAME])
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.INFO):
         catalogue.take_over(told(SECOND, (2, 0)), [NAME])
     assert (catalogue.topic_id(NAME), known(catalogue)) == (SECOND, (2, 0))
     assert str(FIRST) in caplog.text

@@ -226,3 +226,30 @@ def test_what_is_proven_written_while_it_is_on_its_way_again_holds_nothing_up(la
     assert (lane.on_wire, len(lane.window)) == (0, 0)
     lane.answered(sent(lane, "next"), SocketDisconnectedError("cut"))
     assert resent(lane).item == "next"
+
+
+@pytest.mark.parametrize("code", [3, 100, 103])
+def test_a_topic_that_was_made_anew_proves_nothing_about_what_the_former_one_refused(
+    lane: Lane[str], code: int
+) -> None:
+    """The new topic's log took the batch behind it, as it knew of no producer; the refused one counted as delivered."""
+    refused, taken = sent(lane, "refused"), sent(lane, "taken")
+    assert lane.answered(refused, error_for(code)) == [(refused, Verdict.RESEND)]
+    assert lane.answered(taken, None) == [(taken, Verdict.DELIVERED)]
+    again = resent(lane)
+    assert again is refused
+    assert (again.epoch, again.sequence) == (1, 0)
+    assert lane.answered(again, None) == [(refused, Verdict.DELIVERED)]
+
+
+def test_what_may_be_written_is_proven_all_the_same(lane: Lane[str]) -> None:
+    """An answer was lost first; that the topic was gone for a while does not make it certain that nothing was written."""
+    lost, behind = sent(lane, "lost"), sent(lane, "behind")
+    lane.answered(lost, SocketDisconnectedError())
+    lane.answered(behind, SocketDisconnectedError())
+    again = resent(lane)
+    lane.answered(again, error_for(3))
+    again = resent(lane)
+    assert (again, again.epoch) == (lost, 0)
+    lane.answered(again, error_for(45))  # it was written, and is not among those that the broker remembers
+    assert lane.answered(resent(lane), None) == [(lost, Verdict.DELIVERED), (behind, Verdict.DELIVERED)]

@@ -67,6 +67,19 @@ def test_write_options() -> None:
     assert write_options(HOSTS, Mode.STREAM_WRITE).topic is None
 
 
+def test_the_level_of_the_codec_in_use_counts() -> None:
+    levels = {
+        "kafka.compression.gzip.level": "9",
+        "kafka.compression.lz4.level": "17",
+        "kafka.compression.zstd.level": "-5",
+    }
+    for codec, level in {"none": None, "snappy": None, "gzip": 9, "lz4": 17, "zstd": -5}.items():
+        raw = {**HOSTS, **levels, "kafka.compression.type": codec}
+        assert write_options(raw, Mode.BATCH_WRITE).compression_level == level
+    raw = {**HOSTS, "kafka.compression.type": "gzip", "kafka.compression.gzip.level": "-1"}
+    assert write_options(raw, Mode.STREAM_WRITE).compression_level is None
+
+
 def test_spark_adds_options_to_streaming_sinks() -> None:
     raw = {**HOSTS, "checkpointlocation": "/c", "queryname": "q"}
     assert write_options(raw, Mode.STREAM_WRITE).topic is None
@@ -223,6 +236,9 @@ def test_bad_options_by_mode(raw: dict[str, str], mode: Mode, sentence: str) -> 
         ({**HOSTS, "kafka.acks": "2"}, "'kafka.acks' must be all or -1, not '2'"),
         ({**HOSTS, "kafka.transactional.id": "x"}, "refused: tasks write without transactions"),
         ({**HOSTS, "kafka.compression.type": "br"}, "'kafka.compression.type' must be none or gzip"),
+        ({**HOSTS, "kafka.compression.gzip.level": "0"}, "gzip.level' must be at least 1 and at most 9, not 0"),
+        ({**HOSTS, "kafka.compression.lz4.level": "high"}, "lz4.level' must be a whole number, not 'high'"),
+        ({**HOSTS, "kafka.compression.zstd.level": "23"}, "must be at least -131072 and at most 22, not 23"),
         ({**HOSTS, "kafka.partitioner.class": "x"}, "'partition' column"),
     ],
 )

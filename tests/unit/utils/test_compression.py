@@ -14,6 +14,7 @@ import cramjam
 import pytest
 
 from pykafka.exceptions import CodecNotAvailableError, InvalidMessageError
+from pykafka.producer.options import ProducerOptions
 from pykafka.utils import compression
 from pykafka.utils.compression import compress, decompress
 
@@ -37,6 +38,41 @@ SAMPLES = {
 def test_round_trip(codec: int, name: str, kind: Callable[[bytes], bytes], magic: int) -> None:
     packed = compress(codec, kind(SAMPLES[name]), magic)
     assert bytes(decompress(codec, kind(bytes(packed)), magic)) == SAMPLES[name]
+
+
+@pytest.mark.parametrize("codec", compression.LEVELS)
+@pytest.mark.parametrize("magic", [0, 2])
+def test_every_level_can_be_read(codec: int, magic: int) -> None:
+    low, high = compression.LEVELS[codec]
+    data = " ".join(str(random.Random(3).random()) for _ in range(2000)).encode() + SAMPLES["text"]
+    for level in {low, low + 1, 1, 3, high - 1, high}:
+        packed = compress(codec, data, magic, level)
+        assert bytes(decompress(codec, bytes(packed), magic)) == data
+
+
+@pytest.mark.parametrize(("codec", "low", "high"), [(1, 1, 9), (3, 1, 9), (4, -50, 19)])
+def test_a_higher_level_makes_smaller_batches(codec: int, low: int, high: int) -> None:
+    words = random.Random(4)
+    data = b"".join(b'{"customer": %d, "total": %d}' % (words.randrange(99), words.randrange(999)) for _ in range(5000))
+    assert len(bytes(compress(codec, data, 2, high))) < len(bytes(compress(codec, data, 2, low)))
+
+
+@pytest.mark.parametrize(
+    ("codec", "level", "sentence"),
+    [
+        (0, 1, "compression_level needs compression to be one of gzip, lz4, zstd; none has no levels"),
+        (2, 1, "snappy has no levels"),
+        (1, 0, "compression_level must be 1 to 9 for gzip, not 0"),
+        (1, 10, "must be 1 to 9 for gzip, not 10"),
+        (3, 0, "must be 1 to 17 for lz4, not 0"),
+        (3, 18, "must be 1 to 17 for lz4, not 18"),
+        (4, 23, "must be -131072 to 22 for zstd, not 23"),
+        (4, -131073, "must be -131072 to 22 for zstd, not -131073"),
+    ],
+)
+def test_levels_are_checked_where_they_enter(codec: int, level: int, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        ProducerOptions(compression=codec, compression_level=level)
 
 
 def test_no_codec_gives_the_data_back() -> None:

@@ -1,0 +1,62 @@
+"""`Targets`: the topics that a producer writes to, told by their ids from others of the same name."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from pykafka.exceptions import TopicRecreatedError
+
+if TYPE_CHECKING:
+    from pykafka.metadata.cluster import BaseCluster
+
+log = logging.getLogger(__name__)
+
+
+class Targets:
+    """The ids of the topics that a producer writes to (KIP-516), and its decision where one was made anew.
+
+    State: `_ids` by single stores; senders may both log that a topic was made anew.
+
+    :param cluster: knows the ids from its metadata
+    :param fail: whether a topic that was made anew fails the messages for it, or takes them
+    """
+
+    def __init__(self, cluster: BaseCluster, fail: bool = False) -> None:
+        self._cluster = cluster
+        self._fail = fail
+        self._ids: dict[str, UUID] = {}
+
+    def begin(self, topic: str) -> None:
+        """Take the topic of this name as it is now."""
+        self._ids.pop(topic, None)
+        self.id_of(topic)
+
+    def id_of(self, topic: str) -> UUID | None:
+        """Return the id of the topic to write to; None where the brokers (before Kafka 2.8) tell none.
+
+        A topic that is gone keeps its id until there is another one: so nothing lands in a new one unnoticed.
+
+        :raises TopicRecreatedError: the topic was made anew, and the messages are for the former one
+        """
+        known, found = self._ids.get(topic), self._cluster.topic_id(topic)
+        if found is None or found == known:
+            return known
+        if known is not None:
+            if self._fail:
+                raise TopicRecreatedError(
+                    f"the topic was deleted and made anew (its id was {known} and is {found} now), and on_topic_recreated is "
+                    '"fail": start the producer again, or make a new one, to write to the new topic',
+                    known,
+                    found,
+                    topic=topic,
+                    api="Produce",
+                )
+            log.warning(
+                "topic %s was deleted and made anew (its id was %s and is %s now): the producer goes on in the new topic; "
+                "what the former one had stored went with it",
+                *(topic, known, found),
+            )
+        self._ids[topic] = found
+        return found
