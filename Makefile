@@ -15,16 +15,16 @@ help: ## say what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 $(VENV)/.ready: setup.cfg
-	@PYTHON="$(PYTHON)" tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test
+	@PYTHON="$(PYTHON)" tools/setup.sh $(VENV) gevent,spark,rdkafka,proxy,cli,test
 
 $(VENV)/.ready-lint: $(VENV)/.ready
-	@PYKAFKA_PURE_PYTHON=1 tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,lint,docs $@
+	@PYKAFKA_PURE_PYTHON=1 tools/setup.sh $(VENV) gevent,spark,rdkafka,proxy,cli,test,lint,docs $@
 
 $(VENV)/.ready-bench: $(VENV)/.ready
-	@PYKAFKA_PURE_PYTHON=1 tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,bench $@
+	@PYKAFKA_PURE_PYTHON=1 tools/setup.sh $(VENV) gevent,spark,rdkafka,proxy,cli,test,bench $@
 
 $(VENV)/.ready-dist: $(VENV)/.ready
-	@PYKAFKA_PURE_PYTHON=1 tools/setup.sh $(VENV) gevent,spark,rdkafka,cli,test,dist $@
+	@PYKAFKA_PURE_PYTHON=1 tools/setup.sh $(VENV) gevent,spark,rdkafka,proxy,cli,test,dist $@
 
 java:
 	@tools/need_java.sh make
@@ -39,10 +39,10 @@ test: java build ## all tests: pure and compiled, real Kafka, examples, Spark 4.
 
 # tools/running.py asks for the environments with another Python or PySpark. .venv has compiled the modules in place.
 .venvs/python%/.ready: setup.cfg $(VENV)/.ready
-	@PYKAFKA_PURE_PYTHON=1 PYTHON="$$($(PY) -m tools.pythons $*)" tools/setup.sh .venvs/python$* gevent,spark,rdkafka,cli,test
+	@PYKAFKA_PURE_PYTHON=1 PYTHON="$$($(PY) -m tools.pythons $*)" tools/setup.sh .venvs/python$* gevent,spark,rdkafka,proxy,cli,test
 
 .venvs/spark4%/.ready: setup.cfg $(VENV)/.ready
-	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==4.$*.*" PYTHON="$(PYTHON)" tools/setup.sh .venvs/spark4$* gevent,spark,rdkafka,cli,test
+	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==4.$*.*" PYTHON="$(PYTHON)" tools/setup.sh .venvs/spark4$* gevent,spark,rdkafka,proxy,cli,test
 
 test-matrix: java build ## every Kafka from 0.8.2.2 on, and more; PARTS="core-1.1.1 ..." for some (python -m tools.matrix --list)
 	@$(PY) -m tools.matrix $(PARTS)

@@ -284,6 +284,16 @@ class Handler(ABC):
         :raises ConnectionAbortedError: `wanted` returned False
         """
 
+    def name_of(self, address: Address, timeout: float, wanted: Callable[[], bool] | None = None) -> str:
+        """Return the canonical name of an address, by a reverse look-up; the address itself where it has no name.
+
+        :param timeout: how long to wait (s)
+        :param wanted: as for `resolve`
+        :raises TimeoutError: no name server answered in time
+        :raises ConnectionAbortedError: `wanted` returned False
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no reverse look-up; implement name_of()")
+
     @abstractmethod
     def connect(
         self,

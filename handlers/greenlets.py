@@ -21,7 +21,7 @@ from pykafka.handlers.base import (
     SemaphoreType,
     Worker,
 )
-from pykafka.handlers.lookups import Lookup, await_lookup
+from pykafka.handlers.lookups import Lookup, Reverse, await_lookup
 from pykafka.handlers.native import NativeHandler
 from pykafka.handlers.patching import original
 from pykafka.handlers.patience import Patience
@@ -268,7 +268,7 @@ def resolve_on_hub(
             loop.run_callback_threadsafe(done.set)
 
     assert isinstance(native, NativeHandler)
-    lookup = native._look_up_aside(host, port, tell)
+    lookup = native._look_up_aside(host, port, tell, isinstance(getaddrinfo, Reverse))
     await_lookup(done.wait, host, patience)
     return lookup.result()
 
@@ -402,8 +402,14 @@ class GEventHandler(SocketHandler):
         getaddrinfo: Callable[..., list[Any]] = self._gevent.socket.getaddrinfo
         return getaddrinfo
 
-    def _resolve_aside(self, host: str, port: int, patience: Patience) -> list[Address]:
-        return resolve_on_hub(self.native, self._resolver(), host, port, patience)
+    def _name_resolver(self) -> Callable[..., Any]:
+        getnameinfo: Callable[..., Any] = self._gevent.socket.getnameinfo
+        return getnameinfo
+
+    def _resolve_aside(
+        self, host: str, port: int, patience: Patience, resolver: Callable[..., list[Any]] | None = None
+    ) -> list[Address]:
+        return resolve_on_hub(self.native, resolver or self._resolver(), host, port, patience)
 
     @property
     def native(self) -> Handler:

@@ -20,6 +20,10 @@ SHARED_S = 5.0
 RUNNING_MAX = 3
 
 
+#: The kind of a look-up (None: of a name's addresses), host and port.
+_Key = tuple[Any, str, int]
+
+
 class Lookup:
     """One call of the resolver, and the callbacks of the workers that wait for it.
 
@@ -53,6 +57,34 @@ class Lookup:
         return self._outcome
 
 
+class Reverse:
+    """A `getaddrinfo` that gives the canonical name of an IP address in the place of the address.
+
+    Two of them are equal: look-ups of one address are shared.
+
+    :param getnameinfo: the system's, or gevent's
+    """
+
+    __slots__ = ("_getnameinfo",)
+
+    def __init__(self, getnameinfo: Callable[..., Any]) -> None:
+        self._getnameinfo = getnameinfo
+
+    def __call__(self, host: str, port: int, family: int = 0, kind: int = 0) -> list[Any]:
+        """Return one entry, as `getaddrinfo` does: the name, or the address where it has none."""
+        try:
+            name = self._getnameinfo((host, port), socket.NI_NAMEREQD)[0]
+        except socket.gaierror:
+            name = host
+        return [(family, kind, 0, "", (name, port))]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reverse)
+
+    def __hash__(self) -> int:
+        return hash(Reverse)
+
+
 class Lookups:
     """The lookups of one handler that are under way, a few for each name at most.
 
@@ -70,7 +102,7 @@ class Lookups:
 
     def _after_fork(self) -> None:
         self._lock = self._handler.Lock()
-        self._running: dict[tuple[str, int], list[Lookup]] = {}
+        self._running: dict[_Key, list[Lookup]] = {}
 
     def join(self, getaddrinfo: Callable[..., list[Any]], host: str, port: int, done: Callable[[], object]) -> Lookup:
         """Begin a lookup, or join one that began a moment ago.
@@ -79,8 +111,9 @@ class Lookups:
         :param done: called by the lookup's thread when it has ended
         :raises WorkerNotStartedError: the system starts no thread at present
         """
+        key = getaddrinfo if isinstance(getaddrinfo, Reverse) else None, host, port
         with self._lock:
-            running = self._running.setdefault((host, port), [])
+            running = self._running.setdefault(key, [])
             now = self._handler.now()
             if running and (now - running[-1].since < SHARED_S or len(running) >= RUNNING_MAX):
                 running[-1].waiting.append(done)
@@ -89,10 +122,10 @@ class Lookups:
             found.waiting.append(done)
             running.append(found)
         try:
-            self._handler.spawn(self._run, getaddrinfo, (host, port), found, name=f"pykafka.resolve.{host}")
+            self._handler.spawn(self._run, getaddrinfo, key, found, name=f"pykafka.resolve.{host}")
         except Exception as error:
             found.fail(error)  # for workers that have joined it meanwhile, too
-            self._settle((host, port), found)
+            self._settle(key, found)
             raise
         return found
 
@@ -103,13 +136,13 @@ class Lookups:
         await_lookup(done.wait, host, patience)
         return lookup.result()
 
-    def _run(self, getaddrinfo: Callable[..., list[Any]], key: tuple[str, int], lookup: Lookup) -> None:
+    def _run(self, getaddrinfo: Callable[..., list[Any]], key: _Key, lookup: Lookup) -> None:
         try:
-            lookup.ask(getaddrinfo, *key)
+            lookup.ask(getaddrinfo, *key[1:])
         finally:
             self._settle(key, lookup)
 
-    def _settle(self, key: tuple[str, int], lookup: Lookup) -> None:
+    def _settle(self, key: _Key, lookup: Lookup) -> None:
         with self._lock:
             running = self._running.get(key, [])
             if lookup in running:

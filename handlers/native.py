@@ -27,7 +27,7 @@ from pykafka.handlers.base import (
     Worker,
 )
 from pykafka.handlers.events import GateEvent, allocate_lock
-from pykafka.handlers.lookups import Lookup, Lookups
+from pykafka.handlers.lookups import Lookup, Lookups, Reverse
 from pykafka.handlers.patching import original
 from pykafka.handlers.patience import Patience
 from pykafka.handlers.sockets import SocketHandler
@@ -252,6 +252,7 @@ class NativeHandler(SocketHandler):
         super().__init__(PollWaiter)
         self._say = say
         self._getaddrinfo: Callable[..., list[Any]] = original("socket", "getaddrinfo")
+        self._getnameinfo: Callable[..., Any] = original("socket", "getnameinfo")
         self._lookups = Lookups(self)
         self._sleep: Callable[[float], None] = original("time", "sleep")
 
@@ -304,12 +305,21 @@ class NativeHandler(SocketHandler):
     def _resolver(self) -> Callable[..., list[Any]]:
         return self._getaddrinfo
 
-    def _resolve_aside(self, host: str, port: int, patience: Patience) -> list[Address]:
-        return self._lookups.resolve(self._getaddrinfo, host, port, patience)
+    def _name_resolver(self) -> Callable[..., Any]:
+        return self._getnameinfo
 
-    def _look_up_aside(self, host: str, port: int, done: Callable[[], object]) -> Lookup:
-        """Begin to look a name up, or join a lookup under way; its thread calls `done` when it has ended."""
-        return self._lookups.join(self._getaddrinfo, host, port, done)
+    def _resolve_aside(
+        self, host: str, port: int, patience: Patience, resolver: Callable[..., list[Any]] | None = None
+    ) -> list[Address]:
+        return self._lookups.resolve(resolver or self._getaddrinfo, host, port, patience)
+
+    def _look_up_aside(self, host: str, port: int, done: Callable[[], object], reverse: bool = False) -> Lookup:
+        """Begin to look a name up, or join a lookup under way; its thread calls `done` when it has ended.
+
+        :param reverse: look the name of an address up instead
+        """
+        resolver = Reverse(self._getnameinfo) if reverse else self._getaddrinfo
+        return self._lookups.join(resolver, host, port, done)
 
     @property
     def native(self) -> Handler:

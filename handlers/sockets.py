@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pykafka.handlers.base import Address, Handler, Stream
-from pykafka.handlers.lookups import is_numeric, look_up
+from pykafka.handlers.lookups import Reverse, is_numeric, look_up
 from pykafka.handlers.patience import Patience
 from pykafka.handlers.streams import WaiterFactory, connect_stream
 from pykafka.handlers.tls import open_tls
@@ -28,8 +28,13 @@ class SocketHandler(Handler):
         """Return the `getaddrinfo` that this kind of concurrency calls in place."""
 
     @abstractmethod
-    def _resolve_aside(self, host: str, port: int, patience: Patience) -> list[Address]:
-        """Look a name up where the lookup can be left behind: the system's resolver has no deadline. As `resolve`."""
+    def _resolve_aside(
+        self, host: str, port: int, patience: Patience, resolver: Callable[..., list[Any]] | None = None
+    ) -> list[Address]:
+        """Look a name up where the lookup can be left behind: the system's resolver has no deadline. As `resolve`.
+
+        :param resolver: called instead of `getaddrinfo`
+        """
 
     def resolve(
         self, host: str, port: int, timeout: float | None = None, wanted: Callable[[], bool] | None = None
@@ -38,6 +43,17 @@ class SocketHandler(Handler):
         if timeout is None or is_numeric(host):
             return look_up(self._resolver(), host, port)
         return self._resolve_aside(host, port, Patience(timeout, wanted))
+
+    @abstractmethod
+    def _name_resolver(self) -> Callable[..., Any]:
+        """Return the `getnameinfo` that this kind of concurrency calls in place."""
+
+    def name_of(self, address: Address, timeout: float, wanted: Callable[[], bool] | None = None) -> str:
+        """Look the name of an address up. As `Handler.name_of`."""
+        reverse = Reverse(self._name_resolver())
+        host, port = address.sockaddr[:2]
+        found = self._resolve_aside(str(host), int(port), Patience(timeout, wanted), reverse)
+        return str(found[0].sockaddr[0])
 
     def connect(
         self,

@@ -25,6 +25,8 @@ GATHER_MAX = 1024
 HUB_SEND_MAX = 128 * 1024
 #: How long poll(2) can wait at most (ms): the maximum of a C int, 24.8 days.
 POLL_MAX_MS = 2**31 - 1
+#: The peer has closed its end; poll(2) always tells errors besides.
+HUNG_UP: int = getattr(select, "POLLRDHUP", 0)
 #: The system probes a silent peer after this time, and then at this interval (s); this many lost probes end the connection.
 KEEPALIVE_IDLE_S = 60
 KEEPALIVE_INTERVAL_S = 15
@@ -115,6 +117,17 @@ class SocketStream:
     def getpeername(self) -> Any:
         """Return the address at the other end."""
         return self.socket.getpeername()
+
+    def is_hung_up(self) -> bool:
+        """Return whether the peer has closed its end, or the connection has failed, as far as the system knows by now.
+
+        Bytes that it sent before may still be unread. Where the system cannot tell (outside of Linux), False.
+        """
+        if self._closed or self._pid != os.getpid():
+            return True
+        poll = original("select", "poll")()
+        poll.register(self.socket.fileno(), HUNG_UP)
+        return bool(poll.poll(0))
 
     def recv_into(self, buffer: bytearray | memoryview, timeout: float) -> int:
         """Read at least one byte; 0 when the peer has closed. As `Stream.recv_into`."""

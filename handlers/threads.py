@@ -165,12 +165,17 @@ class ThreadingHandler(SocketHandler):
     def _resolver(self) -> Callable[..., list[Any]]:
         return socket.getaddrinfo
 
-    def _resolve_aside(self, host: str, port: int, patience: Patience) -> list[Address]:
+    def _name_resolver(self) -> Callable[..., Any]:
+        return socket.getnameinfo
+
+    def _resolve_aside(
+        self, host: str, port: int, patience: Patience, resolver: Callable[..., list[Any]] | None = None
+    ) -> list[Address]:
         if self.cooperative:
             from pykafka.handlers.greenlets import resolve_on_hub
 
-            return resolve_on_hub(self.native, socket.getaddrinfo, host, port, patience)
-        return self._lookups.resolve(socket.getaddrinfo, host, port, patience)
+            return resolve_on_hub(self.native, resolver or socket.getaddrinfo, host, port, patience)
+        return self._lookups.resolve(resolver or socket.getaddrinfo, host, port, patience)
 
     @property
     def native(self) -> Handler:

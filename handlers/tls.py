@@ -156,6 +156,11 @@ class TlsStream:
         """End the connection, without TLS's closing alert, which might have to wait. As `Stream.close`."""
         self._stream.close()
 
+    def is_hung_up(self) -> bool:
+        """Return whether the peer has closed its end. As `SocketStream.is_hung_up`."""
+        ask = getattr(self._stream, "is_hung_up", None)
+        return ask is not None and ask()
+
     def fileno(self) -> int:
         """Return the descriptor, -1 when it is closed."""
         return self._stream.fileno()

@@ -9,6 +9,7 @@ from pykafka.admin import Admin
 from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
 from pykafka.topic import Topic
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pykafka.broker import Broker
+    from pykafka.network.proxies import Proxy
     from pykafka.security import Mechanism, SslConfigLike
 
 log = logging.getLogger(__name__)
@@ -50,6 +52,27 @@ class KafkaClient:
     :param client_rack: the rack, or zone, of this client's consumers, which then fetch from a replica there (KIP-392); each
         consumer may have its own
     :param tls: another name of `ssl_config`
+    :param proxy: a proxy for all connections: socks5h://host:port, socks5:// or http://, with user:password@ before the
+        host if it asks for them; None connects directly
+    :param client_dns_lookup: use_all_dns_ips tries each address of a name; resolve_canonical_bootstrap_servers_only
+        also replaces the names in `hosts` by the canonical names of their addresses, as Kerberos needs where one name
+        stands for several brokers
+    :param socket_connection_setup_timeout_ms: how long TCP with one address may take, or with the proxy and its
+        handshake; it doubles with each time-out in a row. `socket_timeout_ms` bounds all addresses together
+    :param socket_connection_setup_timeout_max_ms: the most that `socket_connection_setup_timeout_ms` grows to
+    :param reconnect_backoff_ms: pause before a connection that failed is tried again; it doubles with each failure in a
+        row, give or take 20 %
+    :param reconnect_backoff_max_ms: the longest pause between attempts to connect
+    :param connections_max_idle_ms: close connections that were not used for this long; 0 never does
+    :param metadata_max_age_ms: how old the metadata of topics in use becomes, before the client asks for it again and
+        finds new partitions
+    :param metadata_recovery_strategy: what to do when no known broker gives metadata: rebootstrap begins again at
+        `hosts` (or ZooKeeper), with names looked up anew; none goes on asking the known ones
+    :param metadata_recovery_rebootstrap_trigger_ms: when no known broker has given metadata for this long although it
+        was wanted, `hosts` are asked first
+    :param retry_backoff_ms: pause before a request for metadata, coordinators or offsets is tried again; it doubles
+        with each failure in a row, give or take 20 %
+    :param retry_backoff_max_ms: the longest pause between such requests
     :raises TypeError: both `tls` and `ssl_config` were given
     :raises ImportError: `use_greenlets` without gevent
     :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
@@ -74,9 +97,21 @@ class KafkaClient:
         sasl: Mechanism | None = None,
         client_rack: str | None = None,
         tls: SslConfigLike | bool | None = None,
+        proxy: Proxy | str | None = None,
+        client_dns_lookup: str = "use_all_dns_ips",
+        socket_connection_setup_timeout_ms: int = 10000,
+        socket_connection_setup_timeout_max_ms: int = 30000,
+        reconnect_backoff_ms: int = 50,
+        reconnect_backoff_max_ms: int = 1000,
+        connections_max_idle_ms: int = 540000,
+        metadata_max_age_ms: int = 300000,
+        metadata_recovery_strategy: str = "rebootstrap",
+        metadata_recovery_rebootstrap_trigger_ms: int = 300000,
+        retry_backoff_ms: int = 100,
+        retry_backoff_max_ms: int = 1000,
     ) -> None:
         ssl_config = _one_of(ssl_config, tls)
-        settings = ConnectionSettings.of(locals())
+        settings, metadata = ConnectionSettings.of(locals()), MetadataSettings.of(locals())
         self._seed_hosts = zookeeper_hosts if zookeeper_hosts is not None else hosts
         self._source_address = source_address
         self._socket_timeout_ms = socket_timeout_ms
@@ -98,6 +133,7 @@ class KafkaClient:
             allow_auto_create_topics=allow_auto_create_topics,
             settings=settings,
             client_rack=client_rack,
+            metadata=metadata,
         )
         self._admin = Admin(self.cluster)
 

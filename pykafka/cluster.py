@@ -14,6 +14,7 @@ from pykafka.topic import Topic
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.metadata.settings import MetadataSettings
     from pykafka.network.settings import ConnectionSettings
     from pykafka.security import SslConfigLike
 
@@ -41,6 +42,7 @@ class Cluster(BaseCluster):
     :param allow_auto_create_topics: whether looking up a topic may create it
     :param settings: how connections are made and kept; replaces `ssl_config`
     :param client_rack: the rack, or zone, of consumers that do not name their own; None for none
+    :param metadata: how the client follows its cluster
     :raises NoBrokersAvailableError: no address answered; `.ledger` has every attempt
     """
 
@@ -60,6 +62,7 @@ class Cluster(BaseCluster):
         allow_auto_create_topics: bool = True,
         settings: ConnectionSettings | None = None,
         client_rack: str | None = None,
+        metadata: MetadataSettings | None = None,
     ) -> None:
         super().__init__(
             hosts,
@@ -76,6 +79,7 @@ class Cluster(BaseCluster):
             allow_auto_create_topics=allow_auto_create_topics,
             settings=settings,
             client_rack=client_rack,
+            metadata=metadata,
         )
 
     @property

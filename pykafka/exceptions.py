@@ -28,6 +28,8 @@
         ConnectionRefused
         NameResolutionError
         ConnectTimeoutError                  (also TimeoutError)
+        ProxyError
+        ForeignClusterError
         TlsError
         NotKafkaError
         CorrelationIdError
@@ -299,6 +301,18 @@ class NameResolutionError(SocketDisconnectedError):
 
 class ConnectTimeoutError(SocketDisconnectedError, TimeoutError):
     """Raised when a connection cannot be made in time."""
+
+
+class ProxyError(SocketDisconnectedError):
+    """Raised when the proxy of `proxy=` refuses a connection, or is no such proxy."""
+
+
+class ForeignClusterError(SocketDisconnectedError):
+    """Raised when an address leads to another cluster than the one the client began with: their ids differ.
+
+    The client takes nothing over from the other cluster. Correct the addresses or the DNS; if a new cluster has replaced the
+    old one on purpose, make a new KafkaClient.
+    """
 
 
 class TlsError(SocketDisconnectedError):

@@ -20,6 +20,7 @@ import pykafka
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer, Producer, SimpleConsumer
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
 from pykafka.producer.options import ProducerOptions
 from pykafka.utils.settings import Settings, above_0, at_least_0
@@ -89,7 +90,9 @@ def sections() -> Iterator[Section]:
     """Yield the tables, in the order of the page."""
     consumer = set(inspect.signature(SimpleConsumer).parameters)
     members = names(GroupOptions) - names(ConsumerOptions)
-    yield Section("Clients", "Of `KafkaClient`.", KafkaClient, (ConnectionSettings,), lambda name: True)
+    yield Section(
+        "Clients", "Of `KafkaClient`.", KafkaClient, (ConnectionSettings, MetadataSettings), lambda name: True
+    )
     yield Section(
         "Producers",
         f"Of `get_producer` and `get_sync_producer`. {PRODUCER}",

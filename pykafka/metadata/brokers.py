@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.exceptions import (
     ConnectTimeoutError,
+    ForeignClusterError,
     KafkaException,
     NoBrokersAvailableError,
     ProtocolClientError,
+    RebootstrapRequired,
     WorkerNotStartedError,
 )
+from pykafka.metadata.settings import REBOOTSTRAP, MetadataSettings
 from pykafka.network.dialing import Attempt
 
 if TYPE_CHECKING:
@@ -40,9 +43,22 @@ class Brokers:
 
     :param handler: supplies the worker that closes brokers which have left
     :param make: `(id, host, port)` to a broker with the client's settings
+    :param settings: when to begin again at the seeds
     """
 
-    def __init__(self, handler: Handler, make: Callable[[int, str, int], Broker]) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        make: Callable[[int, str, int], Broker],
+        settings: MetadataSettings | None = None,
+    ) -> None:
+        settings = settings or MetadataSettings()
+        self._returns = settings.metadata_recovery_strategy == REBOOTSTRAP
+        self._trigger_s = settings.metadata_recovery_rebootstrap_trigger_ms / 1000
+        # Since when metadata has been asked for in vain (s); None: the last request was answered.
+        self._in_vain_since: float | None = None
+        # Whether a broker has told this client to begin again at the seeds.
+        self._sent_back = False
         self._handler = handler
         self._make = make
         self.by_id: dict[int, Broker] = {}
@@ -122,21 +138,73 @@ class Brokers:
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def candidates(self, seeds: Callable[[], Iterable[tuple[str, int]]]) -> Iterator[Broker]:
-        """Yield those that are connected, then the others, then the seeds.
+        """Yield those that are connected, then the others, then the seeds; the seeds first where a bootstrap is due.
 
         :param seeds: gives their (host, port) where it comes to that
         """
         brokers = list(self.by_id.values())
         self._handler.random.shuffle(brokers)
         brokers.sort(key=lambda broker: (broker.muted_for(), broker.reach))
-        yield from brokers
-        known = {(broker.host, broker.port) for broker in brokers}
-        for address in seeds():
+        early = bool(brokers) and self.is_bootstrap_due
+        if early:
+            yield from self._bootstrap(seeds, brokers, asked=False)
+        for broker in brokers:
+            if self._sent_back and not early:
+                break
+            yield broker
+        if not early and (self._returns or not brokers):
+            yield from self._bootstrap(seeds, brokers, asked=not self._sent_back)
+
+    @property
+    def is_bootstrap_due(self) -> bool:
+        """Whether the seeds are to be asked before the known brokers."""
+        since = self._in_vain_since
+        in_vain = since is not None and self._handler.now() - since >= self._trigger_s
+        return self._returns and (self._sent_back or in_vain)
+
+    def _bootstrap(
+        self, seeds: Callable[[], Iterable[tuple[str, int]]], brokers: list[Broker], asked: bool
+    ) -> Iterator[Broker]:
+        """Yield the seeds.
+
+        :param brokers: the known ones
+        :param asked: whether those have just been asked, so that the same addresses need not be asked again
+        """
+        try:
+            addresses = list(dict.fromkeys(seeds()))
+        except KafkaException as error:  # of ZooKeeper
+            if not brokers:
+                raise
+            log.warning("no known broker answers, and new ones cannot be found: %s", error)
+            return
+        if brokers:
+            log.info(
+                "no known broker answers: beginning again at %s",
+                ", ".join(f"{host}:{port}" for host, port in addresses),
+            )
+        for address in set(self._seeds).difference(addresses):  # names and ZooKeeper may give others than before
+            self.part_with([self._seeds.pop(address)])
+        known = {(broker.host, broker.port) for broker in brokers} if asked else set()
+        for address in addresses:
             if address not in known:
                 seed = self._seeds.get(address)
                 if seed is None:
                     seed = self._seeds[address] = self._make(-1, *address)
                 yield seed
+
+    def asking(self) -> None:
+        """Note that metadata is asked for."""
+        if self._in_vain_since is None:
+            self._in_vain_since = self._handler.now()
+
+    def answered(self) -> None:
+        """Note that a broker has given metadata that can be used."""
+        self._in_vain_since = None
+        self._sent_back = False
+
+    def send_back(self) -> None:
+        """Note that a broker has told this client to begin again at the seeds (REBOOTSTRAP_REQUIRED)."""
+        self._sent_back = self._returns
 
     @contextmanager
     def at(self, addresses: Iterable[tuple[str, int]]) -> Iterator[list[Broker]]:
@@ -179,9 +247,9 @@ def first_answer(
             if telling is None or telling(answer):
                 return answer
             empty.append(answer)
-        except ProtocolClientError:
-            raise
         except KafkaException as error:
+            if isinstance(error, ProtocolClientError) and not isinstance(error, RebootstrapRequired):
+                raise
             hurried = isinstance(error, ConnectTimeoutError) and broker.socket_timeout_ms > QUICK_CONNECT_MS
             if hurried and broker not in slow:
                 slow.append(broker)
@@ -199,6 +267,9 @@ def _close_all(brokers: list[Broker]) -> None:
 
 
 def _explain(attempts: list[Any]) -> str:
+    foreign = next((error for _, error in attempts if isinstance(error, ForeignClusterError)), None)
+    if foreign is not None and len(attempts) == 1:
+        return foreign.text
     tried = "; ".join(_tell(address, error) for address, error in attempts)
     return f"no broker could be reached ({tried}); check hosts=, the network, and that the brokers are up"
 

@@ -13,20 +13,24 @@ from uuid import UUID
 from pykafka.broker import CLIENT_ID, Broker
 from pykafka.exceptions import (
     ClientClosedError,
+    ForeignClusterError,
     KafkaException,
     LeaderNotFoundError,
+    RebootstrapRequired,
     UnknownTopicOrPartition,
+    error_for,
 )
 from pykafka.metadata.brokers import Brokers, first_answer
 from pykafka.metadata.catalogue import Catalogue
 from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
 from pykafka.metadata.freshness import Freshness
 from pykafka.metadata.listoffsets import FoundOffset, list_offsets
+from pykafka.metadata.settings import MetadataSettings
 from pykafka.metadata.topicdict import MakeTopic, TopicDict
 from pykafka.metadata.upkeep import Upkeep
-from pykafka.network.addresses import parse_hosts, parse_source
+from pykafka.network.addresses import canonical_addresses, parse_hosts, parse_source
 from pykafka.network.negotiation import KnownVersions
-from pykafka.network.settings import ConnectionSettings
+from pykafka.network.settings import CANONICAL, ConnectionSettings
 from pykafka.protocol import documented, wire
 from pykafka.utils import get_string
 from pykafka.utils.backoff import Backoff
@@ -42,10 +46,6 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-#: Pause between attempts while leaders are elected or brokers are away (s): Kafka's own retry.backoff.ms.
-RETRY_BACKOFF_S = 0.1
-#: How long that pause becomes at most, where it doubles (s): Kafka's own retry.backoff.max.ms.
-RETRY_BACKOFF_MAX_S = 1.0
 #: How old the names of all topics may be when a misspelt one is compared with them (s).
 NAMES_KEPT_S = 60.0
 #: The open clusters of this process; the interpreter's end closes them, so that queued messages still go out.
@@ -80,6 +80,7 @@ class BaseCluster:
         allow_auto_create_topics: bool = True,
         settings: ConnectionSettings | None = None,
         client_rack: str | None = None,
+        metadata: MetadataSettings | None = None,
     ) -> None:
         self._handler = handler
         self._socket_timeout_ms: int = valid_ms(socket_timeout_ms, "socket_timeout_ms")
@@ -98,15 +99,17 @@ class BaseCluster:
         self._seeds = parse_hosts(hosts) if zookeeper_hosts is None else []
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
-        self._brokers = Brokers(handler, self._new_broker)
+        metadata = metadata or MetadataSettings()
+        self._brokers = Brokers(handler, self._new_broker, metadata)
         self._catalogue = Catalogue()
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
         # The answer of `topic_names`, and when it expires (s).
         self._names: tuple[float, list[str]] = (-math.inf, [])
         self._controller_id: int | None = None
         self._cluster_id: str | None = None
-        backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, handler.random)
-        self._freshness = Freshness(handler.now, backoff)
+        #: Pauses between requests while leaders are elected or brokers are away.
+        self.retry_backoff = Backoff(metadata.retry_backoff_ms, metadata.retry_backoff_max_ms, handler.random)
+        self._freshness = Freshness(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
         self._upkeep = Upkeep(handler, self._freshness, self._update, self._held)
         self._knowing = handler.Lock()
         self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -184,12 +187,12 @@ class BaseCluster:
 
     @property
     def metadata_is_old(self) -> bool:
-        """Whether the metadata of the topics in use is older than five minutes; the client then looks for new partitions."""
+        """Whether the metadata of the topics in use is older than `metadata_max_age_ms`; there may be new partitions."""
         return self._freshness.is_old
 
     @property
     def all_known(self) -> bool:
-        """Whether all topics that there are were asked about within the last five minutes."""
+        """Whether all topics that there are were asked about within the last `metadata_max_age_ms`."""
         return self._freshness.all_known
 
     # -- metadata --------------------------------------------------------------------------------------------------
@@ -211,7 +214,7 @@ class BaseCluster:
         self._upkeep.since(seen, None if topics is None else [get_string(topic) for topic in topics])
 
     def refresh_if_old(self) -> None:
-        """Update metadata that is older than five minutes."""
+        """Update metadata that is older than `metadata_max_age_ms`."""
         if self.metadata_is_old:
             self.refresh(self.generation)
 
@@ -238,7 +241,7 @@ class BaseCluster:
             left = self._take_over_brokers(addresses, response.controller_id)
             found = self._catalogue.take_over(response, names)
             self._topics._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
-            self._cluster_id = response.cluster_id
+            self._cluster_id = response.cluster_id or self._cluster_id
         if left:
             self._brokers.part_with(left)
 
@@ -343,7 +346,7 @@ class BaseCluster:
         return self.topic_metadata(name)
 
     def know_all(self) -> None:
-        """Ask about all topics that there are, where that was more than five minutes ago, or never.
+        """Ask about all topics that there are, where that was more than `metadata_max_age_ms` ago, or never.
 
         :raises NoBrokersAvailableError: no broker answered
         """
@@ -394,9 +397,36 @@ class BaseCluster:
             raise ClientClosedError("this client was closed; make a new KafkaClient")
 
         def ask(broker: Broker) -> R:
-            return broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling)
+            response = broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling)
+            if isinstance(response, wire.MetadataResponse):
+                self._check_metadata(broker, response)
+            return response
+
+        if isinstance(request, wire.MetadataRequest):
+            self._brokers.asking()
 
         return first_answer(self._brokers.candidates(self.seeds), ask, type(request).__name__, telling)
+
+    def _check_metadata(self, broker: Broker, response: wire.MetadataResponse) -> None:
+        """Check that metadata can be used.
+
+        :raises RebootstrapRequired: the broker tells this client to begin again at the bootstrap addresses
+        :raises ForeignClusterError: the broker belongs to another cluster
+        """
+        if response.error_code:
+            if response.error_code == RebootstrapRequired.ERROR_CODE:
+                self._brokers.send_back()
+            raise error_for(response.error_code, broker=broker.address, api="Metadata")
+        if self._cluster_id and response.cluster_id and response.cluster_id != self._cluster_id:
+            broker.drop_connections()  # the name is looked up anew, and may lead back
+            raise ForeignClusterError(
+                f"{broker.address} belongs to cluster {response.cluster_id} now, and this client began with "
+                f"{self._cluster_id}: nothing is taken over from it; correct addresses or DNS, or make a new KafkaClient if "
+                "the new cluster is meant to replace the old one",
+                broker=broker.address,
+            )
+        if response.brokers:
+            self._brokers.answered()
 
     def ask_any(self, addresses: Iterable[tuple[str, int]], ask: Callable[[Broker], R]) -> R:
         """Return the first answer that is not None, asking the brokers at some addresses in turn.
@@ -417,6 +447,9 @@ class BaseCluster:
             from pykafka.metadata.zookeeper import broker_addresses
 
             return broker_addresses(self._zookeeper_hosts, self._handler, self._socket_timeout_ms)
+        if self._settings.client_dns_lookup == CANONICAL:
+            timeout = self._socket_timeout_ms / 1000
+            return canonical_addresses(self._seeds, self._handler, timeout, lambda: not self._closed)
         return list(self._seeds)
 
     def leader(self, topic: str, partition: int) -> Broker:

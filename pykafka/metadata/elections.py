@@ -11,9 +11,8 @@ from pykafka.protocol import documented, wire
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.handlers import Handler
+    from pykafka.utils.backoff import Backoff
 
-#: Pause between two questions (s): Kafka's own retry.backoff.ms.
-PAUSE_S = 0.1
 #: Most brokers do not know a new topic at first: the client asks again for this long (s).
 CREATION_S = 3.0
 NO_BROKERS = (
@@ -31,6 +30,8 @@ class Unsettled(Protocol):
     def socket_timeout_ms(self) -> int: ...
     @property
     def brokers(self) -> dict[int, Broker]: ...
+    @property
+    def retry_backoff(self) -> Backoff: ...
     @property
     def allow_auto_create_topics(self) -> bool: ...
     def call(self, request: Any, *, timeout_ms: int | None = None, ceiling: int | None = None) -> Any: ...
@@ -54,6 +55,7 @@ def wait_for_topic(cluster: Unsettled, name: str) -> documented.TopicMetadata:
     now = cluster.handler.now
     start = now()
     deadline = start + cluster.socket_timeout_ms / 1000
+    failures = 0
     while True:
         response = cluster.call(metadata_request([name], create))
         topic = next((topic for topic in response.topics if topic.name == name), None)
@@ -73,13 +75,15 @@ def wait_for_topic(cluster: Unsettled, name: str) -> documented.TopicMetadata:
             raise LeaderNotFoundError(
                 f"the topic has partitions without a leader after {cluster.socket_timeout_ms} ms; {why}", topic=name
             )
-        cluster.handler.sleep(PAUSE_S)
+        failures += 1
+        cluster.handler.sleep(cluster.retry_backoff.seconds(failures))
 
 
 def wait_for_coordinator(cluster: Unsettled, group: str, timeout_ms: int | None) -> Broker:
     """Ask for a group's coordinator until there is one. Documented at `BaseCluster.get_group_coordinator`."""
     now = cluster.handler.now
     deadline = now() + (cluster.socket_timeout_ms if timeout_ms is None else timeout_ms) / 1000
+    failures = 0
     while True:
         left_ms = None if timeout_ms is None else max(100, round((deadline - now()) * 1000))
         # versions up to 3 ask for a single group
@@ -89,7 +93,8 @@ def wait_for_coordinator(cluster: Unsettled, group: str, timeout_ms: int | None)
         error = error_for(response.error_code, response.error_message, api="FindCoordinator")
         if not error.retriable or now() > deadline:
             raise error
-        cluster.handler.sleep(PAUSE_S)
+        failures += 1
+        cluster.handler.sleep(cluster.retry_backoff.seconds(failures))
 
 
 def _broker_at(cluster: Unsettled, id_: int, host: str, port: int) -> Broker:

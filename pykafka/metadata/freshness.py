@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pykafka.utils.backoff import Backoff
 
-#: The client asks for new metadata when the old one has this age (s): Kafka's own metadata.max.age.ms.
-METADATA_MAX_AGE_S = 300.0
 #: How long the client keeps a topic up to date after the application asked about it (s): Kafka's metadata.max.idle.ms.
 IN_USE_S = 300.0
 #: How long requests for other topics include a topic without leaders that no worker has wanted again (s).
@@ -31,9 +30,11 @@ class Freshness:
 
     :param now: the handler's clock (s)
     :param backoff: pauses before topics without leaders are asked about again
+    :param max_age_s: how old the metadata of topics in use becomes (s)
     """
 
-    def __init__(self, now: Callable[[], float], backoff: Backoff) -> None:
+    def __init__(self, now: Callable[[], float], backoff: Backoff, max_age_s: float) -> None:
+        self.max_age_s = max_age_s
         self._now = now
         self._backoff = backoff
         #: How often the cluster took over fresh metadata.
@@ -44,9 +45,9 @@ class Freshness:
         self._all_generation = 0
         self._covered: dict[str, int] = {}
         #: When the topics in use were asked about (s).
-        self.updated_at = -METADATA_MAX_AGE_S
+        self.updated_at = -math.inf
         # When all topics that there are were asked about, and some of them since (s).
-        self._all_at = -METADATA_MAX_AGE_S
+        self._all_at = -math.inf
         self._asked_at: dict[str, float] = {}
         # When a worker last wanted a topic (s).
         self._wanted_at: dict[str, float] = {}
@@ -55,13 +56,13 @@ class Freshness:
 
     @property
     def is_old(self) -> bool:
-        """Whether the answer about the topics in use is older than five minutes; there may be new partitions by then."""
-        return self._now() - self.updated_at > METADATA_MAX_AGE_S
+        """Whether the answer about the topics in use is older than `metadata_max_age_ms`; there may be new partitions."""
+        return self._now() - self.updated_at > self.max_age_s
 
     @property
     def all_known(self) -> bool:
-        """Whether all topics that there are were asked about within the last five minutes."""
-        return self._now() - self._all_at <= METADATA_MAX_AGE_S
+        """Whether all topics that there are were asked about within the last `metadata_max_age_ms`."""
+        return self._now() - self._all_at <= self.max_age_s
 
     def age(self, names: Iterable[str]) -> float:
         """Return the age of the oldest answer about one of these topics (s)."""

@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka.exceptions import IncompleteResponseError, KafkaException, ProtocolClientError, error_for
 from pykafka.protocol import wire
-from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.handlers import Handler
-
-#: Pause before leaders are asked again (s); it doubles up to the second one.
-RETRY_BACKOFF_S = 0.1
-RETRY_BACKOFF_MAX_S = 1.0
+    from pykafka.utils.backoff import Backoff
 
 TopicPartition = tuple[str, int]
 
@@ -28,6 +24,8 @@ class Leaders(Protocol):
     def handler(self) -> Handler: ...
     @property
     def generation(self) -> int: ...
+    @property
+    def retry_backoff(self) -> Backoff: ...
     def leader(self, topic: str, partition: int) -> Broker: ...
     def find_leaders(self, partitions: Iterable[tuple[str, int]]) -> None: ...
     def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None: ...
@@ -61,7 +59,6 @@ def list_offsets(
     deadline = cluster.handler.now() + timeout_ms / 1000
     found: dict[TopicPartition, FoundOffset] = {}
     missing = dict(timestamps)
-    backoff = Backoff(RETRY_BACKOFF_S * 1000, RETRY_BACKOFF_MAX_S * 1000, cluster.handler.random)
     failures = 0
     while missing:
         seen = cluster.generation
@@ -75,7 +72,7 @@ def list_offsets(
         if not cluster.may_pass(error) or cluster.handler.now() > deadline:
             raise error
         failures += 1
-        cluster.handler.sleep(min(backoff.seconds(failures), max(deadline - cluster.handler.now(), 0.0)))
+        cluster.handler.sleep(min(cluster.retry_backoff.seconds(failures), max(deadline - cluster.handler.now(), 0.0)))
         cluster.refresh(seen, sorted({topic for topic, _ in missing}))
     return found
 

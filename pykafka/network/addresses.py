@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
 from pykafka.utils import get_string
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+
+log = logging.getLogger(__name__)
 
 DEFAULT_PORT = 9092
 
@@ -53,3 +62,23 @@ def parse_source(source_address: str | bytes) -> tuple[str, int]:
     """
     text = get_string(source_address, "source_address")
     return parse_address(text, 0) if text else ("", 0)
+
+
+def canonical_addresses(
+    hosts: Iterable[tuple[str, int]], handler: Handler, timeout: float, wanted: Callable[[], bool]
+) -> list[tuple[str, int]]:
+    """Return (canonical name, port) of each address that names stand for; a name that cannot be looked up stays as it is.
+
+    :param handler: looks names up
+    :param timeout: for each look-up (s)
+    :param wanted: returns whether the answer is still wanted
+    """
+    found: list[tuple[str, int]] = []
+    for host, port in hosts:
+        try:
+            addresses = handler.resolve(host, port, timeout=timeout, wanted=wanted)
+            found += [(handler.name_of(address, timeout, wanted), port) for address in addresses]
+        except (OSError, ValueError) as error:
+            log.warning("%s has no canonical name now (%s); it is used as it stands", host, error)
+            found.append((host, port))
+    return list(dict.fromkeys(found))

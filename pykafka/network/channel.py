@@ -10,6 +10,7 @@ from pykafka.exceptions import ClientClosedError, ConnectTimeoutError, KafkaExce
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.pending import Throttle
 from pykafka.network.requests import RequestHandler
+from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol.schema import decode_response, encode_request, read_throttle_ms
 from pykafka.utils.backoff import Backoff
 
@@ -22,9 +23,8 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-#: Pause before the second attempt to reach a broker (ms); see `Backoff` for later ones.
-BACKOFF_FIRST_MS = 50
-BACKOFF_MAX_MS = 1000
+#: A connection that ends unused is no failure of the broker, unless two in a row end as soon as this (s).
+BRIEF_S = 1.0
 #: The client ignores a longer throttle (ms): a damaged answer may announce weeks, and the client would send nothing until then.
 #: Brokers have no limit of their own: 100 MB under a quota of 10 kB/s make nearly three hours.
 THROTTLE_MAX_MS = 24 * 3_600_000
@@ -164,6 +164,7 @@ class Channel:
     :param prepare: called with each new connection, before anything else is sent on it
     :param timeout_ms: for connecting
     :param lost: called before the channel replaces a connection that has ended
+    :param settings: pauses, and how long a connection may be idle
     """
 
     def __init__(
@@ -173,7 +174,10 @@ class Channel:
         prepare: Callable[[BrokerConnection], None],
         timeout_ms: int,
         lost: Callable[[], object] = int,
+        settings: ConnectionSettings | None = None,
     ) -> None:
+        settings = settings or ConnectionSettings()
+        self._max_idle_s = settings.connections_max_idle_ms / 1000
         self._lost = lost
         self._handler = handler
         self._make_connection = make_connection
@@ -185,8 +189,11 @@ class Channel:
         self._connecting: BrokerConnection | None = None
         # The reason why the channel makes no more connections; None as long as it does.
         self._closed: KafkaException | None = None
+        # How many connections in a row failed, or ended without an answer.
         self._failures = 0
-        self._backoff = Backoff(BACKOFF_FIRST_MS, BACKOFF_MAX_MS, handler.random)
+        # Whether the last connection ended unused, and at once.
+        self._was_brief = False
+        self._backoff = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, handler.random)
         self._retry_at = 0.0
         self._last_error: KafkaException | None = None
 
@@ -229,18 +236,19 @@ class Channel:
 
     def _reopen(self, timeout_ms: int | None) -> RequestHandler:
         self._check_open()
+        ended, self._requests = self._requests, None
+        if ended is not None:
+            self._judge(ended)
+            ended.stop()
+            self._lost()
         if self._last_error is not None and self._handler.now() < self._retry_at:
             raise self._last_error.again()
-        if self._requests is not None:
-            self._requests.stop()
-            self._requests = None
-            self._lost()
         connection = self._connecting = self._make_connection()
         try:
             self._check_open()
             connection.connect(self._timeout_ms if timeout_ms is None else min(timeout_ms, self._timeout_ms))
             self._prepare(connection)
-            requests = RequestHandler(self._handler, connection)
+            requests = RequestHandler(self._handler, connection, max_idle_s=self._max_idle_s)
             requests.start()
         except KafkaException as error:
             connection.disconnect()
@@ -254,7 +262,6 @@ class Channel:
             raise
         finally:
             self._connecting = None
-        self._failures = 0
         self._last_error = None
         self._requests = requests
         if self._closed is not None:  # meanwhile, and `close` may have found no connection to end yet
@@ -263,6 +270,21 @@ class Channel:
             raise self._closed.again()
         log.debug("connected to %s", connection.address)
         return requests
+
+    def _judge(self, ended: RequestHandler) -> None:
+        """Decide what the end of a connection says of the broker: one that accepts and hangs up has the next connect wait."""
+        requests, error = ended.shared.requests, ended.error
+        was_brief, self._was_brief = self._was_brief, False
+        if requests.proven:
+            self._failures = 0
+        elif error is None:  # this client ended it
+            return
+        elif requests.ended_unused:
+            self._was_brief = self._handler.now() - requests.since < BRIEF_S
+            if was_brief and self._was_brief:
+                self._back_off(error)
+        else:
+            self._back_off(error)
 
     def _check_open(self) -> None:
         if self._closed is not None:
@@ -309,6 +331,7 @@ class Channel:
         """End the present connection; the next `open` makes a new one."""
         with self._lock:
             requests, self._requests = self._requests, None
+            self._failures = 0
         if requests is not None:
             requests.stop()
 

@@ -17,6 +17,7 @@ from pykafka.handlers.guards import guard
 from pykafka.network.dialing import Attempt, Dialer, reason_of
 from pykafka.network.frames import FrameReader
 from pykafka.network.futures import fresh
+from pykafka.network.route import Route
 from pykafka.network.settings import ConnectionSettings
 from pykafka.security import SslConfigLike, explain_refusal
 
@@ -50,9 +51,10 @@ class BrokerConnection:
     :param ssl_config: an SslConfig or ssl.SSLContext, or with threads any object with `wrap_socket(sock)`; None for
         plaintext
     :param advertised: whether the cluster named this address, which errors then say
-    :param settings: TLS and SASL; replaces `ssl_config`
+    :param settings: TLS, SASL, proxy and times; replaces `ssl_config`
     :param client_id: how the broker's logs know this client, at a login
     :param ranges: returns the broker's API versions, where they are certain, or None: a login asks for them
+    :param route: what is known about the addresses of the host
     """
 
     def __init__(
@@ -69,13 +71,16 @@ class BrokerConnection:
         settings: ConnectionSettings | None = None,
         client_id: str = "pykafka",
         ranges: Callable[[], ApiRanges | None] = lambda: None,
+        route: Route | None = None,
     ) -> None:
         self.host = host.decode() if isinstance(host, bytes) else host
         self.port = int(port)
         if settings is None:
             settings = ConnectionSettings(ssl_config=ssl_config)
         source = (source_host, int(source_port))
-        self._dialer = Dialer(self.host, self.port, handler, source, settings, advertised, client_id, ranges)
+        self._dialer = Dialer(
+            self.host, self.port, handler, source, settings, advertised, client_id, ranges, route=route
+        )
         self.is_tls = settings.ssl_config is not None
         #: Whether connecting includes a login.
         self.logs_in = settings.sasl is not None
@@ -120,6 +125,12 @@ class BrokerConnection:
         """Whether the broker is about to end the session of this login; a RequestHandler renews it, others connect anew."""
         session = self._dialer.session
         return session is not None and self._handler.now() >= session.renew_at
+
+    @property
+    def is_hung_up(self) -> bool:
+        """Whether the peer has closed its end already, as far as this machine knows; it asks the system."""
+        ask = getattr(self._stream, "is_hung_up", None)
+        return ask is not None and ask()
 
     # -- making and ending it ----------------------------------------------------------------------------------------
 

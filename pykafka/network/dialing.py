@@ -10,16 +10,20 @@ from pykafka.exceptions import (
     ConnectTimeoutError,
     KafkaException,
     NameResolutionError,
+    ProxyError,
     SocketDisconnectedError,
     TlsError,
 )
+from pykafka.handlers.base import Address
 from pykafka.network.login import Peer, Session, log_in
+from pykafka.network.route import Route
 from pykafka.security import SslConfig, SslConfigLike, explain_refusal, explain_tls_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pykafka.handlers import Address, Handler, Stream
+    from pykafka.handlers import Handler, Stream
+    from pykafka.network.proxies import Proxy
     from pykafka.network.settings import ConnectionSettings
     from pykafka.protocol.versions import ApiRanges
     from pykafka.security import Mechanism
@@ -28,12 +32,14 @@ ADVERTISED = (
     "the broker advertises this address: where it is wrong from here, correct advertised.listeners of that broker"
 )
 PORT_MAX = 65535
+#: The family of an address that is a name (AF_UNSPEC).
+ANY_FAMILY = 0
 
 
 class Attempt(NamedTuple):
     """One step of connecting that failed: a line in the `ledger` of the error."""
 
-    stage: str  # "DNS", "TCP", "TLS", "SASL" or "ApiVersions"
+    stage: str  # "DNS", "TCP", "PROXY", "TLS", "SASL" or "ApiVersions"
     address: str
     error: str
     ms: int
@@ -43,16 +49,17 @@ class Attempt(NamedTuple):
 
 
 class Dialer:
-    """The way to one broker: name lookup, TCP, TLS, login by SASL.
+    """The way to one broker: name lookup, TCP, a proxy's tunnel, TLS, login by SASL.
 
     :param host: DNS name or IP address of the broker
     :param port: its TCP port
     :param handler: supplies sockets and clock
     :param source: local address and port to connect from; ("", 0) for any
-    :param settings: TLS and SASL
+    :param settings: TLS, SASL, proxy and times
     :param advertised: whether the cluster named this address, which errors then say
     :param client_id: how the broker's logs know this client, at the login
     :param ranges: returns the broker's API versions, where they are certain, or None: a login asks for them
+    :param route: what is known about the addresses of the host; by default nothing
     """
 
     def __init__(
@@ -65,6 +72,8 @@ class Dialer:
         advertised: bool = False,
         client_id: str = "pykafka",
         ranges: Callable[[], ApiRanges | None] = lambda: None,
+        *,
+        route: Route | None = None,
     ) -> None:
         self.host = host
         self.port = port
@@ -75,7 +84,9 @@ class Dialer:
         self._given_up = False
         self._client_id = client_id
         self._ranges = ranges
-        # The stream of a TLS handshake or login under way: `give_up` closes it.
+        self._route = route or Route(settings, handler.random)
+        self._proxy: Proxy | None = settings.proxy if not isinstance(settings.proxy, str) else None
+        # The stream of a handshake under way: `give_up` closes it.
         self._opening: Stream | None = None
         #: The login of the connection that `open` returned last; None without one.
         self.session: Session | None = None
@@ -115,7 +126,7 @@ class Dialer:
         """
         deadline = self._handler.now() + timeout
         self._check_wanted()
-        addresses = self._resolve(timeout, ledger)
+        addresses = self._route.order(self._targets(timeout, ledger))
         worst: SocketDisconnectedError = NameResolutionError(
             f"the host name {self.host!r} has no address", broker=self.address
         )
@@ -133,6 +144,12 @@ class Dialer:
     def _check_wanted(self) -> None:
         if self._given_up:
             raise SocketDisconnectedError("the connection was given up by this client", broker=self.address)
+
+    def _targets(self, timeout: float, ledger: list[Attempt]) -> list[Address]:
+        """Return the addresses of the broker; its name, if a proxy looks that up."""
+        if self._proxy is not None and self._proxy.resolves:
+            return [Address(ANY_FAMILY, (self.host, self.port))]
+        return self._resolve(timeout, ledger)
 
     def _resolve(self, timeout: float, ledger: list[Attempt]) -> list[Address]:
         started = self._handler.now()
@@ -159,11 +176,7 @@ class Dialer:
 
     def _open_one(self, address: Address, timeout: float, ledger: list[Attempt]) -> Stream:
         started = self._handler.now()
-        try:
-            stream = self._connect_tcp(address, timeout)
-        except OSError as error:
-            ledger.append(self._attempt("TCP", address.text, error, started))
-            raise self._explain_tcp(error, address, timeout) from error
+        stream = self._reach(address, min(timeout, self._route.setup_timeout()), ledger)
         deadline = started + timeout
         self._opening = stream
         try:
@@ -228,6 +241,100 @@ class Dialer:
             broker=self.address,
         )
 
+    def _reach(self, target: Address, timeout: float, ledger: list[Attempt]) -> Stream:
+        """Connect to an address of the broker, through the proxy if there is one."""
+        proxy = self._proxy
+        try:
+            if proxy is None:
+                stream = self._connect(target, timeout, ledger)
+            else:
+                stream = self._connect_by(proxy, target, timeout, ledger)
+        except SocketDisconnectedError as error:
+            self._route.failed(target, isinstance(error, ConnectTimeoutError))
+            raise
+        self._route.worked(target)
+        return stream
+
+    def _connect(self, address: Address, timeout: float, ledger: list[Attempt]) -> Stream:
+        started = self._handler.now()
+        try:
+            return self._connect_tcp(address, timeout)
+        except OSError as error:
+            ledger.append(self._attempt("TCP", address.text, error, started))
+            raise self._explain_tcp(error, address, timeout) from error
+
+    def _connect_by(self, proxy: Proxy, target: Address, timeout: float, ledger: list[Attempt]) -> Stream:
+        """Connect to each address of a proxy in turn, until one answers, and open a tunnel to the broker."""
+        deadline = self._handler.now() + timeout
+        addresses = self._resolve_proxy(proxy, timeout, ledger)
+        last: SocketDisconnectedError | None = None
+        for number, address in enumerate(addresses):
+            share = max(deadline - self._handler.now(), 0.0) / (len(addresses) - number)
+            try:
+                stream = self._connect(address, share, ledger)
+            except SocketDisconnectedError as error:
+                self._check_wanted()
+                last = error
+                continue
+            return self._open_tunnel(stream, proxy, target, deadline, ledger)
+        raise last or ProxyError(f"{proxy} has no address; check proxy=", broker=self.address)
+
+    def _resolve_proxy(self, proxy: Proxy, timeout: float, ledger: list[Attempt]) -> list[Address]:
+        started = self._handler.now()
+        try:
+            return self._handler.resolve(proxy.host, proxy.port, timeout=timeout, wanted=self._wanted)
+        except (OSError, ValueError) as error:
+            self._check_wanted()
+            ledger.append(self._attempt("DNS", f"{proxy.host}:{proxy.port}", error, started))
+            raise ProxyError(
+                f"the host name of {proxy} cannot be resolved: {reason_of(error)}; check proxy=", broker=self.address
+            ) from error
+
+    def _open_tunnel(
+        self, stream: Stream, proxy: Proxy, target: Address, deadline: float, ledger: list[Attempt]
+    ) -> Stream:
+        """Perform the handshake with the proxy that a stream leads to."""
+        started = self._handler.now()
+        self._opening = stream
+        try:
+            self._check_wanted()
+            self._shake_hands(stream, proxy, target, deadline)
+        except BaseException as error:
+            stream.close()
+            if not isinstance(error, (OSError, ProxyError)):
+                raise
+            self._check_wanted()
+            ledger.append(self._attempt("PROXY", str(proxy), error, started))
+            if isinstance(error, ProxyError):
+                raise error.with_context(broker=self.address) from None
+            if isinstance(error, TimeoutError):
+                text = (
+                    f"{proxy} has not connected to {target.text} in time; check that it reaches the broker, and proxy="
+                )
+                raise ConnectTimeoutError(f"{text}{self._origin}", broker=self.address) from error
+            text = (
+                f"{proxy} hung up ({reason_of(error)}); check scheme and port of proxy=, and that it may connect there"
+            )
+            raise ProxyError(text, broker=self.address) from error
+        finally:
+            self._opening = None
+        return stream
+
+    def _shake_hands(self, stream: Stream, proxy: Proxy, target: Address, deadline: float) -> None:
+        host, port = target.sockaddr[:2]
+        tunnel = proxy.tunnel(host, port)
+        while True:
+            data = tunnel.next_bytes()
+            if data:
+                stream.send([data], max(deadline - self._handler.now(), 0.0))
+            if not tunnel.wants:
+                return
+            buffer = bytearray(tunnel.wants)
+            count = stream.recv_into(buffer, max(deadline - self._handler.now(), 0.0))
+            if not count:
+                raise ConnectionResetError(errno.ECONNRESET, "it closed the connection")
+            tunnel.received(bytes(buffer[:count]))
+
     def _connect_tcp(self, address: Address, timeout: float) -> Stream:
         host, port = self._source
         if not host and not port:
@@ -241,10 +348,12 @@ class Dialer:
         return self._handler.connect(address, timeout, (host, 0), self._wanted)
 
     def _explain_tcp(self, error: OSError, address: Address, timeout: float) -> SocketDisconnectedError:
+        via = "" if self._proxy is None else f" ({self._proxy})"
+        origin = self._origin if self._proxy is None else "; check proxy="
         if isinstance(error, TimeoutError):
             return ConnectTimeoutError(
-                f"{address.text} did not answer within {timeout * 1000:.0f} ms; a firewall may drop the packets, "
-                f"or the host may be down{self._origin}",
+                f"{address.text}{via} did not answer within {timeout * 1000:.0f} ms; a firewall may drop the packets, "
+                f"or the host may be down{origin}",
                 broker=self.address,
             )
         # getaddrinfo's numbers are negative, and the broker's own name is resolved by now.
@@ -254,12 +363,13 @@ class Dialer:
                 f"cannot connect from {self._source[0]!r}: no address of this machine; correct source_address",
                 broker=self.address,
             )
+        peer = "broker" if self._proxy is None else "proxy"
         advice = (
-            "is the broker running, and is that its port?"
+            f"is the {peer} running, and is that its port?"
             if isinstance(error, ConnectionRefusedError)
             else "check the address and the network between"
         )
-        text = f"cannot connect to {address.text}: {reason_of(error)}; {advice}{self._origin}"
+        text = f"cannot connect to {address.text}{via}: {reason_of(error)}; {advice}{origin}"
         return ConnectionRefused(text, broker=self.address)
 
     def identity_note(self) -> str:

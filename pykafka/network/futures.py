@@ -31,7 +31,7 @@ class ResponseFuture:
     :param handler: supplies the event
     """
 
-    __slots__ = ("__weakref__", "_callbacks", "_event", "_handler", "due", "error", "response")
+    __slots__ = ("__weakref__", "_callbacks", "_event", "_handler", "due", "error", "response", "unsent")
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
@@ -43,6 +43,8 @@ class ResponseFuture:
         self.error: BaseException | None = None
         #: The response is overdue at this time of the handler's clock (s); throttling puts it off. None: never.
         self.due: float | None = None
+        #: Whether the request met a connection that had ended with nothing in flight, so that it was not sent.
+        self.unsent = False
 
     @property
     def done(self) -> bool:

@@ -18,6 +18,7 @@ from pykafka.network.channel import Channel, Outgoing, PendingResponse
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialect import Dialect
 from pykafka.network.negotiation import KnownVersions
+from pykafka.network.route import Route
 from pykafka.network.settings import ConnectionSettings
 from pykafka.utils.loglimit import LogLimiter
 
@@ -100,6 +101,7 @@ class Node:
         self._buffer_size = buffer_size
         self._source = (source_host, int(source_port))
         self._settings = settings or ConnectionSettings(ssl_config=ssl_config)
+        self._route = Route(self._settings, handler.random)
         self._client_id = client_id
         known = KnownVersions(broker_version) if known_versions is None else known_versions
         self._dialect = Dialect(self, handler, client_id, known, api_versions)
@@ -183,6 +185,11 @@ class Node:
         if channel is not None:
             channel.close(SocketDisconnectedError("this client has given the connection up", broker=self.address))
 
+    def drop_connections(self) -> None:
+        """End all connections; the next request on each channel makes a new one, with the host's name looked up anew."""
+        for channel in list(self._channels.values()):
+            channel.drop()
+
     def muted_for(self, name: str = "main") -> float:
         """Return for how long this client must send nothing on a channel, since the broker throttles it (s)."""
         channel = self._channels.get(name)
@@ -201,6 +208,7 @@ class Node:
                         self._dialect.prepare,
                         self._channel_timeout_ms(name),
                         self._dialect.doubt,
+                        self._settings,
                     )
                     if self._closed is not None:
                         channel.close(self._closed)
@@ -230,6 +238,7 @@ class Node:
             settings=self._settings,
             client_id=self._client_id,
             ranges=self._dialect.certain,
+            route=self._route,
         )
 
     def forget_versions(self) -> None:
@@ -336,6 +345,24 @@ class Node:
         :raises UnsupportedVersion: the broker lacks the API
         :raises SocketDisconnectedError: the broker cannot be reached
         """
+        pending, unsent = self._send(request, channel, timeout_ms, version, ceiling, has_response, latest, patient)
+        if unsent:
+            # The connection had ended since it was used last, by an idle timeout at either end: nobody need notice.
+            pending, _ = self._send(request, channel, timeout_ms, version, ceiling, has_response, latest, patient)
+        return pending
+
+    def _send(
+        self,
+        request: Request[R],
+        channel: str,
+        timeout_ms: int | None,
+        version: int | None,
+        ceiling: int | None,
+        has_response: bool,
+        latest: float | None,
+        patient: bool,
+    ) -> tuple[PendingResponse[R], bool]:
+        """Send a request as `send`; return whether its connection had ended before, too, so that it was not sent."""
         before = self._dialect.found
         usual_ms = self._channel_timeout_ms(channel)
         requests = self.channel(channel).open(timeout_ms if timeout_ms is not None and timeout_ms < usual_ms else None)
@@ -351,7 +378,8 @@ class Node:
             future.add_done_callback(outgoing.done)
         if not patient and isinstance(future.error, ThrottledError):
             raise future.error
-        return PendingResponse(future, type(request), version, self.address, self._handler.breathe, outgoing)
+        pending = PendingResponse(future, type(request), version, self.address, self._handler.breathe, outgoing)
+        return pending, future.unsent
 
     def _outgoing(self, request: Request[Any], version: int, channel: str) -> Outgoing:
         if not requestlog.is_wanted():

@@ -14,6 +14,10 @@ from pykafka.network.turns import ReadingTurn
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
 
+#: Why a connection was retired.
+IDLE = (
+    "this client closed the connection, which was not used for connections_max_idle_ms; the next request makes another"
+)
 #: Correlation ids are signed 32-bit numbers on the wire.
 ID_MAX = 2**31 - 1
 
@@ -55,10 +59,13 @@ class PendingRequests:
     State: changes under `_lock`, which no worker holds while it waits or completes a future. Once `error` is set it stays, and
     the table takes no more requests.
 
-    :param handler: supplies lock, event and fork hook
+    :param handler: supplies lock, event, clock and fork hook
+    :param max_idle_s: a connection that was not used for so long is retired; 0 for never
     """
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, max_idle_s: float = 0.0) -> None:
+        self._now = handler.now
+        self.max_idle_s = max_idle_s
         self._lock = handler.Lock()
         self._tasks: dict[int, Pending] = {}  # in the order in which they were sent
         self._left_over: deque[memoryview] = deque()  # for the worker that has the turn to read
@@ -70,6 +77,12 @@ class PendingRequests:
         self.turn = ReadingTurn(handler, self)
         #: The reason why no answer can come any more; None while answers can.
         self.error: KafkaException | None = None
+        #: Whether the peer has answered a request.
+        self.proven = False
+        #: Whether the connection has ended, or is retired, with nothing in flight.
+        self.ended_unused = False
+        #: Since when there is the connection, and when a request or an answer used it last (on the handler's clock, s).
+        self.since = self.used_at = self._now()
         #: The peer, which throttles this client, reads nothing from this connection until then (on the handler's clock, s).
         self.muted_until = 0.0
         #: By how much throttling delayed the peer's last answer (s).
@@ -97,6 +110,7 @@ class PendingRequests:
         with self._lock:
             self._check()
             self._tasks[correlation_id] = task
+            self.used_at = self._now()
 
     def add_first(self, correlation_id: int, task: Pending) -> None:
         """Add a request that goes before all others, none of which has been sent; also while the connection is closing.
@@ -112,10 +126,13 @@ class PendingRequests:
         """Raise the error that ended the connection, where it has ended."""
         with self._lock:
             self._check()
+            self.used_at = self._now()
 
     def _check(self) -> None:
         if self.error is not None:
             raise fresh(self.error)
+        if self.ended_unused:
+            raise SocketDisconnectedError(IDLE)
         if self._closing:
             raise SocketDisconnectedError("this client is closing the connection and sends nothing more on it")
 
@@ -132,6 +149,7 @@ class PendingRequests:
         """Remove and return the request that an answer belongs to; None where there is none."""
         with self._lock:
             task = self._tasks.pop(correlation_id, None)
+            self.used_at = self._now()
             if self._closing and not self._tasks:
                 self._drained.set()
         return task
@@ -188,6 +206,21 @@ class PendingRequests:
             overdue = [number for number, task in self._tasks.items() if task.deadline <= now]
             return [self._tasks.pop(number) for number in overdue]
 
+    def idle_for(self) -> float:
+        """Return for how long the connection was not used (s); 0 while requests are in flight."""
+        return 0.0 if self._tasks else self._now() - self.used_at
+
+    def retire_if_idle(self) -> None:
+        """Take no more requests if the connection was not used for `max_idle_s`.
+
+        :raises SocketDisconnectedError: it is retired now; its reader ends it
+        """
+        with self._lock:
+            if not self.max_idle_s or self._closing or self.idle_for() < self.max_idle_s:
+                return
+            self.ended_unused = True
+        raise SocketDisconnectedError(IDLE)
+
     def drain(self, timeout: float) -> bool:
         """Refuse new requests, wait for the answers that are due, and return whether all came in time (s)."""
         with self._lock:
@@ -203,6 +236,7 @@ class PendingRequests:
                 return None
             self.error = fresh(error)  # it lives as long as the connection: a traceback would keep frames alive
             left = list(self._tasks.values())
+            self.ended_unused = not left
             self._tasks.clear()
             self._drained.set()
         return left

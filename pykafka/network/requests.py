@@ -39,6 +39,9 @@ DEFAULT_TIMEOUT_S = 30.0
 DRAIN_S = 1.0
 #: How long `stop` waits for the reader to end, once the connection is closed (s).
 JOIN_S = 5.0
+#: Before a request goes out on a connection that was not used for so long (s), the client checks that it still stands.
+CHECK_AFTER_S = 1.0
+HUNG_UP = "the peer closed the connection while nothing was in flight; the broker may have found it idle"
 
 
 class Connection(Protocol):
@@ -48,6 +51,8 @@ class Connection(Protocol):
     def connected(self) -> bool: ...
     @property
     def address(self) -> str: ...
+    @property
+    def is_hung_up(self) -> bool: ...
     def send(self, buffers: Sequence[Buffer], timeout: float) -> None: ...
     def receive(self, timeout: float) -> memoryview: ...
     def disconnect(self) -> None: ...
@@ -78,6 +83,7 @@ class RequestHandler:
     :param handler: supplies reader, locks and clock
     :param connection: connected; belongs to this object from now on
     :param on_close: called once, with the error, when the connection has ended; a bound method is held weakly
+    :param max_idle_s: the reader ends a connection that was not used for so long (s); 0 for never
     """
 
     class Shared(NamedTuple):
@@ -89,9 +95,11 @@ class RequestHandler:
 
     Task = Task
 
-    def __init__(self, handler: Handler, connection: Connection, on_close: OnClose | None = None) -> None:
+    def __init__(
+        self, handler: Handler, connection: Connection, on_close: OnClose | None = None, max_idle_s: float = 0.0
+    ) -> None:
         self.handler = handler
-        self.shared = self.Shared(connection, PendingRequests(handler), handler.Event())
+        self.shared = self.Shared(connection, PendingRequests(handler, max_idle_s), handler.Event())
         self._end = _Ending(handler, self.shared, on_close)
         self._writing = WritingTurn(handler, connection.address, self._end)
         session: Session | None = getattr(connection, "session", None)
@@ -188,6 +196,7 @@ class RequestHandler:
                     future.set_error(error)
                     return future
             except KafkaException as error:  # nothing was written
+                future.unsent = requests.ended_unused
                 future.set_error(error)
                 return future
         if broken is not None:
@@ -260,6 +269,10 @@ class RequestHandler:
                 raise ThrottledError(
                     shared.requests.about_throttling(self.handler.now()), broker=shared.connection.address
                 )
+            if shared.requests.idle_for() > CHECK_AFTER_S and shared.connection.is_hung_up:
+                gone = SocketDisconnectedError(HUNG_UP, broker=shared.connection.address)
+                self._end(gone)
+                raise gone.again()
             if task is None:
                 shared.requests.check()
             else:
@@ -375,11 +388,14 @@ def _read(handler: Handler, shared: RequestHandler.Shared, end: _Ending, inside:
     """Read answers until the connection ends; the reader's main function."""
     inside.reading = True
     try:
+        tick = min(TICK_S, shared.requests.max_idle_s or TICK_S)
         while shared.requests.error is None and shared.requests.turn.take():
             try:
-                _read_one(handler, shared, TICK_S)
+                got = _read_one(handler, shared, tick)
             finally:
                 shared.requests.turn.release()
+            if not got:
+                shared.requests.retire_if_idle()
     except KafkaException as error:
         end(error)
     finally:
@@ -387,8 +403,8 @@ def _read(handler: Handler, shared: RequestHandler.Shared, end: _Ending, inside:
         end(SocketDisconnectedError("the connection's reader has ended", broker=shared.connection.address))
 
 
-def _read_one(handler: Handler, shared: RequestHandler.Shared, tick: float) -> None:
-    """Read one answer, waiting one tick at most (s), and enforce the deadlines."""
+def _read_one(handler: Handler, shared: RequestHandler.Shared, tick: float) -> bool:
+    """Read one answer, waiting one tick at most (s), and enforce the deadlines; return whether there was one."""
     deadline = shared.requests.next_deadline()
     now = handler.now()
     if deadline is not None and deadline <= now:
@@ -399,9 +415,10 @@ def _read_one(handler: Handler, shared: RequestHandler.Shared, tick: float) -> N
         try:
             frame = shared.connection.receive(patience)
         except ResponseTimeoutError:
-            return  # nothing yet
+            return False  # nothing yet
     _hand_out(handler, shared, frame)
     handler.breathe()
+    return True
 
 
 def _heed_throttle(handler: Handler, requests: PendingRequests, task: Any, frame: memoryview) -> None:
@@ -436,6 +453,7 @@ def _hand_out(handler: Handler, shared: RequestHandler.Shared, frame: memoryview
         )
     _heed_throttle(handler, shared.requests, task, frame)
     try:
+        shared.requests.proven = True
         if shared.requests.take(correlation_id) is not None:
             task.future.set_response(frame)
     except BaseException:

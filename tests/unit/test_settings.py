@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from pykafka import BalancedConsumer, ManagedBalancedConsumer, Producer, SimpleConsumer
+from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer, Producer, SimpleConsumer
 from pykafka.consumer.arguments import SimpleConsumerArguments
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.groups.arguments import BalancedConsumerArguments, ManagedBalancedConsumerArguments
 from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.metadata.settings import MetadataSettings
+from pykafka.network.settings import ConnectionSettings
 from pykafka.producer.arguments import ProducerArguments
 from pykafka.producer.options import ProducerOptions
 from pykafka.rdkafka import RdKafkaProducer, RdKafkaSimpleConsumer
@@ -23,6 +25,8 @@ from pykafka.utils.settings import Settings
 SHARED = {"auto_commit_enable", "metadata_max_age_ms", "reset_offset_on_fetch", "reset_offset_on_start"}
 REBALANCES = {"rebalance_max_retries", "rebalance_backoff_ms"}
 CLASSES: list[tuple[type[Any], type[Settings], set[str]]] = [
+    (KafkaClient, ConnectionSettings, set()),
+    (KafkaClient, MetadataSettings, set()),
     (Producer, ProducerOptions, set()),
     (SimpleConsumer, ConsumerOptions, set()),
     (BalancedConsumer, ConsumerOptions, SHARED | {"consumer_group"}),

@@ -7,7 +7,6 @@ import time
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.metadata.freshness import METADATA_MAX_AGE_S
 from pykafka.protocol import wire
 from tests.brokers import KafkaCluster
 from tests.support.topics import create_topic
@@ -30,12 +29,12 @@ def test_a_producer_notices_new_partitions_when_its_metadata_is_old(kafka: Kafka
             assert controller is not None
             answer = controller.call(wire.CreatePartitionsRequest(topics=[wanted], timeout_ms=10_000))
             assert [result.error_code for result in answer.results] == [0]
-            client.cluster._freshness.updated_at -= METADATA_MAX_AGE_S
+            client.cluster._freshness.updated_at -= client.cluster._freshness.max_age_s
             deadline = time.monotonic() + 20
             while len(topic.partitions) < 3 and time.monotonic() < deadline:
                 producer.produce(b"x")
                 assert producer.get_delivery_report(timeout=60)[1] is None
-                client.cluster._freshness.updated_at -= METADATA_MAX_AGE_S
+                client.cluster._freshness.updated_at -= client.cluster._freshness.max_age_s
             places = set()
             for _ in range(30):
                 producer.produce(b"y")

@@ -1,0 +1,278 @@
+"""How long connections are kept, and how soon they are made again: idle ones, broken ones, and addresses that fail."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.broker import Broker
+from pykafka.exceptions import KafkaException, SocketDisconnectedError
+from pykafka.handlers import Address, Handler
+from pykafka.network.channel import Channel
+from pykafka.network.connection import BrokerConnection
+from pykafka.network.requests import RequestHandler
+from pykafka.network.route import Route
+from pykafka.network.settings import ConnectionSettings
+from pykafka.protocol import wire
+from tests.support.peers import Ask
+from tests.support.scripted import ScriptedBroker, batch
+from tests.support.waiting import until
+
+
+def node(handler: Handler, address: str, **settings: Any) -> Broker:
+    host, _, port = address.partition(":")
+    return Broker(1, host, int(port), handler, 5000, 5000, settings=ConnectionSettings(**settings))
+
+
+def up(broker: Broker) -> RequestHandler | None:
+    requests = broker.channel("main").requests
+    return requests if requests is not None and requests.alive else None
+
+
+# -- idle connections --------------------------------------------------------------------------------------------------
+
+
+def test_an_idle_connection_is_closed_and_made_again_when_it_is_needed(
+    handler: Handler, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ScriptedBroker() as server:
+        broker = node(handler, server.hosts, connections_max_idle_ms=300)
+        broker.call(wire.MetadataRequest())
+        first = up(broker)
+        assert first is not None
+        until(handler, lambda: up(broker) is None)
+        assert "connections_max_idle_ms" in str(first.error)
+        broker.call(wire.MetadataRequest())
+        assert up(broker) not in (None, first)
+        broker.close()
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_a_connection_that_waits_for_an_answer_is_not_idle(handler: Handler, peers: dict[str, int]) -> None:
+    made = BrokerConnection("127.0.0.1", peers["broker"], handler)
+    made.connect(5000)
+    requests = RequestHandler(handler, made, max_idle_s=0.2)
+    requests.start()
+    assert requests.request(Ask(size=10, delay=1.0)).get(timeout=20)
+    assert requests.request(Ask(size=10)).get(timeout=20)
+    until(handler, lambda: not requests.alive)
+    late = requests.request(Ask(size=10))
+    assert late.unsent
+    with pytest.raises(SocketDisconnectedError, match="connections_max_idle_ms"):
+        late.get(timeout=20)
+    requests.stop()
+
+
+def test_no_request_is_lost_where_connections_idle_out_at_each_moment(handler: Handler) -> None:
+    with ScriptedBroker() as server:
+        broker = node(handler, server.hosts, connections_max_idle_ms=20)
+        chance = random.Random(1)
+        for _ in range(60):
+            broker.send(wire.MetadataRequest()).get(timeout=20)
+            handler.sleep(chance.uniform(0.015, 0.03))
+        broker.close()
+
+
+class Fickle(ScriptedBroker):
+    """A broker that closes connections when it is told to."""
+
+    def hang_up(self) -> None:
+        for sock in self._connections:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def accepted(self) -> int:
+        return len(self._connections)
+
+
+def test_a_connection_that_the_broker_found_idle_costs_no_attempt(
+    handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first request after it failed, if this client had not read the end of the connection yet."""
+    monkeypatch.setattr("pykafka.network.requests.CHECK_AFTER_S", 0.0)
+    with Fickle() as server:
+        broker = node(handler, server.hosts)
+        broker.call(wire.MetadataRequest())
+        requests = up(broker)
+        assert requests is not None
+        until(handler, requests.help_read)  # so that no worker reads the end of the connection
+        server.hang_up()
+        until(handler, lambda: requests.shared.connection.is_hung_up)
+        requests.leave()
+        assert broker.send(wire.MetadataRequest()).get(timeout=20).brokers
+        broker.close()
+
+
+def test_consumers_and_producers_do_not_notice_idle_connections(
+    handler: Handler, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        ScriptedBroker(batch([b"one"])) as server,
+        KafkaClient(server.hosts, handler=handler, connections_max_idle_ms=100) as client,
+        client.topics["scripted"].get_sync_producer() as producer,
+    ):
+        for _ in range(4):
+            producer.produce(b"x")
+            until(handler, lambda: not client.brokers[1].channel("produce").connected)
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+# -- backoff -----------------------------------------------------------------------------------------------------------
+
+
+class Rude:
+    """A peer that accepts connections and closes each, `after` it has got that many bytes."""
+
+    def __init__(self, after: int = 0) -> None:
+        self._after = after
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.hosts = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.accepted = 0
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> Rude:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(5)
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                peer, _ = self._listener.accept()
+            except OSError:
+                return
+            self.accepted += 1
+            with peer, suppress(OSError):
+                peer.settimeout(5)
+                if self._after:
+                    peer.recv(self._after)
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_broker_that_accepts_and_hangs_up_has_the_client_wait(handler: Handler, after: int) -> None:
+    """A connect that succeeded ended the backoff, though no request ever did."""
+    settings = ConnectionSettings(reconnect_backoff_ms=100, reconnect_backoff_max_ms=60_000)
+    with Rude(after) as server:
+        host, _, port = server.hosts.partition(":")
+
+        def connection() -> BrokerConnection:
+            return BrokerConnection(host, int(port), handler, settings=settings)
+
+        channel = Channel(handler, connection, lambda _: None, 5000, settings=settings)
+        end = handler.now() + 2.5
+        while handler.now() < end:
+            with suppress(KafkaException):
+                channel.open().request(Ask()).get(timeout=20)
+            handler.sleep(0.005)
+        # 100, 200, 400, 800 ms between them, give or take
+        assert 3 <= server.accepted <= 8
+        channel.close()
+
+
+def test_a_proven_connection_ends_the_backoff(handler: Handler) -> None:
+    with Fickle() as server:
+        broker = node(handler, server.hosts, reconnect_backoff_ms=60_000, reconnect_backoff_max_ms=60_000)
+        for _ in range(4):
+            broker.call(wire.MetadataRequest())
+            server.hang_up()
+            until(handler, lambda: up(broker) is None)
+        broker.close()
+
+
+def test_pauses_between_attempts_are_options(handler: Handler, peers: dict[str, int]) -> None:
+    address = f"127.0.0.1:{peers['refused']}"
+    tries: list[float] = []
+    really = handler.connect
+
+    def note(*args: Any, **options: Any) -> Any:
+        tries.append(handler.now())
+        return really(*args, **options)
+
+    broker = node(handler, address, reconnect_backoff_ms=60_000, reconnect_backoff_max_ms=60_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(handler, "connect", note)
+        for _ in range(3):
+            with pytest.raises(SocketDisconnectedError, match="Connection refused"):
+                broker.call(wire.MetadataRequest())
+        assert len(tries) == 1
+    broker.close()
+
+
+# -- addresses ---------------------------------------------------------------------------------------------------------
+
+HERE, THERE, ELSEWHERE = (Address(2, (f"127.0.0.{number}", 9092)) for number in (1, 2, 3))
+
+
+def test_addresses_that_failed_come_last() -> None:
+    route = Route(ConnectionSettings(), random.Random(1))
+    assert route.order([HERE, THERE, ELSEWHERE]) == [HERE, THERE, ELSEWHERE]
+    route.failed(HERE, late=False)
+    assert route.order([HERE, THERE, ELSEWHERE]) == [THERE, ELSEWHERE, HERE]
+    route.failed(THERE, late=False)
+    assert route.order([HERE, THERE, ELSEWHERE]) == [ELSEWHERE, HERE, THERE]
+    route.worked(HERE)
+    assert route.order([HERE, THERE]) == [HERE, THERE]
+
+
+def test_the_time_for_a_setup_doubles_with_each_time_out() -> None:
+    settings = ConnectionSettings(socket_connection_setup_timeout_ms=1000, socket_connection_setup_timeout_max_ms=5000)
+    route = Route(settings, random.Random(1))
+    for expected in (1.0, 2.0, 4.0, 5.0, 5.0):
+        assert expected * 0.8 <= route.setup_timeout() <= expected * 1.2
+        route.failed(HERE, late=True)
+    route.worked(HERE)
+    assert route.setup_timeout() <= 1.2
+    route.failed(HERE, late=False)
+    assert route.setup_timeout() <= 1.2
+
+
+@pytest.fixture
+def names(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Return a function that sets the addresses of "moving.example", and returns the list of look-ups."""
+    found: list[Address] = []
+    asked: list[str] = []
+    really = handler.resolve
+
+    def resolve(host: str, port: int, *args: Any, **options: Any) -> list[Address]:
+        if host != "moving.example":
+            return really(host, port, *args, **options)
+        asked.append(host)
+        return list(found)
+
+    def lead(*ports: int) -> list[str]:
+        found[:] = [Address(2, ("127.0.0.1", port)) for port in ports]
+        return asked
+
+    monkeypatch.setattr(handler, "resolve", resolve)
+    return lead
+
+
+def test_names_are_looked_up_at_each_connect_and_every_address_is_tried(
+    handler: Handler, peers: dict[str, int], names: Callable[..., list[str]]
+) -> None:
+    with Fickle() as one, Fickle() as other:
+        ports = [int(server.hosts.split(":")[1]) for server in (one, other)]
+        asked = names(peers["swallows"], peers["refused"], ports[0])
+        broker = node(handler, "moving.example:9092", socket_connection_setup_timeout_ms=200)
+        broker.call(wire.MetadataRequest())
+        assert one.accepted == 1
+        assert len(asked) == 1
+        names(ports[1])
+        one.hang_up()
+        until(handler, lambda: up(broker) is None)
+        broker.call(wire.MetadataRequest())
+        assert other.accepted == 1
+        assert len(asked) == 2
+        broker.close()
