@@ -8,6 +8,7 @@
       NoMessagesConsumedError
       OffsetRequestFailedError
       OffsetResetNeededError
+        LogTruncationError
       DeserializationError
       OffsetsNotCommitted
       PartitionOwnedError
@@ -104,11 +105,45 @@ class OffsetResetNeededError(KafkaException):
         self.offset = offset
         self.earliest = earliest
         self.latest = latest
-        what = "nothing is committed" if offset is None else f"offset {offset} is not there (any more)"
         there = "" if earliest is None else f", the partition has {earliest} to {latest}"
         super().__init__(
-            f'{what}{there}, and auto_offset_reset is "none": say where to go on, by seek() or reset_offsets()',
+            f'{self._what()}{there}, and auto_offset_reset is "none": say where to go on, by seek() or reset_offsets()',
             **context,
+        )
+
+    def _what(self) -> str:
+        return "nothing is committed" if self.offset is None else f"offset {self.offset} is not there (any more)"
+
+
+class LogTruncationError(OffsetResetNeededError):
+    """Raised when records that the consumer has read are lost, and `auto_offset_reset="none"` forbids a reset.
+
+    An unclean leader election does that: the new leader lacks records, and may have others at their offsets.
+
+    :param offset: the consumer's position
+    :param divergent_offset: the offset from which on the leader's log is another one; None if the broker does not know
+    :param earliest: the partition's first offset; None if it is unknown
+    :param latest: the offset after the partition's last message
+    :param context: as for KafkaException
+    """
+
+    def __init__(
+        self,
+        offset: int | None,
+        divergent_offset: int | None,
+        earliest: int | None = None,
+        latest: int | None = None,
+        **context: Any,
+    ) -> None:
+        self.divergent_offset = divergent_offset
+        super().__init__(offset, earliest, latest, **context)
+
+    def _what(self) -> str:
+        if self.divergent_offset is None:
+            return f"the leader's log does not have the records before offset {self.offset} that were read (any more)"
+        return (
+            f"offsets {self.divergent_offset} to {(self.offset or 0) - 1} were read and are lost: the leader's log differs "
+            f"from offset {self.divergent_offset} on, as after an unclean leader election"
         )
 
 

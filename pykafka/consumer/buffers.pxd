@@ -32,6 +32,9 @@ cdef class OwnedPartition:
     cdef public object wake
     cdef public object fetcher
     cdef public object trouble_since
+    cdef public object topic_id
+    cdef public int leader_epoch
+    cdef public object lineage
     cdef object __weakref__
 
     @cython.locals(reader=BatchReader, message=Message, before=Py_ssize_t)
@@ -88,7 +91,7 @@ cdef class Buffers:
     cdef forget(self, Py_ssize_t nbytes)
     cpdef bint wait_for_room(self, object wake) except -1
     cpdef next_fetch(self, OwnedPartition owned, Py_ssize_t coming)
-    cpdef bint advance(self, OwnedPartition owned, long long epoch, long long offset) except -1
+    cpdef bint advance(self, OwnedPartition owned, long long epoch, long long offset, object starts=*) except -1
     cpdef rewind(self, OwnedPartition owned, long long epoch, long long offset)
 
     @cython.locals(messages=Py_ssize_t, nbytes=Py_ssize_t)
@@ -105,7 +108,8 @@ cdef class Buffers:
     cpdef abandon(self, Loan loan)
 
     cpdef bint correct(self, OwnedPartition owned, long long moves, long long before, long long after) except -1
-    cpdef bint move(self, OwnedPartition owned, long long position, long long last_offset_consumed, long long moves=*) except -1
+    cpdef bint move(self, OwnedPartition owned, long long position, long long last_offset_consumed, long long moves=*,
+                     object lineage=*) except -1
 
     @cython.locals(nbytes=Py_ssize_t)
     cdef _move(self, OwnedPartition owned, long long position, long long last_offset_consumed)

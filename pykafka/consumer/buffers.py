@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import TopicPartition
+from pykafka.consumer.lineage import NO_EPOCH, Lineage, Start
 from pykafka.exceptions import InvalidMessageError
 
 try:
@@ -24,6 +25,8 @@ except ImportError:
 from pykafka.protocol.records_read import BatchReader
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
     from pykafka.partition import Partition
@@ -41,7 +44,7 @@ class OwnedPartition:
     """A partition as one consumer reads it: its buffer and its position.
 
     State: all that changes does so in calls of `Buffers`, under its lock (compiled: in one call); `max_bytes`, `wake`,
-    `fetcher` and `trouble_since` belong to the fetch side.
+    `fetcher`, `trouble_since`, `topic_id` and `leader_epoch` belong to the fetch side.
 
     :param partition: the partition
     :param buffers: the consumer's round, to which this belongs
@@ -72,12 +75,17 @@ class OwnedPartition:
         self.wake: EventType | None = None
         self.fetcher: Any = None
         self.trouble_since: float | None = None
+        self.topic_id: UUID | None = None  # of the topic that the position is of
+        self.leader_epoch = NO_EPOCH  # of the leader that the client knew when it began to fetch there
+        self.lineage = Lineage()
 
     def copy_into(self, buffers: Buffers) -> OwnedPartition:
         """Return a copy with this position and an empty buffer, in another round."""
         fresh = OwnedPartition(self.partition, buffers, self.max_messages, self.max_bytes)
         fresh.position = fresh.fetch_offset = self.position
         fresh.last_offset_consumed = self.last_offset_consumed
+        fresh.topic_id = self.topic_id
+        fresh.lineage = self.lineage
         if self.taken_in == self.buffers.calls:
             fresh.taken_in, fresh.taken_from = buffers.calls, self.taken_from
         return fresh
@@ -293,12 +301,16 @@ class Buffers:
                 return None
             return owned.epoch, owned.fetch_offset
 
-    def advance(self, owned: OwnedPartition, epoch: int, offset: int) -> bool:
-        """Set the next offset to fetch; False if the partition was moved since `epoch`."""
+    def advance(self, owned: OwnedPartition, epoch: int, offset: int, starts: Iterable[Start] = ()) -> bool:
+        """Set the next offset to fetch; False if the partition was moved since `epoch`.
+
+        :param starts: the first offset and the leader epoch of each batch that was fetched
+        """
         with self.lock:
             if owned.epoch != epoch:
                 return False
             owned.fetch_offset = offset
+            owned.lineage = owned.lineage.with_batches(starts)
             return True
 
     def rewind(self, owned: OwnedPartition, epoch: int, offset: int) -> None:
@@ -415,17 +427,26 @@ class Buffers:
                 self._move(owned, owned.position, owned.last_offset_consumed)
             self.forget(loan.nbytes)
 
-    def move(self, owned: OwnedPartition, position: int, last_offset_consumed: int, moves: int = -1) -> bool:
+    def move(
+        self,
+        owned: OwnedPartition,
+        position: int,
+        last_offset_consumed: int,
+        moves: int = -1,
+        lineage: Lineage | None = None,
+    ) -> bool:
         """Drop what is buffered or in flight of a partition, and continue at another position.
 
         :param position: the offset of the next message to hand out
         :param last_offset_consumed: what to say was consumed; -1 for nothing
         :param moves: what `owned.moves` was: do nothing, and return False, where it was moved since; -1 for whatever was
+        :param lineage: what is known of the log before the position; None for nothing
         """
         with self.lock:
             if 0 <= moves != owned.moves:
                 return False
             self._move(owned, position, last_offset_consumed)
+            owned.lineage = Lineage() if lineage is None else lineage
             return True
 
     def correct(self, owned: OwnedPartition, moves: int, before: int, after: int) -> bool:

@@ -19,6 +19,7 @@ from pykafka.consumer.sources import Sources
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
 
 if TYPE_CHECKING:
+    from pykafka.consumer.fetcher import LeaderHint
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
@@ -73,6 +74,8 @@ class ConsumerEngine:
         #: The position of each partition at `stop()`, without the messages in hand.
         self.done_at_stop: dict[TopicPartition, int] = {}
         self._left_to_parent: list[Any] = []
+        # The metadata whose topic ids were compared last.
+        self._generation = -1
         self.membership = Membership()
         self.commits: Commits | None = None
         if options.consumer_group is not None:
@@ -151,7 +154,9 @@ class ConsumerEngine:
         self.done_at_stop = self.done()
         offsets = self.done_at_stop if midway else self.positions()
         for key, owned in self.partitions.items():
+            lineage = owned.lineage
             self.move(key, owned.position, owned.last_offset_consumed)
+            owned.lineage = lineage  # nothing is fetched any more that could add to it
         if self.options.auto_commit_enable and self.commits is not None:
             self.commits.commit_at_stop(offsets)
 
@@ -196,8 +201,30 @@ class ConsumerEngine:
         self.sources.told(owned.key, broker_id, self.handler.now())
         self.recovery.reattach(owned)
 
+    def take_hint(self, owned: OwnedPartition, hint: LeaderHint) -> bool:
+        """Fetch a partition from the leader that its former one has named. Fetchers call this; it never blocks.
+
+        :returns: False: the hint is no news, or the partition was in trouble before; it has to be given to recovery
+        """
+        news = self.cluster.take_leader_hint(
+            *owned.key, hint.leader_id, hint.leader_epoch, hint.endpoints, topic_id=owned.topic_id
+        )
+        if not news or owned.trouble_since is not None:
+            return False
+        owned.trouble_since = self.handler.now()  # until it is fetched: another hint meanwhile has to wait
+        self.recovery.reattach(owned)
+        return True
+
     def tick(self) -> None:
-        """Look for new partitions, and for closer replicas, if it is time to. Fetchers call this; it never blocks."""
+        """Do what is due by time. Fetchers call this; it never blocks.
+
+        That is: ask leaders again for closer replicas, notice topics that were made anew, and look for new partitions.
+        """
+        if self._generation != self.cluster.generation:
+            self._generation = self.cluster.generation
+            for owned in self.partitions.values():
+                if owned.topic_id is not None and owned.fetcher is not None and self.recovery.is_recreated(owned):
+                    self.recovery.reattach(owned)
         for key in self.sources.expired(self.handler.now()):
             self.recovery.reattach(self.partitions[key])
         if self.whole_topics:
@@ -379,9 +406,21 @@ class ConsumerEngine:
             if self.commits is not None:
                 self.commits.commit(self.positions)
             return
+        self._look_at_ids()
         missing = [key for key, owned in self.partitions.items() if owned.position < 0]
         for key, offset in self._beginnings(missing).items():
             self.move(key, offset, offset - 1)
+
+    def _look_at_ids(self) -> None:
+        """Ask for metadata if there are positions of before: their topics may have been made anew while nobody looked."""
+        topics = sorted({key.topic for key, owned in self.partitions.items() if owned.topic_id is not None})
+        if not topics:
+            return
+        try:
+            self.cluster.update(topics)
+        except KafkaException as error:
+            about, text = type(error).__name__, "no metadata for %s: %s"
+            self.cluster.limiter.warn(log, about, text, ", ".join(topics), error)
 
     def _beginnings(self, keys: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Ask where to begin: at the committed offset, else at `auto_offset_reset`; added partitions at their beginning.

@@ -13,14 +13,21 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from uuid import UUID
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.aborted import AbortedTransactions
+from pykafka.consumer.lineage import NO_EPOCH, Start
+from pykafka.consumer.truncation import FETCH_TELLS_FROM
 from pykafka.exceptions import (
+    FencedLeaderEpoch,
     IncompleteResponseError,
     KafkaException,
+    LogTruncationError,
+    NotLeaderForPartition,
     ProtocolClientError,
     SocketDisconnectedError,
     error_for,
@@ -47,6 +54,11 @@ SHORT_WAIT_MS = 5
 SMALL_PART = 4
 #: How long stop() waits for the worker, which does not wait for anything then (s).
 JOIN_TIMEOUT_S = 5.0
+#: From version 13 on Fetch names topics by id; this is the highest version that the client uses for that.
+IDS_CEILING = 18
+NO_ID = UUID(int=0)
+#: The errors beside which brokers name the leader.
+HINTED = (NotLeaderForPartition.ERROR_CODE, FencedLeaderEpoch.ERROR_CODE)
 #: How often the worker calls each consumer's `tick` (s).
 TICK_S = 0.5
 
@@ -87,11 +99,30 @@ class Subscriber(Protocol):
     def redirected(self, owned: OwnedPartition, broker_id: int) -> None:
         """Fetch a partition from the replica that its leader has named; it is detached from its fetcher. Must not block."""
 
+    def take_hint(self, owned: OwnedPartition, hint: LeaderHint) -> bool:
+        """Fetch a partition from the leader that its former one has named, if that is news; return whether it is.
+
+        The partition is detached from its fetcher. Must not block.
+        """
+
     def arrived(self) -> None:
         """Wake the application: there is something to read."""
 
     def tick(self) -> None:
         """Do what is due by time; called every second or so. Must not block."""
+
+
+class LeaderHint(NamedTuple):
+    """The leader that a broker has named beside its error (KIP-951).
+
+    :param leader_id: the number of its broker
+    :param leader_epoch: its epoch
+    :param endpoints: addresses that came with it: {broker number: (host, port)}
+    """
+
+    leader_id: int
+    leader_epoch: int
+    endpoints: Mapping[int, tuple[str, int]]
 
 
 class _Member(NamedTuple):
@@ -100,10 +131,23 @@ class _Member(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A partition of a request: the offset, and the members that want it, each with its epoch."""
+    """A partition of a request, and the members that want it, each with its epoch.
+
+    :param offset: to fetch from
+    :param log_epoch: the leader epoch of the record before that
+    :param leader_epoch: of the leader that the client knows
+    :param topic_id: of the topic
+    """
 
     offset: int
+    log_epoch: int
+    leader_epoch: int
+    topic_id: UUID | None
     members: list[tuple[_Member, int]]
+
+    def is_shared_by(self, owned: OwnedPartition, offset: int) -> bool:
+        """Return whether the answer serves another consumer of the partition, too."""
+        return (offset, owned.lineage.before(offset), owned.topic_id) == (self.offset, self.log_epoch, self.topic_id)
 
 
 class _Fetched(NamedTuple):
@@ -301,8 +345,11 @@ class Fetcher:
                     later.append(member)
                     continue
                 epoch, offset = at
-                asked = plan.setdefault(owned.key, _Asked(offset, []))
-                if asked.offset != offset:
+                asked = plan.get(owned.key)
+                if asked is None:
+                    before = owned.lineage.before(offset)
+                    asked = plan[owned.key] = _Asked(offset, before, owned.leader_epoch, owned.topic_id, [])
+                elif not asked.is_shared_by(owned, offset):
                     later.append(member)
                     continue
                 asked.members.append((member, epoch))
@@ -354,12 +401,19 @@ class Fetcher:
             self._short_wait_ms = min(self._short_wait_ms * 2, max(settings.max_wait_ms, SHORT_WAIT_MS))
         else:
             self._short_wait_ms = SHORT_WAIT_MS
-        by_topic: dict[str, list[wire.FetchRequest.Topic.Partition]] = defaultdict(list)
+        by_id = all(asked.topic_id is not None for asked in plan.values())
+        version = self._broker.api_version(wire.FetchRequest, IDS_CEILING if by_id else None)
+        tells = version >= FETCH_TELLS_FROM
+        by_topic: dict[tuple[str, UUID | None], list[wire.FetchRequest.Topic.Partition]] = defaultdict(list)
         for (topic, partition), asked in plan.items():
             size = max(member.owned.max_bytes for member, _ in asked.members)
-            by_topic[topic].append(
+            by_topic[topic, asked.topic_id].append(
                 wire.FetchRequest.Topic.Partition(
-                    partition=partition, fetch_offset=asked.offset, partition_max_bytes=size
+                    partition=partition,
+                    current_leader_epoch=asked.leader_epoch,
+                    fetch_offset=asked.offset,
+                    last_fetched_epoch=asked.log_epoch if tells else NO_EPOCH,
+                    partition_max_bytes=size,
                 )
             )
         request = wire.FetchRequest(
@@ -367,10 +421,14 @@ class Fetcher:
             min_bytes=settings.min_bytes,
             max_bytes=self._answer_max_bytes,
             isolation_level=settings.isolation_level,
-            topics=[wire.FetchRequest.Topic(topic=topic, partitions=parts) for topic, parts in by_topic.items()],
+            topics=[
+                wire.FetchRequest.Topic(topic=topic, topic_id=id_ or NO_ID, partitions=parts)
+                for (topic, id_), parts in by_topic.items()
+            ],
             rack_id=settings.rack,
         )
-        return plan, self._broker.send(request, settings.channel, timeout_ms=wait + self._broker.socket_timeout_ms)
+        timeout_ms = wait + self._broker.socket_timeout_ms
+        return plan, self._broker.send(request, settings.channel, timeout_ms=timeout_ms, version=version)
 
     def _read(self, plan: Plan, response: wire.FetchResponse) -> list[_Fetched]:
         """Read how far the answer goes, so that the next request can go out before the answer is unpacked."""
@@ -379,19 +437,24 @@ class Fetcher:
         if response.throttle_time_ms > 0 and not response.responses:
             return []  # the broker has left out all partitions, since they would exceed the quota
         fetched = []
+        names = {asked.topic_id: key.topic for key, asked in plan.items()}
         for topic in response.responses:
+            name = topic.topic or names.get(topic.topic_id, "")
             for part in topic.partitions:
-                asked = plan.pop(TopicPartition(topic.topic, part.partition_index), None)
+                asked = plan.pop(TopicPartition(name, part.partition_index), None)
                 if asked is None:
                     continue
                 context: dict[str, Any] = {
                     "broker": self._broker.address,
-                    "topic": topic.topic,
+                    "topic": name,
                     "partition": part.partition_index,
                     "api": "Fetch",
                 }
                 if part.error_code:
-                    self._fail(asked, error_for(part.error_code, **context))
+                    self._fail(asked, error_for(part.error_code, **context), self._hint(part, response))
+                    continue
+                if part.diverging_epoch.end_offset >= 0:
+                    self._fail_as_cut(asked, part.diverging_epoch, context)
                     continue
                 if part.preferred_read_replica >= 0 and not part.records:
                     self._redirect(asked, part.preferred_read_replica)
@@ -434,10 +497,14 @@ class Fetcher:
     def _advance(self, asked: _Asked, batches: list[RawBatch]) -> None:
         count = sum(max(batch.count, 1) for batch in batches)
         nbytes = sum(batch.size for batch in batches)
+        starts: list[Start] = []
+        for batch in batches:
+            if not starts or batch.leader_epoch != starts[-1].epoch:
+                starts.append(Start(batch.base_offset, batch.leader_epoch))
         with self._lock:
             for member, epoch in asked.members:
                 owned = member.owned
-                if owned.fetcher is self and owned.buffers.advance(owned, epoch, batches[-1].next_offset):
+                if owned.fetcher is self and owned.buffers.advance(owned, epoch, batches[-1].next_offset, starts):
                     self._coming[owned] = _Coming(epoch, asked.offset, count, nbytes)
                     self._fed.add(owned)
 
@@ -494,7 +561,7 @@ class Fetcher:
         if readers:
             member.subscriber.arrived()
         if error is not None:
-            self._fail(_Asked(kept.wanted, [(member, kept.epoch)]), error)
+            self._fail_members([(member, kept.epoch)], error)
 
     def _open_some(self, kept: _Kept, readers: list[BatchReader]) -> None:
         """Check and unpack batches into `readers`, up to the first one without room."""
@@ -518,19 +585,43 @@ class Fetcher:
 
     # -- errors ----------------------------------------------------------------------------------------------------
 
-    def _fail(self, asked: _Asked, error: KafkaException) -> None:
-        for member in self._take_out(asked):
-            member.subscriber.fetch_failed(member.owned, error)
+    def _fail(self, asked: _Asked, error: KafkaException, hint: LeaderHint | None = None) -> None:
+        self._fail_members(asked.members, error, hint)
+
+    def _fail_members(
+        self, members: list[tuple[_Member, int]], error: KafkaException, hint: LeaderHint | None = None
+    ) -> None:
+        for member in self._take_out(members):
+            if hint is None or not member.subscriber.take_hint(member.owned, hint):
+                member.subscriber.fetch_failed(member.owned, error)
+
+    def _hint(self, part: wire.FetchResponse.Topic.Partition, response: wire.FetchResponse) -> LeaderHint | None:
+        """Return the leader that the answer names beside an error, if there is one and it is another broker."""
+        leader = part.current_leader
+        if part.error_code not in HINTED or leader.leader_id < 0 or leader.leader_epoch < 0:
+            return None
+        if leader.leader_id == self._broker.id and part.error_code != FencedLeaderEpoch.ERROR_CODE:
+            return None
+        endpoints = {node.node_id: (node.host, node.port) for node in response.node_endpoints}
+        return LeaderHint(leader.leader_id, leader.leader_epoch, endpoints)
+
+    def _fail_as_cut(
+        self, asked: _Asked, diverging: wire.FetchResponse.Topic.Partition.EpochEndOffset, context: dict[str, Any]
+    ) -> None:
+        """Tell consumers that the broker's log differs from what they have fetched."""
+        lineage = asked.members[0][0].owned.lineage
+        divergent = lineage.divergence(diverging.epoch, diverging.end_offset)
+        self._fail(asked, LogTruncationError(asked.offset, divergent, **context))
 
     def _redirect(self, asked: _Asked, broker_id: int) -> None:
         """Give a partition to the replica that the broker has named."""
-        for member in self._take_out(asked):
+        for member in self._take_out(asked.members):
             member.subscriber.redirected(member.owned, broker_id)
 
-    def _take_out(self, asked: _Asked) -> list[_Member]:
-        """Detach the members that asked, except those that have moved since; return them."""
+    def _take_out(self, members: list[tuple[_Member, int]]) -> list[_Member]:
+        """Detach members, except those that have moved since; return them."""
         found = []
-        for member, epoch in asked.members:
+        for member, epoch in members:
             with self._lock:
                 if member.owned.epoch == epoch and member in self._members:
                     self._members.remove(member)

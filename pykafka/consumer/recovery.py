@@ -18,20 +18,29 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.common import OffsetType
 from pykafka.consumer.fetcher import Fetcher
+from pykafka.consumer.truncation import fetch_tells, find_truncations
 from pykafka.exceptions import (
+    FencedLeaderEpoch,
     InvalidMessageError,
     KafkaException,
     LeaderNotFoundError,
+    LogTruncationError,
     OffsetOutOfRangeError,
     OffsetResetNeededError,
     ProtocolClientError,
+    TopicRecreatedError,
     UnknownError,
+    UnknownLeaderEpoch,
 )
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from pykafka.broker import Broker
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import Buffers, OwnedPartition
+    from pykafka.consumer.fetcher import LeaderHint
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.positions import Position
     from pykafka.consumer.sources import Sources
@@ -42,6 +51,8 @@ log = logging.getLogger(__name__)
 
 #: Errors that Kafka does not call retriable; recovery retries them all the same before `consume()` raises them.
 PASSING = (UnknownError, OffsetOutOfRangeError)
+#: Errors that mean that the position is not in the log: it has to be moved.
+LOST = (OffsetOutOfRangeError, LogTruncationError, TopicRecreatedError)
 #: While an error lasts, pauses double from `fetch_error_backoff_ms` up to this (ms): Kafka's own retry.backoff.max.ms.
 BACKOFF_MAX_MS = 1000
 #: The worker serves now what is due within this part of `fetch_error_backoff_ms`: partitions that failed one after another
@@ -78,6 +89,7 @@ class Reader(Protocol):
     def worker_failed(self, error: BaseException) -> None: ...
     def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None: ...
     def redirected(self, owned: OwnedPartition, broker_id: int) -> None: ...
+    def take_hint(self, owned: OwnedPartition, hint: LeaderHint) -> bool: ...
     def arrived(self) -> None: ...
     def tick(self) -> None: ...
     def find_offsets(
@@ -176,14 +188,60 @@ class Recovery:
         if worker is not None:
             worker.join(5.0)
 
+    def is_recreated(self, owned: OwnedPartition) -> bool:
+        """Return whether metadata has another topic under the name of the one that a partition's position is of."""
+        reader = self._reader()
+        known = None if reader is None else reader.cluster.topic_id(owned.key.topic)
+        return None not in (known, owned.topic_id) and known != owned.topic_id
+
     def attach(self, owned: OwnedPartition) -> None:
-        """Attach a partition to the fetcher of its broker: its leader, or a closer replica; if there is none, take it over."""
+        """Attach a partition to the fetcher of its broker: its leader, or a closer replica; if there is none, take it over.
+
+        This does no I/O: the worker asks the leader whether its log has what was fetched, if that may be necessary.
+        """
+        broker = self._broker_of(owned)
+        if broker is None:
+            return
+        if _has_lineage(owned) and not (broker.knows_versions and fetch_tells(broker)):
+            self._take(owned, None)
+        else:
+            self._attach_to(broker, owned)
+
+    def _attach_all(self, parts: Collection[OwnedPartition]) -> None:
+        """Attach partitions, as `attach` does, but ask leaders about their logs; the worker calls this."""
+        by_broker: dict[Broker, list[OwnedPartition]] = defaultdict(list)
+        for owned in parts:
+            broker = self._broker_of(owned)
+            if broker is not None:
+                by_broker[broker].append(owned)
+        for broker, group in by_broker.items():
+            errors: Mapping[OwnedPartition, KafkaException] = {}
+            unsure = [owned for owned in group if _has_lineage(owned)]
+            if unsure:
+                try:
+                    errors = {} if fetch_tells(broker) else find_truncations(broker, unsure)
+                except KafkaException as error:
+                    errors = dict.fromkeys(unsure, error)
+            for owned in group:
+                if owned in errors:
+                    self.failed(owned, errors[owned])
+                else:
+                    self._attach_to(broker, owned)
+
+    def _broker_of(self, owned: OwnedPartition) -> Broker | None:
+        """Return the broker to fetch a partition from; None if it is being fetched, or has failed."""
         reader = self._reader()
         if reader is None or not reader.running or owned.fetcher is not None:
-            return
+            return None
         if owned.position < 0:
             self.failed(owned, OffsetResetNeededError(topic=owned.key.topic, partition=owned.partition_id))
-            return
+            return None
+        if self.is_recreated(owned):
+            self.failed(owned, _recreated(owned, reader.cluster.topic_id(owned.key.topic)))
+            return None
+        if owned.topic_id is None:
+            owned.topic_id = reader.cluster.topic_id(owned.key.topic)
+        owned.leader_epoch = reader.cluster.leader_epoch(*owned.key)
         source = reader.sources.of(owned.key)
         if source.broker_id is None:
             broker = owned.partition.leader
@@ -200,9 +258,15 @@ class Recovery:
                     partition=owned.partition_id,
                 ),
             )
+        return broker
+
+    def _attach_to(self, broker: Broker, owned: OwnedPartition) -> None:
+        reader = self._reader()
+        if reader is None or not reader.running or owned.fetcher is not None:
             return
+        rack = reader.sources.of(owned.key).rack
         try:
-            fetcher = Fetcher.of(broker, self._handler, reader.options.fetch_settings(owned.partition_id, source.rack))
+            fetcher = Fetcher.of(broker, self._handler, reader.options.fetch_settings(owned.partition_id, rack))
             fetcher.attach(owned, _WeakSubscriber(reader))
         except KafkaException as error:
             self.failed(owned, error)
@@ -253,27 +317,29 @@ class Recovery:
     def _admit(self, reader: Reader, new: Iterable[tuple[OwnedPartition, int, KafkaException | None]]) -> None:
         """Decide when to try each failed partition again, and whether `consume()` raises its error."""
         nowhere = []
+        ready = []
         for owned, moves, error in new:
             if error is None:
                 if owned not in self._cases:
-                    self.attach(owned)
+                    ready.append(owned)
                 continue
             if reader.sources.failed(owned.key, self._handler.now()):
                 # The leader decides, also about an offset that a replica lacks: it has all that replicas have.
                 log.info("partition %s: %s; fetching from its leader", owned.key, error)
-                self.attach(owned)
+                ready.append(owned)
                 continue
             lasts = owned.trouble_since is not None
             failures = self._failures[owned] = self._failures.get(owned, 0) + 1 if lasts else 1
-            # An offset is corrected at once; if it is wrong again before anything was fetched, the broker contradicts
-            # itself, and there is no need to hurry.
-            at_once = isinstance(error, OffsetOutOfRangeError) and not lasts
+            # An offset is corrected at once, and so is a leader epoch; if it is wrong again before anything was fetched, the
+            # broker contradicts itself, and there is no need to hurry.
+            at_once = isinstance(error, (*LOST, FencedLeaderEpoch)) and not lasts
             due = self._handler.now() if at_once else self._due_after(failures)
             self._cases[owned] = _Case(owned, moves, error, due)
-            if not isinstance(error, OffsetOutOfRangeError) and not _is_nowhere(error):
+            if not isinstance(error, LOST) and not _is_nowhere(error):
                 self._judge(reader, owned, error)
             if _is_nowhere(error):
                 nowhere.append(self._cases[owned])
+        self._attach_all(ready)
         self._ask_the_user(reader, nowhere)
 
     def _due_after(self, failures: int) -> float:
@@ -285,25 +351,34 @@ class Recovery:
 
     def _serve(self, reader: Reader, due: list[_Case]) -> None:
         """Fetch partitions again, each as its error demands."""
-        if any(_is_stale(case.error) for case in due):
+        if any(_wants_metadata(case) for case in due):
             self._refresh(reader, {case.owned.key.topic for case in due})
-        lost = []
         for case in due:
-            if case.moved or not isinstance(case.error, OffsetOutOfRangeError):
-                self._attach(case)
+            if isinstance(case.error, LOST) and self.is_recreated(case.owned):
+                case.error = _recreated(case.owned, reader.cluster.topic_id(case.owned.key.topic))
+        lost = []
+        ready = []
+        for case in due:
+            if case.moved or not isinstance(case.error, LOST):
+                ready.append(case)
             elif _has_unread(case.owned):
                 case.waited = True
                 case.due = self._handler.now() + self._pauses.first_ms / 1000
             elif case.waited:
-                self._attach(case)
+                ready.append(case)
             else:
                 lost.append(case)
+        self._close(ready)
         if lost:
             self._reset(reader, lost)
 
-    def _attach(self, case: _Case) -> None:
-        del self._cases[case.owned]
-        self.attach(case.owned)
+    def _close(self, cases: Collection[_Case]) -> None:
+        """Attach partitions again: their cases are over."""
+        for case in cases:
+            del self._cases[case.owned]
+            if case.moved:  # the application names a position of the topic that there is now
+                case.owned.topic_id = None
+        self._attach_all([case.owned for case in cases])
 
     def _refresh(self, reader: Reader, topics: Collection[str]) -> None:
         cluster = reader.cluster
@@ -345,9 +420,10 @@ class Recovery:
         case.due = self._due_after(failures)
 
     def _reset(self, reader: Reader, lost: list[_Case]) -> None:
-        """Move partitions whose offsets do not exist (any more) to `auto_offset_reset`.
+        """Move partitions whose positions are not in the log (any more).
 
-        If the application moves a partition meanwhile, for example by `seek()`, that stands.
+        They go to `auto_offset_reset`; where a log was cut, to the offset from which on it differs; in a topic that was made
+        anew, to its start. If the application moves a partition meanwhile, for example by `seek()`, that stands.
         """
         reset = reader.options.auto_offset_reset
         if isinstance(reset, str):
@@ -356,13 +432,32 @@ class Recovery:
         by_leader: dict[Any, list[_Case]] = defaultdict(
             list
         )  # a leader that does not answer delays its own partitions alone
+        cut = []
         for case in lost:
-            self._judge(reader, case.owned, case.error)
-            log.warning("%s; going to auto_offset_reset", case.error)
+            if isinstance(case.error, LogTruncationError) and case.error.divergent_offset is not None:
+                self._go_back(reader, case, case.error.divergent_offset)
+                cut.append(case)
+                continue
+            if isinstance(case.error, TopicRecreatedError):
+                self._note_trouble(case.owned)
+                log.warning(
+                    "topic %s was deleted and made anew (its id was %s and is %s now): this consumer goes from offset %d of "
+                    "partition %d to the start of the new one",
+                    *(case.owned.key.topic, case.error.old_id, case.error.new_id, case.owned.position),
+                    case.owned.partition_id,
+                )
+            else:
+                self._judge(reader, case.owned, case.error)
+                log.warning("%s; going to auto_offset_reset", case.error)
             by_leader[case.owned.partition.leader].append(case)
+        self._close(cut)
         for cases in by_leader.values():
+            wanted: dict[TopicPartition, Position] = {
+                case.owned.key: OffsetType.EARLIEST if isinstance(case.error, TopicRecreatedError) else reset
+                for case in cases
+            }
             try:
-                offsets = reader.find_offsets({case.owned.key: reset for case in cases}, timeout_ms=RESET_TIMEOUT_MS)
+                offsets = reader.find_offsets(wanted, timeout_ms=RESET_TIMEOUT_MS)
             except KafkaException as problem:
                 for case in cases:
                     self._judge(reader, case.owned, problem)
@@ -371,20 +466,45 @@ class Recovery:
             for case in cases:
                 offset = offsets[case.owned.key]
                 log.debug("%s goes to offset %d: auto_offset_reset", case.owned.key, offset)
-                reader.buffers.move(case.owned, offset, offset - 1, case.moves)
-                self._attach(case)
+                if reader.buffers.move(case.owned, offset, offset - 1, case.moves):
+                    case.owned.topic_id = None
+            self._close(cases)
+
+    def _go_back(self, reader: Reader, case: _Case, divergent: int) -> None:
+        """Move a partition whose log was cut to where the leader's log begins to differ from what was read."""
+        owned = case.owned
+        position = owned.position
+        start = min(divergent, position)
+        self._note_trouble(owned)
+        if reader.buffers.move(owned, start, start - 1, case.moves, owned.lineage.until(start)) and start < position:
+            log.warning(
+                "%s: offsets %d to %d (%d of them), which this consumer has read, are lost: the leader's log differs from "
+                "offset %d on, as after an unclean leader election. The consumer goes from offset %d back to %d",
+                *(owned.key, start, position - 1, position - start, start, position, start),
+            )
+
+    def _note_trouble(self, owned: OwnedPartition) -> None:
+        if owned.trouble_since is None:
+            owned.trouble_since = self._handler.now()
 
     def _ask_the_user(self, reader: Reader, cases: list[_Case]) -> None:
         """Report to `consume()` that the application must name the next position; until then try the offset now and then."""
-        known = {(one.topic, one.partition) for one in reader.errors if isinstance(one, OffsetResetNeededError)}
+        kinds = (OffsetResetNeededError, TopicRecreatedError)
+        known = {(one.topic, one.partition) for one in reader.errors if isinstance(one, kinds)}
         errors = reset_needed(reader, [case.owned for case in cases if case.owned.key not in known])
         for case in cases:
-            error = errors.get(case.owned.key)
-            if error is not None:
-                if isinstance(case.error, OffsetOutOfRangeError):
+            needed = errors.get(case.owned.key)
+            if needed is not None:
+                error: KafkaException = needed
+                if isinstance(case.error, TopicRecreatedError):
+                    error = case.error.again()
+                elif isinstance(case.error, LogTruncationError):
+                    where = needed.offset, case.error.divergent_offset, needed.earliest, needed.latest
+                    error = LogTruncationError(*where, **needed.context)
+                elif isinstance(case.error, OffsetOutOfRangeError):
                     error.__cause__ = case.error.again()
                 self._judge(reader, case.owned, error)
-            if isinstance(case.error, OffsetOutOfRangeError):
+            if isinstance(case.error, LOST):
                 case.error = OffsetResetNeededError(topic=case.owned.key.topic, partition=case.owned.partition_id)
                 self._again(case)
 
@@ -416,15 +536,34 @@ def _ranges(reader: Reader, keys: Collection[TopicPartition]) -> dict[TopicParti
     return {key: (found[0][key], found[1][key]) for key in keys}
 
 
+def _recreated(owned: OwnedPartition, now: UUID | None) -> TopicRecreatedError:
+    return TopicRecreatedError(
+        f"the topic was deleted and made anew (its id was {owned.topic_id} and is {now} now), and offset {owned.position} was "
+        'of the old one; auto_offset_reset is "none": say where to go on, by seek() or reset_offsets()',
+        owned.topic_id,
+        now,
+        topic=owned.key.topic,
+        partition=owned.partition_id,
+    )
+
+
 def _is_nowhere(error: KafkaException) -> bool:
-    return isinstance(error, OffsetResetNeededError)
+    return isinstance(error, OffsetResetNeededError) and not isinstance(error, LOST)
 
 
-def _is_stale(error: KafkaException) -> bool:
-    """Return whether an error means that metadata is out of date."""
-    if isinstance(error, (OffsetOutOfRangeError, OffsetResetNeededError)):
+def _has_lineage(owned: OwnedPartition) -> bool:
+    return owned.lineage.before(owned.fetch_offset) >= 0
+
+
+def _wants_metadata(case: _Case) -> bool:
+    """Return whether metadata is to be asked for before a partition is served."""
+    error = case.error
+    if isinstance(error, (OffsetOutOfRangeError, LogTruncationError)):
+        # The log may be that of a topic that was made anew; ids tell.
+        return case.owned.topic_id is not None and not case.moved and not _has_unread(case.owned)
+    if isinstance(error, (OffsetResetNeededError, TopicRecreatedError)):
         return False
-    return not isinstance(error, ProtocolClientError) or error.invalid_metadata
+    return not isinstance(error, ProtocolClientError) or error.invalid_metadata or isinstance(error, UnknownLeaderEpoch)
 
 
 def _has_unread(owned: OwnedPartition) -> bool:
@@ -451,6 +590,10 @@ class _WeakSubscriber:
         reader = self._reader()
         if reader is not None:
             reader.redirected(owned, broker_id)
+
+    def take_hint(self, owned: OwnedPartition, hint: LeaderHint) -> bool:
+        reader = self._reader()
+        return reader is not None and reader.take_hint(owned, hint)
 
     def arrived(self) -> None:
         reader = self._reader()

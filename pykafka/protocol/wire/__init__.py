@@ -45,6 +45,7 @@ from pykafka.protocol.wire.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from pykafka.protocol.wire.leader_epochs import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from pykafka.protocol.wire.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from pykafka.protocol.wire.log_dirs import (
     AlterReplicaLogDirsRequest,
@@ -251,6 +252,8 @@ __all__ = [
     "OffsetDeleteResponse",
     "OffsetFetchRequest",
     "OffsetFetchResponse",
+    "OffsetForLeaderEpochRequest",
+    "OffsetForLeaderEpochResponse",
     "ProduceRequest",
     "ProduceResponse",
     "SaslAuthenticateRequest",

@@ -1,0 +1,84 @@
+"""Finding out from a leader whether its log still has what was fetched, for brokers whose Fetch does not tell (before 2.7).
+
+Kafka calls this truncation detection (KIP-320): a consumer names the epoch of the last record before its position, and the
+leader the end of that epoch in its log.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import (
+    ClusterAuthorizationFailed,
+    KafkaException,
+    LogTruncationError,
+    TopicAuthorizationFailed,
+    error_for,
+)
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.consumer.buffers import OwnedPartition
+
+#: From this version on Fetch tells where logs diverge.
+FETCH_TELLS_FROM = 12
+#: From this version on brokers compare leader epochs, and tell the epoch of the end that they name.
+ASK_FROM = 2
+#: The channel for the question.
+CHANNEL = "main"
+
+
+def fetch_tells(broker: Broker) -> bool:
+    """Return whether a broker compares logs at each fetch; it may have to be asked for its versions."""
+    return broker.api_version(wire.FetchRequest) >= FETCH_TELLS_FROM
+
+
+def find_truncations(broker: Broker, parts: Collection[OwnedPartition]) -> dict[OwnedPartition, KafkaException]:
+    """Ask a leader whether its log has what was fetched; return the error of each partition that cannot be fetched on.
+
+    :param broker: the leader of all of them
+    :param parts: partitions whose lineage is known
+    :raises KafkaException: the broker did not answer
+    """
+    if not broker.has(wire.OffsetForLeaderEpochRequest):
+        return {}
+    version = broker.api_version(wire.OffsetForLeaderEpochRequest)
+    if version < ASK_FROM:
+        return {}
+    kind = wire.OffsetForLeaderEpochRequest.Topic
+    by_topic: dict[str, list[wire.OffsetForLeaderEpochRequest.Topic.Partition]] = defaultdict(list)
+    asked = {}
+    for owned in parts:
+        epoch = owned.lineage.before(owned.fetch_offset)
+        asked[owned.key.topic, owned.partition_id] = owned, epoch
+        by_topic[owned.key.topic].append(
+            kind.Partition(partition=owned.partition_id, current_leader_epoch=owned.leader_epoch, leader_epoch=epoch)
+        )
+    request = wire.OffsetForLeaderEpochRequest(
+        replica_id=-1, topics=[kind(topic=topic, partitions=found) for topic, found in by_topic.items()]
+    )
+    response = broker.call(request, CHANNEL, version=version)
+    errors: dict[OwnedPartition, KafkaException] = {}
+    for topic in response.topics:
+        for part in topic.partitions:
+            owned, epoch = asked[topic.topic, part.partition]
+            context: dict[str, Any] = {
+                "broker": broker.address,
+                "topic": topic.topic,
+                "partition": part.partition,
+                "api": "OffsetForLeaderEpoch",
+            }
+            error: KafkaException | None = error_for(part.error_code, **context) if part.error_code else None
+            if isinstance(error, (ClusterAuthorizationFailed, TopicAuthorizationFailed)):
+                continue  # brokers before 2.3 let only each other ask: fetching goes on without
+            if error is None and part.end_offset < 0:
+                error = LogTruncationError(owned.fetch_offset, None, **context)
+            elif error is None and (part.end_offset < owned.fetch_offset or part.leader_epoch < epoch):
+                divergent = owned.lineage.divergence(part.leader_epoch, part.end_offset)
+                error = LogTruncationError(owned.fetch_offset, divergent, **context)
+            if error is not None:
+                errors[owned] = error
+    return errors
