@@ -172,9 +172,8 @@ class GroupsAdmin(AdminBase):
         def request(items: Sequence[tuple[str, str, bool]], broker: Broker, left: int) -> wire.LeaveGroupRequest:
             make = wire.LeaveGroupRequest.Member
             if version_of(broker, wire.LeaveGroupRequest) < _SEVERAL_LEAVE:
-                if len(items) > 1 or items[0][2]:
-                    what = "removal of several members, or of static ones,"
-                    need(broker, wire.LeaveGroupRequest, _SEVERAL_LEAVE, what, "2.4")
+                if items[0][2]:
+                    need(broker, wire.LeaveGroupRequest, _SEVERAL_LEAVE, "removal of static members", "2.4")
                 return wire.LeaveGroupRequest(group_id=group, member_id=items[0][1])
             return wire.LeaveGroupRequest(
                 group_id=group,
@@ -190,7 +189,8 @@ class GroupsAdmin(AdminBase):
             response: wire.LeaveGroupResponse, items: Sequence[tuple[str, str, bool]], broker: Broker
         ) -> Mapping[tuple[str, str, bool], KafkaException | None]:
             if response.error_code or not response.members:
-                error = outcome(response.error_code, broker=broker, api="LeaveGroup", what=f"group {group}")
+                what = f"group {group}" + (f", member {items[0][1]}" if len(items) == 1 else "")
+                error = outcome(response.error_code, broker=broker, api="LeaveGroup", what=what)
                 return dict.fromkeys(items, error)
             found: dict[tuple[str, str, bool], KafkaException | None] = {}
             for one in response.members:
@@ -200,7 +200,13 @@ class GroupsAdmin(AdminBase):
                 found[group, name, is_static] = outcome(one.error_code, broker=broker, api="LeaveGroup", what=what)
             return found
 
-        asked: Question[tuple[str, str, bool], None] = Question(wire.LeaveGroupRequest, request, read, once=True)
+        asked: Question[tuple[str, str, bool], None] = Question(
+            wire.LeaveGroupRequest,
+            request,
+            read,
+            once=True,
+            most=lambda version: None if version >= _SEVERAL_LEAVE else 1,
+        )
         placement: Coordinators[tuple[str, str, bool]] = Coordinators(self._cluster, lambda item: item[0])
         answers = self._router.ask(names.values(), placement, asked, self._left_ms(deadline))
         results: Results[str, None] = Results({name: answers[item] for name, item in names.items()})

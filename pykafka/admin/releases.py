@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 #: From Kafka's release notes and KIPs, checked with the tables of versions of the releases.
 SINCE: dict[type[Request[Any]], str] = {
+    wire.ApiVersionsRequest: "0.10.0",
     wire.ListGroupsRequest: "0.9",
     wire.DescribeGroupsRequest: "0.9",
     wire.LeaveGroupRequest: "0.9",
@@ -60,12 +61,27 @@ SINCE: dict[type[Request[Any]], str] = {
     wire.DeleteShareGroupOffsetsRequest: "4.1",
 }
 
+#: APIs that only clusters without ZooKeeper have, since the releases above.
+KRAFT: frozenset[type[Request[Any]]] = frozenset(
+    {
+        wire.DescribeQuorumRequest,
+        wire.AddRaftVoterRequest,
+        wire.RemoveRaftVoterRequest,
+        wire.UnregisterBrokerRequest,
+        wire.ListConfigResourcesRequest,
+    }
+)
+
 
 def lacking(request_cls: type[Request[Any]], broker: Broker) -> UnsupportedVersion:
     """Return the error for a broker that lacks an API."""
     api = request_cls.__name__.removesuffix("Request")
     since = SINCE.get(request_cls)
     came = f", which came with Kafka {since}: upgrade the brokers" if since else ": use another release of Kafka"
+    if request_cls in KRAFT:
+        came = (
+            f", which came with Kafka {since} to clusters without ZooKeeper: upgrade the brokers, or migrate to KRaft"
+        )
     return UnsupportedVersion(f"the broker does not have {api}{came}", broker=broker.address, api=api)
 
 
