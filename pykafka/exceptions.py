@@ -389,6 +389,12 @@ class IncompleteResponseError(ResponseTimeoutError):
         super().__init__(f"the broker's answer left this {what} out", **context)
 
 
+class TokenUnavailableError(KafkaException):
+    """Raised when there is no OAuth token to log in with: the service that gives it fails, or does not answer in time."""
+
+    retriable = True
+
+
 class ThrottledError(KafkaException):
     """Raised when a request was not sent because the broker throttles this client. Raise the quota, or send less."""
 

@@ -15,6 +15,7 @@ from pykafka.exceptions import (
     NoBrokersAvailableError,
     ProtocolClientError,
     RebootstrapRequired,
+    TokenUnavailableError,
     WorkerNotStartedError,
 )
 from pykafka.metadata.settings import REBOOTSTRAP, MetadataSettings
@@ -235,6 +236,7 @@ def first_answer(
     :param telling: returns whether an answer is useful; a useless one is returned only where all are
     :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
     :raises ProtocolClientError: one has refused
+    :raises TokenUnavailableError: there is no token to log in with
     """
     attempts: list[Any] = []
     slow: list[Broker] = []
@@ -248,7 +250,10 @@ def first_answer(
                 return answer
             empty.append(answer)
         except KafkaException as error:
-            if isinstance(error, ProtocolClientError) and not isinstance(error, RebootstrapRequired):
+            refused = isinstance(
+                error, (ProtocolClientError, TokenUnavailableError)
+            )  # the next broker would refuse it, too
+            if refused and not isinstance(error, RebootstrapRequired):
                 raise
             hurried = isinstance(error, ConnectTimeoutError) and broker.socket_timeout_ms > QUICK_CONNECT_MS
             if hurried and broker not in slow:
