@@ -15,6 +15,7 @@ from pykafka.exceptions import (
     NoBrokersAvailableError,
     ProtocolClientError,
     RebootstrapRequired,
+    SaslRequiredError,
     TokenUnavailableError,
     WorkerNotStartedError,
 )
@@ -236,7 +237,7 @@ def first_answer(
     :param telling: returns whether an answer is useful; a useless one is returned only where all are
     :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
     :raises ProtocolClientError: one has refused
-    :raises TokenUnavailableError: there is no token to log in with
+    :raises SaslRequiredError, TokenUnavailableError: there are no credentials to log in with
     """
     attempts: list[Any] = []
     slow: list[Broker] = []
@@ -251,7 +252,7 @@ def first_answer(
             empty.append(answer)
         except KafkaException as error:
             refused = isinstance(
-                error, (ProtocolClientError, TokenUnavailableError)
+                error, (ProtocolClientError, SaslRequiredError, TokenUnavailableError)
             )  # the next broker would refuse it, too
             if refused and not isinstance(error, RebootstrapRequired):
                 raise

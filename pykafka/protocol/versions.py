@@ -163,6 +163,11 @@ class Probe:
         #: How many connections have shown 0.8.2 so far; make a pause before the next one.
         self.evidence = 0
 
+    @property
+    def knows_the_broker(self) -> bool:
+        """Whether the broker has answered ApiVersions, as listeners with SASL do before they refuse the rest."""
+        return self.state in {ProbeState.REST, ProbeState.REST_THEN_LOWER, ProbeState.LOWER}
+
     def next_requests(self) -> list[bytes]:
         """Return the requests to write now, all at once; empty while a response is due."""
         outbox, self._outbox = self._outbox, []

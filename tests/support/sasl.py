@@ -201,6 +201,8 @@ class _ServedLogin:
         )
         if request_cls is None:
             return None
+        if request_cls is wire.ApiVersionsRequest and version > scripted.VERSIONS[request_cls]:
+            return _framed(frame[4:8] + wire.ApiVersionsResponse(error_code=35).encode(0))
         flexible = request_cls.is_flexible(version)
         request = request_cls.decode(frame[10 + client_id + flexible :], version)
         # of ApiVersions alone, the answer's header has no tagged fields in any version
