@@ -192,6 +192,8 @@ class Brokers:
                 seed = self._seeds.get(address)
                 if seed is None:
                     seed = self._seeds[address] = self._make(-1, *address)
+                elif not asked:
+                    seed.drop_connections()  # they lead to where the name led then
                 yield seed
 
     def asking(self) -> None:

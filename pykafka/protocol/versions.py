@@ -41,7 +41,6 @@ RANGES_0_9_0: ApiRanges = {
 CEILINGS: Mapping[int, int] = {
     wire.ProduceRequest.api_key: 12,
     wire.FetchRequest.api_key: 12,
-    wire.MetadataRequest.api_key: 12,
     wire.OffsetCommitRequest.api_key: 9,
     wire.OffsetFetchRequest.api_key: 9,
     wire.InitProducerIdRequest.api_key: 5,
