@@ -41,15 +41,7 @@ if TYPE_CHECKING:
     )
     from pykafka.producer import Producer
     from pykafka.protocol import Message
-    from pykafka.security import (
-        DelegationToken,
-        OAuthBearer,
-        OAuthToken,
-        OidcClientCredentials,
-        Plain,
-        Scram,
-        SslConfig,
-    )
+    from pykafka.security import DelegationToken, Plain, Scram, SslConfig
     from pykafka.simpleconsumer import SimpleConsumer
     from pykafka.topic import Topic
 
@@ -63,7 +55,6 @@ __all__ = [
     "EmbeddedCluster",
     "GEventHandler",
     "GroupHashingPartitioner",
-    "Gssapi",
     "Handler",
     "HashingPartitioner",
     "KafkaClient",
@@ -73,12 +64,9 @@ __all__ = [
     "MessagesNotDelivered",
     "Murmur2Partitioner",
     "NoBrokersAvailableError",
-    "OAuthBearer",
-    "OAuthToken",
     "OffsetAndMetadata",
     "OffsetType",
     "OffsetsNotCommitted",
-    "OidcClientCredentials",
     "Partition",
     "Plain",
     "Producer",
@@ -131,16 +119,7 @@ _HOMES = {
         ],
         "producer": ["Producer"],
         "protocol": ["Message"],
-        "security": [
-            "DelegationToken",
-            "Gssapi",
-            "OAuthBearer",
-            "OAuthToken",
-            "OidcClientCredentials",
-            "Plain",
-            "Scram",
-            "SslConfig",
-        ],
+        "security": ["DelegationToken", "Plain", "Scram", "SslConfig"],
         "simpleconsumer": ["SimpleConsumer"],
         "topic": ["Topic"],
     }.items()

@@ -64,44 +64,31 @@ class AnyBroker:
             return dict.fromkeys(items, NoBrokersAvailableError("the cluster names no brokers; check that they are up"))
         self._cluster.handler.random.shuffle(brokers)
         broker = min(brokers, key=lambda one: (self._asked.count(one.id), one.muted_for(CHANNEL), one.reach))
-        self.avoid(broker.id)
+        self._asked.append(broker.id)
         return dict.fromkeys(items, broker)
-
-    def avoid(self, id_: int) -> None:
-        """Prefer other brokers to this one from now on."""
-        self._asked.append(id_)
 
     def refresh(self, seen: int, items: Sequence[K]) -> None:
         """Ask for the brokers of the cluster."""
-        self._cluster.update([])
+        self._cluster.refresh(seen, [])
 
 
 class Controller:
-    """Every item goes to the controller; if it does not answer, or the cluster names none, to any broker.
-
-    Brokers without ZooKeeper pass requests on to the controller; others say that they are not the controller.
-    """
+    """Every item goes to the controller; to any broker if the cluster names none: its error then says more."""
 
     stale: tuple[type[KafkaException], ...] = ()
 
     def __init__(self, cluster: BaseCluster) -> None:
         self._cluster = cluster
         self._any = AnyBroker(cluster)
-        self._asked: int | None = None
 
     def find(self, items: Sequence[K]) -> Mapping[K, Broker | KafkaException]:
         """Return the controller for all items."""
         controller = self._cluster.controller_broker
-        if controller is None or controller.id == self._asked:
-            self._asked = None
-            return self._any.find(items)
-        self._asked = controller.id
-        self._any.avoid(controller.id)
-        return dict.fromkeys(items, controller)
+        return self._any.find(items) if controller is None else dict.fromkeys(items, controller)
 
     def refresh(self, seen: int, items: Sequence[K]) -> None:
         """Ask which broker the controller is."""
-        self._cluster.update([])
+        self._cluster.refresh(seen, [])
 
 
 class Leaders(Generic[K]):
@@ -148,7 +135,7 @@ class CertainBrokers(Generic[K]):
     def find(self, items: Sequence[K]) -> Mapping[K, Broker | KafkaException]:
         """Return the broker that each item names."""
         if any(self._of(item) not in self._cluster.brokers for item in items):
-            self._cluster.update([])
+            self._cluster.refresh(self._cluster.generation, [])
         brokers = self._cluster.brokers
         return {item: brokers.get(self._of(item)) or self._unknown(self._of(item)) for item in items}
 
@@ -158,7 +145,7 @@ class CertainBrokers(Generic[K]):
 
     def refresh(self, seen: int, items: Sequence[K]) -> None:
         """Ask for the brokers of the cluster."""
-        self._cluster.update([])
+        self._cluster.refresh(seen, [])
 
 
 class Coordinators(Generic[K]):
@@ -192,7 +179,7 @@ class Coordinators(Generic[K]):
 
     def refresh(self, seen: int, items: Sequence[K]) -> None:
         """Ask for the brokers of the cluster; `find` always asks for the coordinators."""
-        self._cluster.update([])
+        self._cluster.refresh(seen, [])
 
     def _coordinators(self, broker: Broker, names: Sequence[str]) -> dict[str, Broker | KafkaException]:
         version = version_of(broker, wire.FindCoordinatorRequest)
@@ -224,7 +211,7 @@ class Coordinators(Generic[K]):
             what = f"{'group' if self._kind == GROUP else 'transactional id'} {name}"
             return fault(answer.error_code, answer.error_message, broker=broker, api="FindCoordinator", what=what)
         if answer.node_id not in self._cluster.brokers:
-            self._cluster.update([])
+            self._cluster.refresh(self._cluster.generation, [])
         found = self._cluster.brokers.get(answer.node_id)
         return found or LeaderNotFoundError(
             f"the cluster names broker {answer.node_id} as the coordinator of {name}, and does not list it; is it starting?"
