@@ -41,7 +41,15 @@ if TYPE_CHECKING:
     )
     from pykafka.producer import Producer
     from pykafka.protocol import Message
-    from pykafka.security import DelegationToken, Plain, Scram, SslConfig
+    from pykafka.security import (
+        DelegationToken,
+        OAuthBearer,
+        OAuthToken,
+        OidcClientCredentials,
+        Plain,
+        Scram,
+        SslConfig,
+    )
     from pykafka.simpleconsumer import SimpleConsumer
     from pykafka.topic import Topic
 
@@ -55,6 +63,7 @@ __all__ = [
     "EmbeddedCluster",
     "GEventHandler",
     "GroupHashingPartitioner",
+    "Gssapi",
     "Handler",
     "HashingPartitioner",
     "KafkaClient",
@@ -64,9 +73,12 @@ __all__ = [
     "MessagesNotDelivered",
     "Murmur2Partitioner",
     "NoBrokersAvailableError",
+    "OAuthBearer",
+    "OAuthToken",
     "OffsetAndMetadata",
     "OffsetType",
     "OffsetsNotCommitted",
+    "OidcClientCredentials",
     "Partition",
     "Plain",
     "Producer",
@@ -119,7 +131,16 @@ _HOMES = {
         ],
         "producer": ["Producer"],
         "protocol": ["Message"],
-        "security": ["DelegationToken", "Plain", "Scram", "SslConfig"],
+        "security": [
+            "DelegationToken",
+            "Gssapi",
+            "OAuthBearer",
+            "OAuthToken",
+            "OidcClientCredentials",
+            "Plain",
+            "Scram",
+            "SslConfig",
+        ],
         "simpleconsumer": ["SimpleConsumer"],
         "topic": ["Topic"],
     }.items()

@@ -389,6 +389,25 @@ class IncompleteResponseError(ResponseTimeoutError):
         super().__init__(f"the broker's answer left this {what} out", **context)
 
 
+class SaslRequiredError(KafkaException):
+    """Raised when a listener wants a login by SASL, and the client has no credentials: give `sasl=`.
+
+    :param text: what happened and what to do
+    :param mechanisms: those that the listener offers
+    :param context: as for KafkaException
+    """
+
+    def __init__(self, text: str, mechanisms: Sequence[str] = (), **context: Any) -> None:
+        self.mechanisms = list(mechanisms)
+        super().__init__(text, **context)
+
+
+class TokenUnavailableError(KafkaException):
+    """Raised when there is no OAuth token to log in with: the service that gives it fails, or does not answer in time."""
+
+    retriable = True
+
+
 class ThrottledError(KafkaException):
     """Raised when a request was not sent because the broker throttles this client. Raise the quota, or send less."""
 

@@ -39,5 +39,6 @@ class Admin(
     A call that is given items returns `Results`, a mapping with the value of each. By default it raises if an item failed: the
     item's own error if it was the only one, else `AdminError`, whose `.results` has all outcomes. With `raise_errors=False` it
     does not raise for items; `results.errors` has the errors. What concerns the whole call is always raised:
-    `UnsupportedVersion` (the text names the release that has the API), `ClientClosedError`, and bad arguments.
+    `UnsupportedVersion` (the text names the release that has the API), `NoBrokersAvailableError`, `ClientClosedError`, and bad
+    arguments.
     """

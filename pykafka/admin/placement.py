@@ -64,31 +64,44 @@ class AnyBroker:
             return dict.fromkeys(items, NoBrokersAvailableError("the cluster names no brokers; check that they are up"))
         self._cluster.handler.random.shuffle(brokers)
         broker = min(brokers, key=lambda one: (self._asked.count(one.id), one.muted_for(CHANNEL), one.reach))
-        self._asked.append(broker.id)
+        self.avoid(broker.id)
         return dict.fromkeys(items, broker)
+
+    def avoid(self, id_: int) -> None:
+        """Prefer other brokers to this one from now on."""
+        self._asked.append(id_)
 
     def refresh(self, seen: int, items: Sequence[K]) -> None:
         """Ask for the brokers of the cluster."""
-        self._cluster.refresh(seen, [])
+        self._cluster.update([])
 
 
 class Controller:
-    """Every item goes to the controller; to any broker if the cluster names none: its error then says more."""
+    """Every item goes to the controller; if it does not answer, or the cluster names none, to any broker.
+
+    Brokers without ZooKeeper pass requests on to the controller; others say that they are not the controller.
+    """
 
     stale: tuple[type[KafkaException], ...] = ()
 
     def __init__(self, cluster: BaseCluster) -> None:
         self._cluster = cluster
         self._any = AnyBroker(cluster)
+        self._asked: int | None = None
 
     def find(self, items: Sequence[K]) -> Mapping[K, Broker | KafkaException]:
         """Return the controller for all items."""
         controller = self._cluster.controller_broker
-        return self._any.find(items) if controller is None else dict.fromkeys(items, controller)
+        if controller is None or controller.id == self._asked:
+            self._asked = None
+            return self._any.find(items)
+        self._asked = controller.id
+        self._any.avoid(controller.id)
+        return dict.fromkeys(items, controller)
 
     def refresh(self, seen: int, items: Sequence[K]) -> None:
         """Ask which broker the controller is."""
-        self._cluster.refresh(seen, [])
+        self._cluster.update([])
 
 
 class Leaders(Generic[K]):
@@ -135,7 +148,7 @@ class CertainBrokers(Generic[K]):
     def find(self, items: Sequence[K]) -> Mapping[K, Broker | KafkaException]:
         """Return the broker that each item names."""
         if any(self._of(item) not in self._cluster.brokers for item in items):
-            self._cluster.refresh(self._cluster.generation, [])
+            self._cluster.update([])
         brokers = self._cluster.brokers
         return {item: brokers.get(self._of(item)) or self._unknown(self._of(item)) for item in items}
 
@@ -145,7 +158,7 @@ class CertainBrokers(Generic[K]):
 
     def refresh(self, seen: int, items: Sequence[K]) -> None:
         """Ask for the brokers of the cluster."""
-        self._cluster.refresh(seen, [])
+        self._cluster.update([])
 
 
 class Coordinators(Generic[K]):
@@ -179,7 +192,7 @@ class Coordinators(Generic[K]):
 
     def refresh(self, seen: int, items: Sequence[K]) -> None:
         """Ask for the brokers of the cluster; `find` always asks for the coordinators."""
-        self._cluster.refresh(seen, [])
+        self._cluster.update([])
 
     def _coordinators(self, broker: Broker, names: Sequence[str]) -> dict[str, Broker | KafkaException]:
         version = version_of(broker, wire.FindCoordinatorRequest)
@@ -211,7 +224,7 @@ class Coordinators(Generic[K]):
             what = f"{'group' if self._kind == GROUP else 'transactional id'} {name}"
             return fault(answer.error_code, answer.error_message, broker=broker, api="FindCoordinator", what=what)
         if answer.node_id not in self._cluster.brokers:
-            self._cluster.refresh(self._cluster.generation, [])
+            self._cluster.update([])
         found = self._cluster.brokers.get(answer.node_id)
         return found or LeaderNotFoundError(
             f"the cluster names broker {answer.node_id} as the coordinator of {name}, and does not list it; is it starting?"

@@ -34,6 +34,7 @@ from pykafka.exceptions import (
     UnstableOffsetCommit,
     UnsupportedVersion,
 )
+from pykafka.metadata.brokers import QUICK_CONNECT_MS
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class Router:
         :param question: makes requests and reads responses
         :param timeout_ms: of the whole call
         :raises UnsupportedVersion: a broker lacks the API
+        :raises NoBrokersAvailableError: no broker could be reached
         """
         now = self._cluster.handler.now
         deadline = now() + timeout_ms / 1000
@@ -135,7 +137,11 @@ class Router:
                 attempts += 1
                 self._cluster.handler.sleep(min(pauses.seconds(attempts), max(deadline - now(), 0.0)))
                 self._refresh(placement, seen, left)
-        return {item: _plain(found[item]) for item in wanted}
+        outcomes = {item: _plain(found[item]) for item in wanted}
+        nowhere = [error for error in outcomes.values() if isinstance(error, NoBrokersAvailableError)]
+        if nowhere and len(nowhere) == len(outcomes):
+            raise nowhere[0]
+        return outcomes
 
     def _refresh(self, placement: Placement[K], seen: int, items: Sequence[K]) -> None:
         try:
@@ -182,14 +188,17 @@ class _Round(Generic[K, V]):
         """Return the value or the error of each item; `_Passing` if it may be asked about again."""
         found: dict[K, V | KafkaException] = {}
         by_broker: dict[Broker, list[K]] = {}
-        for item, broker in placement.find(items).items():
+        for item, broker in self._places(items, placement).items():
             if isinstance(broker, KafkaException):
                 found[item] = self._judged(broker)
             else:
                 by_broker.setdefault(broker, []).append(item)
         sent = []
-        for broker, its in by_broker.items():
+        # Those that are connected first: the others may swallow packets.
+        for broker, its in sorted(by_broker.items(), key=lambda pair: not pair[0].channel(CHANNEL).connected):
             try:
+                if len(by_broker) > 1:
+                    broker.channel(CHANNEL).open(min(QUICK_CONNECT_MS, self._left_ms()))
                 for lot in self._lots(broker, its):
                     sent.append(self._send(broker, lot))
             except KafkaException as error:  # nothing was sent
@@ -199,13 +208,22 @@ class _Round(Generic[K, V]):
             found |= self._collect(one, placement.stale)
         return found
 
+    def _places(self, items: Sequence[K], placement: Placement[K]) -> Mapping[K, Broker | KafkaException]:
+        try:
+            return placement.find(items)
+        except NoBrokersAvailableError as error:
+            return dict.fromkeys(items, error)
+
+    def _left_ms(self) -> int:
+        return max(1, round((self._deadline - self._cluster.handler.now()) * 1000))
+
     def _lots(self, broker: Broker, items: list[K]) -> list[list[K]]:
         version = version_of(broker, self._question.api, self._question.ceiling)
         most = self._question.most(version) or len(items)
         return [items[start : start + most] for start in range(0, len(items), most)]
 
     def _send(self, broker: Broker, items: list[K]) -> _Sent[K]:
-        left_ms = max(1, round((self._deadline - self._cluster.handler.now()) * 1000))
+        left_ms = self._left_ms()
         was_up = broker.channel(CHANNEL).connected
         version = version_of(broker, self._question.api, self._question.ceiling)
         request = self._question.request(items, broker, left_ms)

@@ -97,6 +97,10 @@ class UserScramCredentialDeletion:
     mechanism: ScramMechanism
 
 
+_Change = UserScramCredentialUpsertion | UserScramCredentialDeletion
+_Entry = wire.AlterUserScramCredentialsRequest.Upsertion | wire.AlterUserScramCredentialsRequest.Deletion
+
+
 class ScramUsersAdmin(AdminBase):
     """The users who log in by SCRAM."""
 
@@ -157,45 +161,66 @@ class ScramUsersAdmin(AdminBase):
         wanted: list[UserScramCredentialUpsertion | UserScramCredentialDeletion] = several(
             changes, "changes", (UserScramCredentialUpsertion, UserScramCredentialDeletion)
         )
-        # Each takes milliseconds: not on a hub.
-        salted = {
-            one: self._cluster.handler.offload(one.salted)
-            for one in wanted
-            if isinstance(one, UserScramCredentialUpsertion)
+        deadline = self._deadline(timeout_ms)
+        found: dict[str, KafkaException | None] = {}
+        for lot in _lots(wanted):
+            # Each takes milliseconds: not on a hub.
+            entries = {one.user: self._cluster.handler.offload(_entry, one) for one in lot}
+            placement = Controller(self._cluster)
+            answers = self._router.ask(entries, placement, _alteration(entries), self._left_ms(deadline))
+            found |= {user: found.get(user) or error for user, error in answers.items()}
+        results: Results[str, None] = Results(found)
+        if raise_errors:
+            results.raise_errors()
+        return results
+
+
+def _lots(changes: Iterable[_Change]) -> list[list[_Change]]:
+    """Cut changes into requests: brokers refuse a request with two changes of one user."""
+    lots: list[list[_Change]] = []
+    for one in changes:
+        lot = next((lot for lot in lots if all(other.user != one.user for other in lot)), None)
+        if lot is None:
+            lots.append(lot := [])
+        lot.append(one)
+    return lots
+
+
+def _entry(change: _Change) -> _Entry:
+    """Return a change as the request has it; this computes for some milliseconds."""
+    message = wire.AlterUserScramCredentialsRequest
+    if isinstance(change, UserScramCredentialDeletion):
+        return message.Deletion(name=change.user, mechanism=int(change.mechanism))
+    salt, salted = change.salted()
+    return message.Upsertion(
+        name=change.user,
+        mechanism=int(change.mechanism),
+        iterations=change.iterations,
+        salt=salt,
+        salted_password=salted,
+    )
+
+
+def _alteration(entries: Mapping[str, _Entry]) -> Question[str, None]:
+    message = wire.AlterUserScramCredentialsRequest
+
+    def request(items: Sequence[str], broker: Broker, left: int) -> wire.AlterUserScramCredentialsRequest:
+        its = [entries[item] for item in items]
+        return message(
+            deletions=[one for one in its if isinstance(one, message.Deletion)],
+            upsertions=[one for one in its if isinstance(one, message.Upsertion)],
+        )
+
+    def read(
+        response: wire.AlterUserScramCredentialsResponse, items: Sequence[str], broker: Broker
+    ) -> Mapping[str, KafkaException | None]:
+        api = "AlterUserScramCredentials"
+        return {
+            one.user: outcome(one.error_code, one.error_message, broker=broker, api=api, what=f"user {one.user}")
+            for one in response.results
         }
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.AlterUserScramCredentialsRequest:
-            message = wire.AlterUserScramCredentialsRequest
-            made = message()
-            for one in wanted:
-                if one.user not in items:
-                    continue
-                if isinstance(one, UserScramCredentialDeletion):
-                    made.deletions.append(message.Deletion(name=one.user, mechanism=int(one.mechanism)))
-                    continue
-                salt, password = salted[one]
-                made.upsertions.append(
-                    message.Upsertion(
-                        name=one.user,
-                        mechanism=int(one.mechanism),
-                        iterations=one.iterations,
-                        salt=salt,
-                        salted_password=password,
-                    )
-                )
-            return made
-
-        def read(
-            response: wire.AlterUserScramCredentialsResponse, items: Sequence[str], broker: Broker
-        ) -> Mapping[str, KafkaException | None]:
-            api = "AlterUserScramCredentials"
-            return {
-                one.user: outcome(one.error_code, one.error_message, broker=broker, api=api, what=f"user {one.user}")
-                for one in response.results
-            }
-
-        asked: Question[str, None] = Question(wire.AlterUserScramCredentialsRequest, request, read, waits=True)
-        return self._ask([one.user for one in wanted], Controller(self._cluster), asked, timeout_ms, raise_errors)
+    return Question(message, request, read, waits=True)
 
 
 def _described(

@@ -311,7 +311,8 @@ class HeartbeatSender:
     def _call(self, beat: Beat, request: Request[Any], version: int) -> Any:
         timeout = min(self.heartbeat.timeout, beat.broker.socket_timeout_ms / 1000)
         connection = self._connection
-        lost = connection is None or not connection.connected or connection.login_due
+        # No worker reads between heartbeats, so that nobody has noticed if the broker found the connection idle.
+        lost = connection is None or not connection.connected or connection.login_due or connection.is_hung_up
         if connection is None or lost or self._connected_to is not beat.broker:
             self._disconnect()
             connection = beat.broker.new_connection(self._native)

@@ -15,6 +15,8 @@ from pykafka.exceptions import (
     NoBrokersAvailableError,
     ProtocolClientError,
     RebootstrapRequired,
+    SaslRequiredError,
+    TokenUnavailableError,
     WorkerNotStartedError,
 )
 from pykafka.metadata.settings import REBOOTSTRAP, MetadataSettings
@@ -190,6 +192,8 @@ class Brokers:
                 seed = self._seeds.get(address)
                 if seed is None:
                     seed = self._seeds[address] = self._make(-1, *address)
+                elif not asked:
+                    seed.drop_connections()  # they lead to where the name led then
                 yield seed
 
     def asking(self) -> None:
@@ -235,6 +239,7 @@ def first_answer(
     :param telling: returns whether an answer is useful; a useless one is returned only where all are
     :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
     :raises ProtocolClientError: one has refused
+    :raises SaslRequiredError, TokenUnavailableError: there are no credentials to log in with
     """
     attempts: list[Any] = []
     slow: list[Broker] = []
@@ -248,7 +253,10 @@ def first_answer(
                 return answer
             empty.append(answer)
         except KafkaException as error:
-            if isinstance(error, ProtocolClientError) and not isinstance(error, RebootstrapRequired):
+            refused = isinstance(
+                error, (ProtocolClientError, SaslRequiredError, TokenUnavailableError)
+            )  # the next broker would refuse it, too
+            if refused and not isinstance(error, RebootstrapRequired):
                 raise
             hurried = isinstance(error, ConnectTimeoutError) and broker.socket_timeout_ms > QUICK_CONNECT_MS
             if hurried and broker not in slow:

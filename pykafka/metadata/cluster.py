@@ -166,6 +166,11 @@ class BaseCluster:
         return self._allow_auto_create_topics
 
     @property
+    def settings(self) -> ConnectionSettings:
+        """How connections are made and kept."""
+        return self._settings
+
+    @property
     def ssl_config(self) -> SslConfigLike | None:
         """How brokers are spoken to over TLS; None for plaintext."""
         return self._settings.ssl_config
@@ -437,6 +442,11 @@ class BaseCluster:
         """
         with self._brokers.at(addresses) as brokers:
             return first_answer(brokers, ask, "what it was asked", lambda answer: answer is not None)
+
+    @property
+    def first_addresses(self) -> list[str]:
+        """The addresses in `hosts`, as "host:port"; none for a client that finds its brokers through ZooKeeper."""
+        return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._seeds]
 
     def seeds(self) -> list[tuple[str, int]]:
         """Return (host, port) of each broker that may be asked first: those of ZooKeeper, or else of `hosts`.

@@ -69,11 +69,15 @@ class Ask:
     :param version: of its API
     :param client_id: how the broker's logs know this client
     :param token: the bare token
+    :param has_answer: whether the broker answers it
     """
 
-    __slots__ = ("_client_id", "_token", "request", "version")
+    __slots__ = ("_client_id", "_token", "has_answer", "request", "version")
 
-    def __init__(self, request: Request[Any] | None, version: int, client_id: str, token: bytes = b"") -> None:
+    def __init__(
+        self, request: Request[Any] | None, version: int, client_id: str, token: bytes = b"", has_answer: bool = True
+    ) -> None:
+        self.has_answer = has_answer
         self.request = request
         self.version = version
         self._client_id = client_id
@@ -118,6 +122,9 @@ class Login:
         if self.ranges is None:
             # Version 0: a login must not fail because the two sides have no later one in common.
             return self._ask(wire.ApiVersionsRequest(), 0)
+        if wire.ApiVersionsRequest.api_key not in self.ranges and self._mechanism.name == "GSSAPI":  # Kafka 0.9
+            self._bare = True
+            return self._say_first()
         return self._shake_hands(self.ranges)
 
     def answered(self, frame: memoryview) -> Ask | None:
@@ -145,8 +152,8 @@ class Login:
         """The credentials."""
         return self._mechanism
 
-    def _ask(self, request: Request[Any] | None, version: int, token: bytes = b"") -> Ask:
-        self._last = Ask(request, version, self._peer.client_id, token)
+    def _ask(self, request: Request[Any], version: int) -> Ask:
+        self._last = Ask(request, version, self._peer.client_id)
         return self._last
 
     def _on_versions(self, frame: memoryview) -> Ask | None:
@@ -177,6 +184,9 @@ class Login:
         response = decode_response(wire.SaslHandshakeRequest, self._last.version, frame)[1]
         if response.error_code:
             raise self._refused(response)
+        return self._say_first()
+
+    def _say_first(self) -> Ask | None:
         self.stage = "bare tokens" if self._bare else "tokens"
         return self._send(self._exchange.step(None))
 
@@ -207,7 +217,9 @@ class Login:
                 f"this client ends the login by {self._mechanism.name}: the broker asks for more than {TOKENS_MAX} tokens"
             )
         if self._bare:
-            return self._ask(None, 0, token)
+            silent = self._exchange.complete and self._exchange.ends_silently
+            self._last = Ask(None, 0, self._peer.client_id, token, has_answer=not silent)
+            return self._last
         return self._ask(wire.SaslAuthenticateRequest(auth_bytes=token), self._authenticate_version)
 
     def _on_authenticate(self, frame: memoryview) -> Ask | None:
@@ -327,6 +339,8 @@ def log_in(
         bare = ask.request is None
         try:
             stream.send([b"".join(ask.encode(number))], left)
+            if not ask.has_answer:
+                break
             frame = frames.next(max(deadline - handler.now(), 0.0))
         except TimeoutError:
             raise

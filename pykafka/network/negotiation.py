@@ -5,8 +5,17 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pykafka.exceptions import KafkaException, ResponseTimeoutError, SocketDisconnectedError, TlsError
+from pykafka.exceptions import (
+    KafkaException,
+    ResponseTimeoutError,
+    SaslRequiredError,
+    SocketDisconnectedError,
+    TlsError,
+    UnsupportedSaslMechanism,
+)
 from pykafka.network.dialing import Attempt
+from pykafka.protocol import wire
+from pykafka.protocol.schema import decode_response, encode_request
 from pykafka.protocol.versions import HANG_UPS, RANGES_0_8_2, Probe
 
 if TYPE_CHECKING:
@@ -23,6 +32,8 @@ HANG_UPS_BESIDE_NEWER = 8
 #: The client asks a broker that it took for 0.8.2 again after this time (s), which doubles up to the second one.
 ASK_AGAIN_S = 30.0
 ASK_AGAIN_MAX_S = 600.0
+#: The name of no mechanism.
+NO_MECHANISM = "?"
 #: How often a pause looks whether the connection is still wanted (s).
 LOOK_UP_S = 0.1
 
@@ -138,6 +149,8 @@ def _probe(
         except SocketDisconnectedError as error:
             if type(error) is not SocketDisconnectedError:
                 raise
+            if probe.knows_the_broker and not connection.logs_in:
+                _check_for_sasl(connection, handler, timeout_ms, client_id)
             probe.hung_up()
         else:
             probe.answered(frame)
@@ -145,6 +158,34 @@ def _probe(
         connection.disconnect()
         connection.connect(timeout_ms)
     return probe.result
+
+
+def _check_for_sasl(connection: BrokerConnection, handler: Handler, timeout_ms: int, client_id: str) -> None:
+    """Ask over a new connection for a mechanism that does not exist: a listener with SASL names those that it offers.
+
+    :raises SaslRequiredError: it wants a login
+    """
+    try:
+        connection.disconnect()
+        connection.connect(timeout_ms)
+        patience = min(timeout_ms / 1000, PROBE_TIMEOUT_S)
+        request = wire.SaslHandshakeRequest(mechanism=NO_MECHANISM)
+        connection.send(encode_request(request, 0, 1, client_id), patience)
+        answer = decode_response(wire.SaslHandshakeRequest, 0, connection.receive(patience))[1]
+    except KafkaException as error:
+        log.debug("no answer to SaslHandshake at %s: %s", connection.address, error)
+        return
+    finally:
+        connection.disconnect()
+    if answer.error_code == UnsupportedSaslMechanism.ERROR_CODE:
+        offered = sorted(answer.mechanisms)
+        raise SaslRequiredError(
+            f"this listener wants SASL; mechanisms offered: {', '.join(offered)[:300]}; give KafkaClient sasl=, as "
+            "sasl=Scram(user, password), or connect to a listener without SASL",
+            offered,
+            broker=connection.address,
+            api="SaslHandshake",
+        )
 
 
 def _pause(connection: BrokerConnection, handler: Handler) -> None:

@@ -20,6 +20,7 @@ from pykafka.network.dialect import Dialect
 from pykafka.network.negotiation import KnownVersions
 from pykafka.network.route import Route
 from pykafka.network.settings import ConnectionSettings
+from pykafka.protocol.versions import RANGES_0_9_0
 from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ class Node:
         self._route = Route(self._settings, handler.random)
         self._client_id = client_id
         known = KnownVersions(broker_version) if known_versions is None else known_versions
+        # 0.9.0 is the documented default, which says nothing.
+        self._is_0_9 = broker_version.startswith("0.9") and broker_version != "0.9.0"
         self._dialect = Dialect(self, handler, client_id, known, api_versions)
         self._lock = handler.Lock()
         self._channels: dict[str, Channel] = {}
@@ -237,9 +240,13 @@ class Node:
             advertised=self._id >= 0,
             settings=self._settings,
             client_id=self._client_id,
-            ranges=self._dialect.certain,
+            ranges=self._ranges_for_login,
             route=self._route,
         )
+
+    def _ranges_for_login(self) -> ApiRanges | None:
+        """Return the versions if they are certain: brokers of 0.9 cannot be asked for them before a login."""
+        return self._dialect.certain() or (RANGES_0_9_0 if self._is_0_9 else None)
 
     def forget_versions(self) -> None:
         """Ask for the API versions anew at the next connect: another version of Kafka may run there by then."""

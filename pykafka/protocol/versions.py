@@ -41,7 +41,6 @@ RANGES_0_9_0: ApiRanges = {
 CEILINGS: Mapping[int, int] = {
     wire.ProduceRequest.api_key: 12,
     wire.FetchRequest.api_key: 12,
-    wire.MetadataRequest.api_key: 12,
     wire.OffsetCommitRequest.api_key: 9,
     wire.OffsetFetchRequest.api_key: 9,
     wire.InitProducerIdRequest.api_key: 5,
@@ -162,6 +161,11 @@ class Probe:
         self.result: ApiRanges | None = None
         #: How many connections have shown 0.8.2 so far; make a pause before the next one.
         self.evidence = 0
+
+    @property
+    def knows_the_broker(self) -> bool:
+        """Whether the broker has answered ApiVersions, as listeners with SASL do before they refuse the rest."""
+        return self.state in {ProbeState.REST, ProbeState.REST_THEN_LOWER, ProbeState.LOWER}
 
     def next_requests(self) -> list[bytes]:
         """Return the requests to write now, all at once; empty while a response is due."""

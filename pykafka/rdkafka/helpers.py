@@ -15,9 +15,13 @@ from pykafka.security.stores import MARK, is_store, text_of
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.settings import ConnectionSettings
 
 log = logging.getLogger(__name__)
 
+#: The most that librdkafka takes for pauses (ms), and for numbers.
+HOUR_MS = 3_600_000
+INT_MAX = 2**31 - 1
 #: How long librdkafka may take to end (s).
 END_S = 10.0
 
@@ -40,11 +44,15 @@ def common_settings(cluster: BaseCluster) -> dict[str, Any]:
     """Return librdkafka's settings for the brokers of a cluster: addresses, their age, TLS.
 
     :raises NoBrokersAvailableError: no broker answered
-    :raises ValueError: librdkafka has no setting for this kind of TLS
+    :raises ValueError: librdkafka has no setting for this kind of TLS, or for the proxy
     """
+    own = _connection_settings(cluster.settings)
     brokers = list(cluster.brokers.values())
     settings: dict[str, Any] = {
-        "bootstrap.servers": ",".join(broker.address for broker in brokers),
+        # The first addresses too: names that lead on when all brokers have moved.
+        "bootstrap.servers": ",".join(
+            dict.fromkeys([*(broker.address for broker in brokers), *cluster.first_addresses])
+        ),
         "client.id": "pykafka",
         "socket.timeout.ms": min(max(cluster.socket_timeout_ms, 10), 300_000),
         # librdkafka logs on threads of its own, and to stderr; its errors say what matters.
@@ -58,7 +66,22 @@ def common_settings(cluster: BaseCluster) -> dict[str, Any]:
         # librdkafka takes brokers that do not tell their version for 0.10, and gets no answers.
         is_0_9 = wire.ListGroupsRequest.api_key in ranges
         settings |= {"api.version.request": False, "broker.version.fallback": "0.9.0.1" if is_0_9 else "0.8.2.2"}
-    return settings | _tls_settings(cluster.ssl_config)
+    return settings | own | _tls_settings(cluster.ssl_config)
+
+
+def _connection_settings(settings: ConnectionSettings) -> dict[str, Any]:
+    if settings.proxy is not None:
+        raise ValueError(
+            f"librdkafka connects through no proxy, and this client has proxy={settings.proxy}; leave use_rdkafka=True out"
+        )
+    first_ms = min(settings.reconnect_backoff_ms, HOUR_MS)
+    return {
+        "reconnect.backoff.ms": first_ms,
+        "reconnect.backoff.max.ms": max(min(settings.reconnect_backoff_max_ms, HOUR_MS), first_ms),
+        "connections.max.idle.ms": min(settings.connections_max_idle_ms, INT_MAX),
+        "socket.connection.setup.timeout.ms": min(max(settings.socket_connection_setup_timeout_ms, 1000), INT_MAX),
+        "client.dns.lookup": settings.client_dns_lookup,
+    }
 
 
 def _ignore(_: object) -> None:

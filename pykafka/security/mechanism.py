@@ -17,6 +17,10 @@ class Exchange(Protocol):
     def complete(self) -> bool:
         """Whether this side needs no further token of the broker, only its consent to the last one."""
 
+    @property
+    def ends_silently(self) -> bool:
+        """Whether brokers before 1.0 do not answer the last token that they accept."""
+
     def step(self, challenge: bytes | None) -> bytes | None:
         """Return the next token for the broker; None where there is nothing to send.
 

@@ -46,6 +46,7 @@ class PlainExchange:
     def __init__(self, token: bytes) -> None:
         self._token = token
         self.complete = False
+        self.ends_silently = False
 
     def step(self, challenge: bytes | None) -> bytes:
         """Return the token."""

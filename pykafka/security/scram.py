@@ -135,6 +135,7 @@ class ScramExchange:
         self._next: Callable[[bytes], bytes | None] = self._say_who
         #: Whether the broker has proved itself.
         self.complete = False
+        self.ends_silently = False
 
     def step(self, challenge: bytes | None) -> bytes | None:
         """Return the next message; None once the broker has proved itself.

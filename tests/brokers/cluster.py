@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
+import re
 import shutil
 import socket
 import struct
@@ -226,6 +227,25 @@ class KafkaCluster:
     def kill(self, broker: int) -> None:
         """Kill a broker (SIGKILL): the others notice when its session ends, after 6 s."""
         self._processes[broker].kill()
+
+    def move(self, *brokers: int) -> None:
+        """Kill brokers, all at once, and start them again with their data at other ports; wait until they answer."""
+        for number in brokers:
+            self.kill(number)
+        fresh = iter(free_ports(len(brokers) * len(self._ports)))
+        for number in brokers:
+            path = self.directory / f"broker-{number}.properties"
+            text = path.read_text()
+            for ports in self._ports.values():
+                old, ports[number] = ports[number], next(fresh)
+                text = re.sub(rf":{old}\b", f":{ports[number]}", text)
+                ZOOKEEPERS[ports[number]] = self.zookeeper_hosts
+            path.write_text(text)
+        for number in brokers:
+            if not self.release.kraft:
+                self._wait_until_forgotten(number)
+            self._processes[number].start()
+        self._wait_for(list(brokers))
 
     def pause(self, broker: int) -> None:
         """Pause a broker (SIGSTOP): it keeps its connections and answers nothing."""

@@ -8,6 +8,7 @@ not see, changes that:
     <!-- test: program -->          it runs as a program of its own, as one that patches the process must
     <!-- test: pytest -->           it is a file of tests, and pytest runs it; the imports of the page are added
     <!-- test: raises NAME -->      it ends by this exception
+    <!-- cluster: real -->          the page runs against a real broker, with an authorizer that lets everybody do anything
     <!-- given: NAME, NAME -->      names that blocks of the page which are not run take for given
     <!-- test-code                  code that only the test runs, at this place: what the page takes for given, or asserts;
     ...                             `printed` is what the blocks before it have printed, `cluster` the embedded cluster
@@ -38,6 +39,7 @@ SHELLS = {"sh", "shell", "bash", "console"}
 _FENCE = re.compile(r"^( *)```+ *(\S*)[^\n]*\n(.*?)^ *```+ *$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"^<!-- test-code\n(.*?)^-->$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!-- (not run|test)(?!-)(.*?)-->\s*\Z", re.DOTALL)
+_REAL = re.compile(r"^<!-- cluster: real -->$", re.MULTILINE)
 _GIVEN = re.compile(r"^<!-- given: (.*?) -->$", re.MULTILINE | re.DOTALL)
 
 
@@ -92,6 +94,11 @@ def programs(path: Path) -> list[Block]:
     for code in _CODE.finditer(text):
         found.append((code.start(), Block(page, _line(text, code.start(1)), code[1], shown=False)))
     return [block for _, block in sorted(found, key=lambda one: one[0])]
+
+
+def wants_real_cluster(page: Path) -> bool:
+    """Tell whether the programs of a page need more than the embedded cluster has."""
+    return _REAL.search(page.read_text()) is not None
 
 
 def given_names(path: Path) -> set[str]:

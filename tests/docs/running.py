@@ -20,7 +20,8 @@ from typing import Any
 import pykafka
 from pykafka import Topic
 from pykafka.embedded import EmbeddedCluster
-from tests.docs.pages import Block, given_names, programs
+from tests.brokers import KafkaCluster
+from tests.docs.pages import Block, given_names, programs, wants_real_cluster
 
 #: The addresses that pages give of a cluster.
 ADDRESSES = ("localhost:9092", "127.0.0.1:9092")
@@ -42,7 +43,7 @@ class Runner:
     :param directory: in the place of `DATA`
     """
 
-    def __init__(self, page: Path, cluster: EmbeddedCluster, directory: str) -> None:
+    def __init__(self, page: Path, cluster: EmbeddedCluster | KafkaCluster, directory: str) -> None:
         self.page = page
         self.cluster = cluster
         self.directory = directory
@@ -214,10 +215,19 @@ def parameters(name: str) -> set[str]:
     return accepted.union(*(inspect.signature(cls).parameters for cls in classes))
 
 
+def cluster_for(page: Path) -> EmbeddedCluster | KafkaCluster:
+    """Return the cluster that takes the place of the one that a page names."""
+    if not wants_real_cluster(page):
+        return EmbeddedCluster()
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    return KafkaCluster(config={"authorizer.class.name": authorizer, "super.users": "User:ANONYMOUS"})
+
+
 def main(page: str) -> None:
     """Run one page's programs; what a block raises ends it."""
-    with EmbeddedCluster() as cluster, tempfile.TemporaryDirectory() as directory:
-        runner = Runner(Path(page).resolve(), cluster, directory)
+    path = Path(page).resolve()
+    with cluster_for(path) as cluster, tempfile.TemporaryDirectory() as directory:
+        runner = Runner(path, cluster, directory)
         ended = False
         try:
             runner.run()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pykafka.embedded import EmbeddedCluster
-from tests.docs.pages import PAGES, ROOT, PageError, programs
+from tests.docs.pages import PAGES, ROOT, PageError, programs, wants_real_cluster
 from tests.docs.running import BlockError, Runner, unknown_arguments
 from tests.support.programs import run
 
@@ -26,8 +26,9 @@ def runnable() -> Iterator[Any]:
     for path in PAGES:
         blocks = programs(path)
         uses_spark = any("SparkSession" in block.text and block.mode != "compile" for block in blocks)
+        marks = [*(SPARK if uses_spark else ()), *([pytest.mark.kafka] if wants_real_cluster(path) else ())]
         if blocks:
-            yield pytest.param(path, id=name_of(path), marks=SPARK if uses_spark else ())
+            yield pytest.param(path, id=name_of(path), marks=marks)
 
 
 @pytest.fixture(autouse=True)

@@ -93,18 +93,26 @@ class SaslBroker(scripted.ScriptedBroker):
     :param mechanisms: those that it offers
     :param apis: the APIs of the login: OLD or NEW
     :param lifetime_ms: of a session
+    :param steps: how many tokens a login takes; None: as many as the mechanism wants
+    :param bare: the mechanism whose tokens it takes without any request before, as Kafka 0.9 does; "" for none
     :param options: as of ScriptedBroker
     """
 
     def __init__(
         self,
-        mechanisms: dict[str, Callable[[], Callable[[bytes], bytes]]] | None = None,
+        mechanisms: dict[str, Callable[[], Callable[[bytes], Any]]] | None = None,
         apis: dict[Any, int] | None = None,
         lifetime_ms: int = 0,
+        steps: int | None = None,
+        bare: str = "",
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        self.mechanisms = MECHANISMS if mechanisms is None else mechanisms
+        self.steps = steps
+        self.bare = bare
+        self.mechanisms: dict[str, Callable[[], Callable[[bytes], Any]]] = (
+            MECHANISMS if mechanisms is None else mechanisms
+        )
         self.apis = NEW if apis is None else apis
         self.lifetime_ms = lifetime_ms
         #: How many logins have succeeded, on whatever connection; and how many of them on a connection that had one.
@@ -156,11 +164,13 @@ class _ServedLogin:
 
     def __init__(self, broker: SaslBroker) -> None:
         self._broker = broker
-        self._step: Callable[[bytes], bytes] | None = None
+        self._step: Callable[[bytes], Any] | None = None
         self._steps = 0
-        self._mechanism = ""
+        self._mechanism = broker.bare
         self.done = False
-        self.bare = False
+        self.bare = bool(broker.bare)
+        if self.bare:
+            self._step = broker.mechanisms[broker.bare]()
         self.refused = False
         self._before = False
         self._since = 0.0
@@ -177,7 +187,7 @@ class _ServedLogin:
                 token = self._take(frame)
             except Refused:
                 return None
-            return _framed(token)
+            return b"" if token is None else _framed(token)
         key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
         client_id = int.from_bytes(frame[8:10], "big")
         self._broker.client_ids.add(frame[10 : 10 + client_id].decode())
@@ -191,6 +201,8 @@ class _ServedLogin:
         )
         if request_cls is None:
             return None
+        if request_cls is wire.ApiVersionsRequest and version > scripted.VERSIONS[request_cls]:
+            return _framed(frame[4:8] + wire.ApiVersionsResponse(error_code=35).encode(0))
         flexible = request_cls.is_flexible(version)
         request = request_cls.decode(frame[10 + client_id + flexible :], version)
         # of ApiVersions alone, the answer's header has no tagged fields in any version
@@ -224,13 +236,13 @@ class _ServedLogin:
             self.refused = True
             return wire.SaslAuthenticateResponse(error_code=58, error_message=str(error))
         lifetime_ms = self._broker.lifetime_ms if self.done else 0
-        return wire.SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms)
+        return wire.SaslAuthenticateResponse(auth_bytes=token or b"", session_lifetime_ms=lifetime_ms)
 
-    def _take(self, token: bytes) -> bytes:
+    def _take(self, token: bytes) -> bytes | None:
         assert self._step is not None
-        answer = self._step(token)
+        answer: bytes | None = self._step(token)
         self._steps += 1
-        self.done = self._steps == (2 if self._mechanism.startswith("SCRAM") else 1)
+        self.done = self._steps == (self._broker.steps or (2 if self._mechanism.startswith("SCRAM") else 1))
         if self._broker.endless:
             self.done = False
         if self.done:

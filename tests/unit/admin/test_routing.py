@@ -11,12 +11,15 @@ import pytest
 from pykafka.admin.placement import AnyBroker, CertainBrokers, Controller
 from pykafka.admin.routing import Question, Router
 from pykafka.exceptions import (
+    BrokerNotAvailable,
     ClientClosedError,
     ConnectionRefused,
+    ConnectTimeoutError,
     ElectionNotNeeded,
     IncompleteResponseError,
     InvalidConfig,
     KafkaException,
+    NoBrokersAvailableError,
     NotController,
     ResponseTimeoutError,
     SocketDisconnectedError,
@@ -56,6 +59,11 @@ class Node:
 
     def channel(self, name: str) -> Node:
         return self
+
+    def open(self, timeout_ms: int) -> None:
+        self.log.append(f"open {self.id} {timeout_ms}")
+        if self.down is not None:
+            raise self.down
 
     def has(self, api: type[Any]) -> bool:
         return not self.lacks
@@ -134,8 +142,9 @@ def test_all_requests_are_sent_before_the_first_answer_is_read() -> None:
     for id_ in (1, 2, 3):
         cluster.add(id_, tens)
     assert ask(cluster, [3, 1, 2, 1], to_each(cluster), question()) == {3: 30, 1: 10, 2: 20}
-    assert sorted(cluster.log[:3]) == ["send 1 [1]", "send 2 [2]", "send 3 [3]"]
-    assert all(line.startswith("read") for line in cluster.log[3:])
+    steps = [line for line in cluster.log if not line.startswith("open")]
+    assert sorted(steps[:3]) == ["send 1 [1]", "send 2 [2]", "send 3 [3]"]
+    assert all(line.startswith("read") for line in steps[3:])
 
 
 def test_requests_are_cut_where_a_version_has_room_for_few() -> None:
@@ -226,6 +235,24 @@ def test_the_deadline_ends_it() -> None:
     found = ask(cluster, [1], AnyBroker(cast("Any", cluster)), question(), 3000)
     assert isinstance(found[1], NotController)
     assert 3 <= cluster.handler.time < 4
+
+
+def test_a_broker_that_swallows_packets_comes_last_and_gets_little_time() -> None:
+    cluster = Cluster()
+    dead = cluster.add(1, tens)
+    dead.connected, dead.down = False, ConnectTimeoutError("no answer")
+    cluster.add(2, tens)
+    cluster.on_update = cluster.brokers.clear
+    found = ask(cluster, [1, 2], to_each(cluster), question())
+    assert cluster.log[:3] == ["open 2 3000", "send 2 [2]", "open 1 3000"]
+    assert found[2] == 20
+    assert isinstance(found[1], BrokerNotAvailable)
+
+
+def test_no_broker_at_all_is_raised() -> None:
+    cluster = Cluster()
+    with pytest.raises(NoBrokersAvailableError):
+        ask(cluster, [1, 2], AnyBroker(cast("Any", cluster)), question(), 500)
 
 
 def test_what_concerns_the_whole_call_is_raised() -> None:

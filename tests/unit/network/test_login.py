@@ -16,6 +16,7 @@ from pykafka.exceptions import (
     NoBrokersAvailableError,
     ResponseTimeoutError,
     SaslAuthenticationFailed,
+    SaslRequiredError,
     SocketDisconnectedError,
     UnsupportedSaslMechanism,
     UnsupportedVersion,
@@ -250,6 +251,19 @@ def test_the_client_s_name_and_the_session(handler: Handler) -> None:
         assert before + 0.85 * 60 <= made.session.renew_at <= handler.now() + 0.95 * 60
         made.disconnect()
         assert broker.client_ids == {"login-test"}
+
+
+@pytest.mark.parametrize("apis", [OLD, NEW], ids=["old", "new"])
+def test_a_client_without_credentials_is_told_what_the_listener_offers(handler: Handler, apis: dict[Any, int]) -> None:
+    with SaslBroker(apis=apis) as broker:
+        with pytest.raises(SaslRequiredError) as refused:
+            KafkaClient(broker.hosts, handler=handler)
+        assert str(refused.value).startswith(
+            "this listener wants SASL; mechanisms offered: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; give KafkaClient sasl="
+        )
+        assert refused.value.mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+        assert refused.value.broker == broker.hosts
+        assert [attempt.stage for attempt in refused.value.ledger] == ["ApiVersions"]
 
 
 @pytest.mark.parametrize("value", ["secret", ("user", "secret"), Plain, object()])

@@ -28,7 +28,7 @@ KAFKA_0_10 = {0: (0, 2), 1: (0, 3), 2: (0, 1), 3: (0, 2), 8: (0, 2), 18: (0, 0),
     [
         (wire.ProduceRequest, KAFKA_4, 12),
         (wire.FetchRequest, KAFKA_4, 12),
-        (wire.MetadataRequest, KAFKA_4, 12),
+        (wire.MetadataRequest, KAFKA_4, 13),
         (wire.ListOffsetsRequest, KAFKA_4, 11),
         (wire.OffsetCommitRequest, KAFKA_4, 9),
         (wire.ProduceRequest, KAFKA_0_10, 2),
@@ -48,7 +48,7 @@ def test_the_highest_version_of_both_is_spoken(
 
 def test_a_ceiling_can_be_lower_or_higher_than_that_of_ours() -> None:
     assert choose(wire.FetchRequest, KAFKA_4, ceiling=6) == 6
-    assert choose(wire.MetadataRequest, KAFKA_4, ceiling=13) == 13
+    assert choose(wire.MetadataRequest, KAFKA_4, ceiling=12) == 12
     assert choose(wire.FetchRequest, RANGES_0_9_0, ceiling=6) == 1
 
 

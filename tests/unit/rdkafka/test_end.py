@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import confluent_kafka
 import pytest
 
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+from pykafka.network.settings import ConnectionSettings
 from pykafka.rdkafka import helpers
 from pykafka.security import SslConfig
 
@@ -18,6 +20,25 @@ def handler(request: pytest.FixtureRequest) -> Handler:
 def test_versions_of_tls_are_not_dropped() -> None:
     with pytest.raises(ValueError, match="librdkafka has no setting for versions of TLS"):
         helpers._tls_settings(SslConfig(None, versions=("TLSv1.2", "TLSv1.2")))
+
+
+def test_a_proxy_is_refused_by_name() -> None:
+    settings = ConnectionSettings(proxy="socks5h://joe:secret@host:1080")
+    with pytest.raises(ValueError, match="librdkafka connects through no proxy.*socks5h://host:1080") as raised:
+        helpers._connection_settings(settings)
+    assert "secret" not in str(raised.value)
+
+
+def test_librdkafka_takes_the_settings_of_connections() -> None:
+    huge = ConnectionSettings(
+        reconnect_backoff_ms=10**12,
+        reconnect_backoff_max_ms=5,
+        connections_max_idle_ms=10**12,
+        socket_connection_setup_timeout_ms=1,
+        socket_connection_setup_timeout_max_ms=10**12,
+    )
+    for settings in (ConnectionSettings(), huge):
+        confluent_kafka.Producer(helpers._connection_settings(settings))
 
 
 def test_it_is_waited_for(handler: Handler) -> None:

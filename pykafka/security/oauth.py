@@ -1,0 +1,368 @@
+"""`OAuthBearer`: logins with tokens of another service (KIP-255, RFC 7628), which are kept until shortly before their ends."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError
+from pykafka.security.mechanism import always
+from pykafka.utils.backoff import Backoff
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+
+log = logging.getLogger(__name__)
+
+#: A new token is asked for when between these parts of the old one's life have passed; where it lies is drawn for each token.
+REFRESH_FROM = 0.75
+REFRESH_TO = 0.85
+#: How long a token is used whose end is not known (s).
+UNKNOWN_LIFE_S = 60.0
+#: How often a token is asked for in a row, where the service may be able to give one a moment later.
+ATTEMPTS = 3
+#: Pause before the second attempt, and the longest one (ms).
+PAUSE_FIRST_MS = 200
+PAUSE_MAX_MS = 30_000
+#: How often a login looks whether its token has come: at first, and later on (s).
+LOOK_FIRST_S = 0.001
+LOOK_MAX_S = 0.05
+#: How much of other people's words an error repeats (characters).
+SAID_MAX = 300
+
+_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+_NAME = re.compile(r"[A-Za-z]+")
+_VALUE = re.compile(r"[\x21-\x7e \t\r\n]+")
+#: What looks like a JWT: JSON in base64, which begins with '{"'.
+_LIKE_A_TOKEN = re.compile(r"eyJ[A-Za-z0-9_\-.=]{8,}")
+
+
+@dataclass(frozen=True)
+class OAuthToken:
+    """A token for OAUTHBEARER.
+
+    :param value: the token itself
+    :param expires_at: when it ends (s since 1970, UTC); None: what the token says itself, where it is a JWT
+    :param lifetime_s: how long it lasts from now on (s), instead of `expires_at`
+    :param extensions: {name: value} for the broker (KIP-342)
+    :raises TypeError, ValueError: one of them cannot be sent
+    """
+
+    value: str = field(repr=False)
+    expires_at: float | None = None
+    lifetime_s: float | None = None
+    extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the token, without showing it."""
+        value: object = self.value
+        if not isinstance(value, str):
+            raise TypeError(f"a token must be a str, not {type(self.value).__name__}")
+        if not _TOKEN.fullmatch(self.value):
+            raise ValueError("a token must be letters, digits and -._~+/, with = at its end alone")
+        if self.expires_at is not None and self.lifetime_s is not None:
+            raise ValueError("a token has expires_at or lifetime_s, not both")
+        for name, value in self.extensions.items():
+            if not _NAME.fullmatch(name) or name == "auth":
+                raise ValueError(f"the name of an extension must be letters, and not 'auth': {name!r}")
+            if not _VALUE.fullmatch(value):
+                raise ValueError(f"the value of the extension {name!r} must be text in ASCII")
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A token that this client has, with times in s since 1970."""
+
+    token: OAuthToken
+    refresh_at: float
+    ends_at: float
+
+
+class _Refresh:
+    """One call for a token, by a worker of its own.
+
+    :param pid: the process that makes it
+    """
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.done = False
+        self.error: KafkaException | None = None
+
+
+class OAuthBearer:
+    """Log in by OAUTHBEARER, with the tokens of a function.
+
+    All connections share a token. When four fifths of its life have passed, a worker asks for the next one; if that fails, the
+    old one serves until its end.
+
+    The function is called on an operating system's thread, whatever the handler: it may use the network, and should give up
+    after some seconds. It must not use the Kafka client.
+
+    :param token: returns an `OAuthToken`, or the text of a token; as `OidcClientCredentials` does. Or the text itself
+    :param extensions: {name: value} for the broker with each token (KIP-342)
+    :raises TypeError, ValueError: a parameter is something else
+    """
+
+    name = "OAUTHBEARER"
+    waits = False
+    remedy = "check the token's issuer, audience, scope and user, and what the broker expects"
+
+    def __init__(
+        self, token: Callable[[], OAuthToken | str] | str, extensions: Mapping[str, str] | None = None
+    ) -> None:
+        if isinstance(token, str):
+            self._fixed: OAuthToken | None = OAuthToken(token, extensions=extensions or {})
+        elif callable(token):
+            self._fixed = None
+        else:
+            raise TypeError(f"token must be a function or a str, not {type(token).__name__}")
+        OAuthToken("x", extensions=extensions or {})
+        self._source = None if isinstance(token, str) else token
+        self._extensions = dict(extensions or {})
+        self._forget()
+
+    def _forget(self) -> None:
+        # All of it changes by single steps: logins are of threads, hubs and native threads at once.
+        self._held: _Held | None = None
+        self._refreshing: dict[str, _Refresh] = {}
+        self._failures = 0
+        self._failure: KafkaException | None = None
+        self._told: KafkaException | None = None
+        self._retry_at = 0.0
+
+    def __repr__(self) -> str:
+        source = "" if self._source is None else f" token={_name_of(self._source)}"
+        return f"<{type(self).__name__}{source}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A token is got anew where this is unpickled.
+        return {"_source": self._source, "_fixed": self._fixed, "_extensions": self._extensions}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    def __eq__(self, other: Any) -> bool:
+        return type(other) is type(self) and self.__getstate__() == other.__getstate__()
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    # -- tokens ----------------------------------------------------------------------------------------------------
+
+    def prepare(self, handler: Handler, timeout: float, wanted: Callable[[], bool] = always) -> bool:
+        """Have a token; return whether it is fresh.
+
+        :param handler: supplies the worker that asks for a token
+        :param timeout: how long to wait for one (s); 0 does not wait
+        :param wanted: False ends the wait
+        :raises TokenUnavailableError: there is none
+        :raises SaslAuthenticationFailed: the service refuses to give one
+        """
+        now = handler.time_ms() / 1000
+        held = self._held
+        if held is not None and now < held.refresh_at:
+            return True
+        valid = held is not None and now < held.ends_at
+        failure = self._failure
+        if held is not None and valid and failure is not None and failure is not self._told:
+            self._told = failure
+            log.warning(
+                "no new token to log in with: %s; the present one serves for %.0f s more",
+                failure.text,
+                held.ends_at - now,
+            )
+        if failure is not None and now < self._retry_at:
+            if valid or not timeout:
+                return valid and timeout > 0
+            raise failure.again()
+        refresh = self._refresh(handler)
+        if valid or not timeout:
+            return valid and timeout > 0
+        self._wait(handler, refresh, timeout, wanted)
+        if refresh.error is not None:
+            raise refresh.error.again()
+        return True
+
+    def _wait(self, handler: Handler, refresh: _Refresh, timeout: float, wanted: Callable[[], bool]) -> None:
+        deadline = handler.now() + timeout
+        pause = LOOK_FIRST_S
+        while not refresh.done:
+            if handler.now() >= deadline or not wanted():
+                raise TokenUnavailableError(
+                    f"no token came within {timeout:.3g} s from {_name_of(self._source)}: does it answer, and in less time?"
+                )
+            handler.sleep(pause)
+            pause = min(pause * 2, LOOK_MAX_S)
+
+    def _refresh(self, handler: Handler) -> _Refresh:
+        """Return the call for a token that is under way; begin one where none is."""
+        while True:
+            mine = _Refresh()
+            refresh = self._refreshing.setdefault("now", mine)
+            if refresh is mine:
+                break
+            if refresh.pid == mine.pid:
+                return refresh
+            self._refreshing = {}  # its worker is the parent process's
+        native = handler.native
+        try:
+            native.spawn(self._get, native, mine, name="pykafka.OAuthBearer")
+        except BaseException:
+            self._refreshing.pop("now", None)
+            raise
+        return mine
+
+    def _get(self, handler: Handler, refresh: _Refresh) -> None:
+        """Get a token; on a native thread, which logs nothing."""
+        try:
+            held = self._call_often(handler)
+        except KafkaException as error:
+            refresh.error = error.again()
+            self._failures += 1
+            pause = Backoff(PAUSE_FIRST_MS, PAUSE_MAX_MS, handler.random).seconds(self._failures)
+            self._retry_at = handler.time_ms() / 1000 + pause
+            self._failure = refresh.error
+        else:
+            self._failures, self._failure = 0, None
+            self._held = held
+        finally:
+            if not refresh.done:
+                refresh.done = True
+                self._refreshing.pop("now", None)
+
+    def _call_often(self, handler: Handler) -> _Held:
+        pauses = Backoff(PAUSE_FIRST_MS, PAUSE_MAX_MS, handler.random)
+        for attempt in range(1, ATTEMPTS):
+            try:
+                return self._call(handler)
+            except TokenUnavailableError:
+                handler.sleep(pauses.seconds(attempt))
+        return self._call(handler)
+
+    def _call(self, handler: Handler) -> _Held:
+        try:
+            given = self._fixed if self._source is None else self._source()
+            token = OAuthToken(given) if isinstance(given, str) else given
+            if not isinstance(token, OAuthToken):
+                raise TypeError(f"it returned {type(token).__name__}, where an OAuthToken or a str is wanted")
+        except KafkaException:
+            raise
+        except Exception as error:  # noqa: BLE001 - the callback's own
+            raise TokenUnavailableError(
+                f"{_name_of(self._source)} gave no token: {type(error).__name__}: {redacted(str(error))}"
+            ) from None
+        now = handler.time_ms() / 1000
+        ends_at = token.expires_at if token.lifetime_s is None else now + token.lifetime_s
+        if ends_at is None:
+            ends_at = _expiry(token.value)
+        if ends_at is None:
+            return _Held(token, now + UNKNOWN_LIFE_S / 2, now + UNKNOWN_LIFE_S)
+        if ends_at <= now:
+            raise SaslAuthenticationFailed(
+                f"the token of {_name_of(self._source)} has expired {now - ends_at:.0f} s ago; get a new one, and compare the "
+                "clocks of both machines"
+            )
+        part = handler.random.uniform(REFRESH_FROM, REFRESH_TO)
+        return _Held(token, now + part * (ends_at - now), ends_at)
+
+    def reject(self, token: OAuthToken) -> None:
+        """Use a token no more, which a broker has refused."""
+        held = self._held
+        if held is not None and held.token is token:
+            self._held = None
+
+    # -- logins ----------------------------------------------------------------------------------------------------
+
+    def begin(self, host: str) -> OAuthExchange:
+        """Start a login with the token that there is; `host` does not matter.
+
+        :raises TokenUnavailableError: there is none; `prepare` gets one
+        """
+        held = self._held
+        if held is None:
+            raise TokenUnavailableError("there is no token to log in with")
+        return OAuthExchange(held.token, self._extensions, self.reject)
+
+
+class OAuthExchange:
+    """One login by OAUTHBEARER.
+
+    :param token: to show
+    :param extensions: beside those of the token
+    :param reject: called with the token where the broker refuses it
+    """
+
+    def __init__(
+        self, token: OAuthToken, extensions: Mapping[str, str], reject: Callable[[OAuthToken], object]
+    ) -> None:
+        self._token = token
+        self._reject = reject
+        fields = {"auth": f"Bearer {token.value}", **extensions, **token.extensions}
+        self._first = "".join(["n,,\x01", *(f"{name}={value}\x01" for name, value in fields.items()), "\x01"]).encode()
+        self._refusal: str | None = None
+        #: Whether the broker has accepted the token.
+        self.complete = False
+        self.ends_silently = False
+
+    def step(self, challenge: bytes | None) -> bytes | None:
+        """Return the token; None once the broker has accepted it. A broker that gives reasons gets the byte of RFC 7628.
+
+        :raises SaslAuthenticationFailed: the broker has refused the token
+        """
+        if challenge is None:
+            return self._first
+        if not challenge and self._refusal is None:
+            self.complete = True
+            return None
+        self._reject(self._token)
+        if self._refusal is not None:
+            raise SaslAuthenticationFailed(f"the broker refuses the token: {self._refusal}; {OAuthBearer.remedy}")
+        self._refusal = _reason(challenge)
+        return b"\x01"
+
+
+def _reason(challenge: bytes) -> str:
+    """Return the reason of a refusal: {"status": ..., "scope": ..., "openid-configuration": ...}."""
+    try:
+        told = json.loads(challenge)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        return "without a reason"
+    return redacted(", ".join(f"{name} {value}" for name, value in told.items() if value))
+
+
+def redacted(text: str, *secrets: str) -> str:
+    """Return other people's words for an error: short, on one line, without what looks like a token and without secrets."""
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "[secret]")
+    return _LIKE_A_TOKEN.sub("[token]", " ".join(text.split()))[:SAID_MAX]
+
+
+def _name_of(source: Any) -> str:
+    if source is None:
+        return "the configuration"
+    if isinstance(source, type) or not hasattr(source, "__name__"):
+        return repr(source) if type(source).__module__.startswith("pykafka.") else type(source).__name__
+    return f"{source.__name__}()"
+
+
+def _expiry(token: str) -> float | None:
+    """Return when a JWT says that it ends (s since 1970); None where it does not say so, or is none."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        told = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        return float(told["exp"])
+    except (ValueError, TypeError, KeyError):
+        return None
