@@ -11,15 +11,24 @@ from click.core import ParameterSource
 
 import pykafka
 from pykafka.cli import (
+    cmd_acls,
     cmd_change,
+    cmd_cluster,
     cmd_completion,
+    cmd_configs,
     cmd_consume,
     cmd_doctor,
     cmd_groups,
     cmd_lag,
     cmd_pipeline,
     cmd_produce,
+    cmd_quotas,
     cmd_read,
+    cmd_reassign,
+    cmd_tokens,
+    cmd_topics,
+    cmd_transactions,
+    cmd_users,
 )
 from pykafka.cli.options import HostsType, ZooKeeperType, session_of
 from pykafka.cli.signals import INTERRUPTED
@@ -102,7 +111,7 @@ def tools(ctx: click.Context, /, **_: Any) -> None:
 
     The options below may also stand behind the command.
 
-    Exit statuses: 0 success, 1 failure, 2 wrong usage, 3 no broker can be reached, 4 no such topic or group, 5 the
+    Exit statuses: 0 success, 1 failure, 2 wrong usage, 3 no broker can be reached, 4 no such topic, group or user, 5 the
     broker does not support the operation, 6 lag above the given limit, 130 after Ctrl-C, 143 after SIGTERM.
     """
     if ctx.invoked_subcommand is None:
@@ -143,8 +152,20 @@ def _with_session(callback: Callable[..., Any] | None) -> Callable[..., Any]:
     return run
 
 
-for _module in (
-    *(cmd_change, cmd_completion, cmd_consume, cmd_doctor, cmd_groups, cmd_lag, cmd_pipeline, cmd_produce, cmd_read),
-):  # fmt: skip
+_MODULES = (
+    *(cmd_acls, cmd_change, cmd_cluster, cmd_completion, cmd_configs, cmd_consume, cmd_doctor, cmd_groups, cmd_lag),
+    *(
+        cmd_pipeline,
+        cmd_produce,
+        cmd_quotas,
+        cmd_read,
+        cmd_reassign,
+        cmd_tokens,
+        cmd_topics,
+        cmd_transactions,
+        cmd_users,
+    ),
+)
+for _module in _MODULES:
     for _command in _module.COMMANDS:
         _add(_command, tools)

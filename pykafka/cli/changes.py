@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from pykafka.admin import NewTopic
 from pykafka.cli.groups import active_members
 from pykafka.cli.listing import committed_offsets, group_offsets, known_topic, partition_ids
 from pykafka.cli.moments import Moment, resolve
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
-    LeaderNotFoundError,
     NonEmptyGroup,
-    NotController,
     ResponseTimeoutError,
     UnsupportedVersion,
 )
-from pykafka.protocol import documented
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.cli.zookeeper_groups import ZooKeeperGroups
     from pykafka.cli.zookeeper_topics import ZooKeeperTopics
     from pykafka.client import KafkaClient
 
 #: Pause between checks whether a change has taken effect (s).
 _PAUSE_S = 0.1
-_ATTEMPTS = 10
 
 
 class OffsetChange(NamedTuple):
@@ -113,11 +109,15 @@ def create_topic(
     :raises ProtocolClientError: the brokers did not create the topic, and why
     :raises ResponseTimeoutError: the topic exists, but is not usable in time
     """
-    request = documented.CreateTopicRequest(
-        topic, num_partitions, replication_factor, replica_assignment, list(config_entries.items())
+    wanted = NewTopic(
+        topic,
+        num_partitions if num_partitions >= 0 else None,
+        replication_factor if replication_factor >= 0 else None,
+        config_entries,
+        replica_assignment or None,
     )
     try:
-        _at_controller(client, lambda broker: broker.create_topics([request], timeout_ms))
+        client.admin.create_topics(wanted, timeout_ms=timeout_ms)
     except UnsupportedVersion:
         if zookeeper is None:
             raise
@@ -141,7 +141,7 @@ def delete_topic(client: KafkaClient, topic: str, timeout_ms: int, zookeeper: Zo
     """
     known_topic(client, topic)
     try:
-        _at_controller(client, lambda broker: broker.delete_topics([topic], timeout_ms))
+        client.admin.delete_topics(topic, timeout_ms=timeout_ms)
     except UnsupportedVersion:
         if zookeeper is None:
             raise
@@ -152,23 +152,6 @@ def delete_topic(client: KafkaClient, topic: str, timeout_ms: int, zookeeper: Zo
         timeout_ms,
         f"topic {topic} is marked for deletion (before Kafka 1.0 that takes delete.topic.enable=true), but still there",
     )
-
-
-def _at_controller(client: KafkaClient, ask: Callable[[Broker], object]) -> None:
-    """Send a request to the controller; send it again if the controller has moved."""
-    for attempt in range(1, _ATTEMPTS + 1):
-        # Brokers that do not name the controller (before 0.10) lack the request too: any broker's error says so.
-        broker = client.cluster.controller_broker or next(iter(client.brokers.values()), None)
-        try:
-            if broker is None:
-                raise LeaderNotFoundError("the cluster names no brokers at present; check that they are up")
-            ask(broker)
-            return
-        except (NotController, LeaderNotFoundError):
-            if attempt == _ATTEMPTS:
-                raise
-        client.cluster.handler.sleep(_PAUSE_S * attempt)
-        client.update_cluster()
 
 
 def _is_led(client: KafkaClient, topic: str) -> bool:

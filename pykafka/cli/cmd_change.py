@@ -112,13 +112,16 @@ def create_topic(
 ) -> None:
     """Create a topic. Brokers before Kafka 0.10.1 require --zookeeper."""
     session: Session = ctx.obj
-    assignment = {} if replica_assignment is None else _assignment(replica_assignment)
+    assignment = {} if replica_assignment is None else assignment_of(replica_assignment, "--replica_assignment")
     if replica_assignment is not None:
         for name, value in (("num_partitions", num_partitions), ("replication_factor", replication_factor)):
             if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT and value != -1:
                 raise click.UsageError(f"--replica_assignment includes --{name}: leave --{name} out")
         num_partitions = replication_factor = -1
-    settings = {name: _setting(value) for given in config_entries for name, value in given.items()}
+    for option, value in (("--num_partitions", num_partitions), ("--replication_factor", replication_factor)):
+        if value == 0:
+            raise click.UsageError(f"{option} is 0; a topic has at least 1, and -1 leaves it to the brokers")
+    settings = {name: setting_text(value) for given in config_entries for name, value in given.items()}
     with session.client() as client:
         zookeeper = session.zookeeper_topics(client)
         made = changes.create_topic(
@@ -130,18 +133,22 @@ def create_topic(
         click.echo(f"Created topic {made.topic} with {made.partitions} partitions, {made.replicas} replicas each.")
 
 
-def _assignment(given: dict[str, Any]) -> dict[int, list[int]]:
+def assignment_of(given: dict[str, Any], option: str) -> dict[int, list[int]]:
+    """Return {partition: broker ids} of JSON.
+
+    :param option: where it was given, for the error
+    """
     for id_, brokers in given.items():
         right = isinstance(brokers, list) and brokers and all(type(one) is int for one in brokers)
         if not id_.isdecimal() or not right:
             raise click.BadParameter(
                 f'{json.dumps({id_: brokers})} does not give a partition its brokers: write {{"0": [1, 2]}}',
-                param_hint="--replica_assignment",
+                param_hint=option,
             )
     return {int(id_): brokers for id_, brokers in given.items()}
 
 
-def _setting(value: Any) -> str:
+def setting_text(value: Any) -> str:
     """Return a setting as text for brokers, with true and false as in JSON."""
     return value if isinstance(value, str) else json.dumps(value)
 

@@ -1,16 +1,32 @@
-"""The command print_managed_consumer_groups: the groups that read a topic."""
+"""The noun groups, and the command print_managed_consumer_groups: the groups that read a topic."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, TextIO
 
 import click
 from rich.progress import track
+from rich.text import Text
 
+from pykafka import admin
+from pykafka.admin import GroupState, OffsetChange, OffsetSpec, Results
 from pykafka.cli import show
+from pykafka.cli.groupoffsets import (
+    GroupOffset,
+    duration,
+    group_offsets_of,
+    parse_offsets,
+    reset_to_offsets,
+)
 from pykafka.cli.groups import GroupDescription, describe_groups, list_groups
 from pykafka.cli.listing import known_topic
-from pykafka.cli.options import Session, TopicType, json_option
+from pykafka.cli.moments import Moment
+from pykafka.cli.nouns import Noun
+from pykafka.cli.options import GroupType, MomentType, Session, TopicType, json_option
+from pykafka.cli.verbs import ask, data_of, dry_run_option, fail, partitions_of, print_rows, report, yes_option
+from pykafka.common import TopicPartition
 
 
 @click.command("print_managed_consumer_groups")
@@ -56,4 +72,318 @@ def _rows(group: GroupDescription) -> Iterator[tuple[object, ...]]:
         yield (*of_group, member.member, member.client, member.host, member.partitions)
 
 
-COMMANDS = (print_managed_consumer_groups,)
+groups = Noun("groups", help="Groups of every type, their members and offsets.")
+_group = click.argument("group", type=GroupType())
+_groups = click.argument("names", metavar="GROUP...", type=GroupType(), nargs=-1, required=True)
+_TYPES = [one.value for one in admin.GroupType if one != admin.GroupType.UNKNOWN]
+
+
+@groups.command("list")
+@click.option("--type", "types", type=click.Choice(_TYPES), multiple=True, help="These alone; may be repeated.")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice([one.value for one in GroupState], case_sensitive=False),
+    multiple=True,
+    help="Groups in this state alone; may be repeated (since Kafka 2.6).",
+)
+@json_option
+@click.pass_obj
+def list_(session: Session, types: tuple[str, ...], states: tuple[str, ...], as_json: bool) -> None:
+    """List the groups that brokers coordinate. Since Kafka 0.9."""
+    with session.client() as client:
+        found = client.admin.list_groups(
+            types=[admin.GroupType(one) for one in types],
+            states=[GroupState(one) for one in states],
+            raise_errors=False,
+        )
+    columns = ("Group", "Type", "State", "Protocol", "Coordinator")
+    print_rows(
+        found,
+        as_json,
+        columns,
+        lambda one: (one.group, one.type, one.state, one.protocol_type or None, str(one.coordinator)),
+    )
+    fail(list(found.errors.values()))
+
+
+@groups.command("describe")
+@_groups
+@json_option
+@click.pass_obj
+def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
+    """Print state and members of groups, with the partitions of each member. Since Kafka 0.9."""
+    with session.client() as client:
+        found = client.admin.describe_groups(dict.fromkeys(names), raise_errors=False)
+    if as_json:
+        show.print_json(list(found.values()))
+    else:
+        out = show.console()
+        for one in found.values():
+            about = (
+                f"{one.type.value}, {one.state.value}, coordinator {one.coordinator}, {len(one.members)} "
+                f"member{'' if len(one.members) == 1 else 's'}{f', assignor {one.assignor}' if one.assignor else ''}"
+            )
+            out.print(Text(f"{one.group}: {about}"), soft_wrap=True)
+            rows = [
+                (member.member_id, member.client_id, member.host, member.instance_id, member.assignment)
+                for member in one.members
+            ]
+            if rows:
+                out.print(show.table(("Member", "Client", "Host", "Instance", "Partitions"), rows))
+    fail(list(found.errors.values()))
+
+
+@groups.command("delete")
+@_groups
+@dry_run_option
+@yes_option
+@json_option
+@click.pass_obj
+def delete(session: Session, names: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Delete groups without members, with their offsets. Since Kafka 1.1."""
+    ask(f"Delete {', '.join(names)} with all committed offsets?", yes, dry_run)
+    wanted = dict.fromkeys(names)
+    with session.client() as client:
+        if dry_run:
+            found = client.admin.describe_groups(wanted, raise_errors=False)
+            report(
+                found,
+                as_json,
+                "group",
+                lambda name, one: (
+                    f"Would fail: group {name} has {len(one.members)} members; stop them first."
+                    if one.members
+                    else f"Would delete group {name}."
+                ),
+                lambda _, one: {"members": len(one.members)},
+                dry_run,
+            )
+            return
+        results = client.admin.delete_groups(wanted, raise_errors=False)
+    report(results, as_json, "group", lambda name, _: f"Deleted group {name}.")
+
+
+@groups.command("offsets")
+@_group
+@click.option("--topic", "topics", type=TopicType(), multiple=True, help="This topic alone; may be repeated.")
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="Print topic,partition,offset, which `groups reset --from-file` reads."
+)
+@json_option
+@click.pass_obj
+def offsets(session: Session, group: str, topics: tuple[str, ...], as_csv: bool, as_json: bool) -> None:
+    """Print a group's committed offsets in all its topics, and its lag. It commits nothing, and joins nothing."""
+    with session.client() as client:
+        found = group_offsets_of(client, group, topics)
+    if as_csv:
+        for one in found:
+            click.echo(f"{one.topic},{one.partition},{one.committed}")
+        return
+
+    def cells(one: GroupOffset) -> tuple[Any, ...]:
+        return (one.topic, one.partition, one.committed, one.latest, one.lag, one.metadata or None)
+
+    print_rows(found, as_json, ("Topic", "Partition#", "Committed#", "Latest#", "Lag#", "Metadata"), cells)
+    if not as_json:
+        show.console().print(f"Total lag: {sum(one.lag or 0 for one in found):,} messages.")
+
+
+@groups.command("delete-offsets")
+@_group
+@click.argument("topics", metavar="TOPIC[:PARTITION,...]...", type=TopicType(), nargs=-1, required=True)
+@dry_run_option
+@yes_option
+@json_option
+@click.pass_obj
+def delete_offsets(
+    session: Session, group: str, topics: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    """Delete a group's offsets of topics that no member reads. Since Kafka 2.4."""
+    ask(f"Delete the offsets of group {group} in {', '.join(topics)}?", yes, dry_run)
+    with session.client() as client:
+        wanted = partitions_of(client, topics)
+        known = client.admin.list_group_offsets({group: wanted})[group]
+        there = {item: one.offset for item, one in known.items()}
+        results: Results[TopicPartition, Any] = (
+            Results(dict.fromkeys(there))
+            if dry_run
+            else client.admin.delete_group_offsets(group, there, raise_errors=False)
+        )
+    done = "Would delete" if dry_run else "Deleted"
+    report(
+        results,
+        as_json,
+        "partition",
+        lambda item, _: f"{done} the offset {there[item]:,} of {group} in {item}.",
+        lambda item, _: {"offset": there[item]},
+        dry_run,
+    )
+    if not there and not as_json:
+        show.console().print("There are no such offsets.")
+
+
+class DurationType(click.ParamType[timedelta]):
+    """A duration."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Return the duration of the text."""
+        if isinstance(value, timedelta):
+            return value
+        try:
+            return duration(value)
+        except (ValueError, OverflowError) as error:
+            self.fail(str(error), param, ctx)
+
+
+@groups.command("reset")
+@_group
+@click.option(
+    "--topic",
+    "topics",
+    metavar="TOPIC[:PARTITION,...]",
+    type=TopicType(),
+    multiple=True,
+    help="In this topic, or in these partitions of it; may be repeated.",
+)
+@click.option("--all-topics", is_flag=True, help="In all partitions with a committed offset.")
+@click.option("--to-earliest", is_flag=True, help="To the first message.")
+@click.option("--to-latest", is_flag=True, help="To the end: only new messages.")
+@click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="To this offset.")
+@click.option("--shift-by", type=int, metavar="N", help="N messages forward, or back where N is negative.")
+@click.option(
+    "--by-duration", type=DurationType(), metavar="1d12h", help="To the messages of the last so long; PT1H, too."
+)
+@click.option(
+    "--to-datetime", type=MomentType(numbers=False), metavar="TIME", help="To a time (YYYY-MM-DDTHH:MM:SS, UTC)."
+)
+@click.option(
+    "--from-file",
+    type=click.File("r"),
+    metavar="FILE",
+    help="To the offsets of a file: topic,partition,offset, as `groups offsets --csv` writes it; or JSON.",
+)
+@dry_run_option
+@yes_option
+@json_option
+@click.pass_obj
+def reset(
+    session: Session,
+    group: str,
+    topics: tuple[str, ...],
+    all_topics: bool,
+    to_earliest: bool,
+    to_latest: bool,
+    to_offset: int | None,
+    shift_by: int | None,
+    by_duration: timedelta | None,
+    to_datetime: Moment | None,
+    from_file: TextIO | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Reset the committed offsets of a group, which must have no members: they would keep their own positions.
+
+    Say where (--topic or --all-topics), and to which place. The table has the offsets before and after.
+    """
+    specs = [
+        *([OffsetSpec.earliest()] if to_earliest else []),
+        *([OffsetSpec.latest()] if to_latest else []),
+        *([] if to_offset is None else [OffsetSpec.offset(to_offset)]),
+        *([] if shift_by is None else [OffsetSpec.shift(shift_by)]),
+        *([] if by_duration is None else [OffsetSpec.ago(by_duration)]),
+        *([] if to_datetime is None else [_spec(to_datetime)]),
+    ]
+    if len(specs) + (from_file is not None) != 1:
+        raise click.UsageError(
+            "name one place: --to-earliest, --to-latest, --to-offset, --shift-by, --by-duration, --to-datetime or --from-file"
+        )
+    if from_file is not None and (topics or all_topics):
+        raise click.UsageError("--from-file names the partitions itself: leave --topic and --all-topics out")
+    if from_file is None and bool(topics) == all_topics:
+        raise click.UsageError("say where: --topic TOPIC, or --all-topics")
+    wanted = None if from_file is None else _offsets_of(from_file)
+    ask(f"Reset the offsets of group {group}?", yes, dry_run)
+    with session.client() as client:
+        results = (
+            client.admin.reset_group_offsets(
+                group, specs[0], partitions=partitions_of(client, topics), dry_run=dry_run, raise_errors=False
+            )
+            if wanted is None
+            else reset_to_offsets(client, group, wanted, dry_run)
+        )
+        if all_topics and not results.outcomes:
+            client.admin.describe_groups(group)  # raises if it does not exist
+    _print_changes(results, as_json, dry_run)
+
+
+def _spec(moment: Moment) -> OffsetSpec:
+    if moment.timestamp < 0:
+        raise click.UsageError("--to-datetime takes a time; --to-earliest and --to-latest are options of their own")
+    return OffsetSpec.at(moment.timestamp)
+
+
+def _offsets_of(file: TextIO) -> dict[TopicPartition, int]:
+    try:
+        return parse_offsets(file.read())
+    except ValueError as error:
+        raise click.UsageError(f"{file.name}: {error}") from None
+
+
+def _print_changes(results: Results[TopicPartition, OffsetChange], as_json: bool, dry_run: bool) -> None:
+    if as_json:
+        show.print_json([{**data_of(item), **data_of(change)} for item, change in results.items()])
+    else:
+        out = show.console()
+        columns = ("Topic", "Partition#", "Before#", "After#")
+        rows = [(item.topic, item.partition, change.before, change.after) for item, change in sorted(results.items())]
+        out.print(show.table(columns, rows))
+        if dry_run:
+            out.print("Nothing was committed.")
+    fail(list(results.errors.values()))
+
+
+@groups.command("remove-members")
+@_group
+@click.option("--member", "members", multiple=True, metavar="ID", help="This one; may be repeated.")
+@click.option("--instance", "instances", multiple=True, metavar="ID", help="This static member; may be repeated (2.4).")
+@click.option("--all", "everyone", is_flag=True, help="All members.")
+@dry_run_option
+@yes_option
+@json_option
+@click.pass_obj
+def remove_members(
+    session: Session,
+    group: str,
+    members: tuple[str, ...],
+    instances: tuple[str, ...],
+    everyone: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Remove members from a classic group. Those that still run join again."""
+    if bool(members or instances) == everyone:
+        raise click.UsageError("say whom: --member ID, --instance ID, or --all")
+    ask(f"Remove {'all members' if everyone else ', '.join([*members, *instances])} of group {group}?", yes, dry_run)
+    with session.client() as client:
+        if dry_run:
+            there = client.admin.describe_groups(group)[group].members
+            named = {
+                one.member_id: None
+                for one in there
+                if everyone or one.member_id in members or one.instance_id in instances
+            }
+            results: Results[str, None] = Results(named)
+        else:
+            results = client.admin.remove_members(
+                group, None if everyone else members, instance_ids=instances, raise_errors=False
+            )
+    done = "Would remove" if dry_run else "Removed"
+    report(results, as_json, "member", lambda name, _: f"{done} {name} from group {group}.", dry_run=dry_run)
+
+
+COMMANDS = (groups, print_managed_consumer_groups)

@@ -36,6 +36,11 @@ def desc_topic(session: Session, topic: str, as_json: bool) -> None:
     if as_json:
         show.print_json(found)
         return
+    print_description(found)
+
+
+def print_description(found: listing.TopicDescription) -> None:
+    """Print a topic's partitions and settings as tables."""
     out = show.console()
     out.print(f"Topic: {found.topic}", markup=False)
     out.print(f"Partitions: {len(found.partitions)}")

@@ -1,32 +1,22 @@
-"""The consumer groups that brokers coordinate, as data."""
+"""The groups of consumers that concern a topic, as print_managed_consumer_groups shows them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.cli.listing import partition_ids
-from pykafka.exceptions import (
-    CorruptResponseError,
-    GroupIdNotFound,
-    IncompleteResponseError,
-    ProtocolClientError,
-    error_for,
-)
-from pykafka.metadata.groupoffsets import CHANNEL, FETCH_CEILING
-from pykafka.protocol import documented, wire
-from pykafka.utils import get_string
+from pykafka.exceptions import GroupIdNotFound, UnsupportedVersion
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.admin import GroupDescription as Described
+    from pykafka.admin import GroupListing, MemberDescription, Results
     from pykafka.client import KafkaClient
 
 #: The protocol type of groups of consumers; a group with offsets alone has none.
 _CONSUMERS = ("consumer", "")
-#: A new coordinator loads its groups first: pause between attempts (s), and number of attempts.
-_PAUSE_S = 0.2
-_ATTEMPTS = 25
+#: Groups that are described by one call: few enough for a picture of the progress.
+_AT_A_TIME = 50
 
 
 class GroupMember(NamedTuple):
@@ -53,44 +43,16 @@ class GroupDescription(NamedTuple):
     members: list[GroupMember]
 
 
-class ListedGroup(NamedTuple):
-    """The name of a group, and its coordinator."""
-
-    coordinator: Broker
-    group: str
-    state: str
-    type: str
-
-
-def list_groups(client: KafkaClient) -> list[ListedGroup]:
+def list_groups(client: KafkaClient) -> list[GroupListing]:
     """Return all groups of consumers in the cluster by name; each broker returns its own.
 
     :raises UnsupportedVersion: the brokers manage no groups
     """
-    found = [group for broker in client.brokers.values() for group in _listed(client, broker)]
-    return sorted(found, key=lambda group: group.group)
-
-
-def _listed(client: KafkaClient, broker: Broker) -> Iterator[ListedGroup]:
-    for group in _ask_for_groups(client, broker).groups:
-        if group.protocol_type in _CONSUMERS:
-            yield ListedGroup(broker, group.group_id, group.group_state, group.group_type or "classic")
-
-
-def _ask_for_groups(client: KafkaClient, broker: Broker) -> wire.ListGroupsResponse:
-    for attempt in range(1, _ATTEMPTS + 1):
-        response = broker.call(wire.ListGroupsRequest())
-        if not response.error_code:
-            return response
-        error = error_for(response.error_code, broker=broker.address, api="ListGroups")
-        if not error.retriable or attempt == _ATTEMPTS:
-            raise error
-        client.cluster.handler.sleep(_PAUSE_S)
-    raise AssertionError("unreachable")
+    return list(client.admin.list_groups(protocol_types=_CONSUMERS))
 
 
 def describe_groups(
-    client: KafkaClient, topic: str | None, groups: Sequence[ListedGroup]
+    client: KafkaClient, topic: str | None, groups: Sequence[GroupListing]
 ) -> Iterator[GroupDescription | None]:
     """Yield the description of each group, or None if it does not concern the topic.
 
@@ -99,141 +61,66 @@ def describe_groups(
     :param topic: None for all topics of the groups
     :raises UnknownTopicOrPartition: there is no such topic
     """
-    ids = [] if topic is None else partition_ids(client, topic)
-    for group in groups:
-        described = _describe(group)
-        members = [member for member in described.members if topic is None or member.is_of(topic)]
-        committed = None if topic is None else _count_committed(group, topic, ids)
-        if not members and committed == 0:
-            yield None
-            continue
-        yield GroupDescription(
-            group.group,
-            described.state or group.state,
-            group.type,
-            described.assignor,
-            group.coordinator.id,
-            committed,
-            [GroupMember(one.member, one.client, one.host.removeprefix("/"), one.share(topic)) for one in members],
-        )
+    wanted = [] if topic is None else [(topic, id_) for id_ in partition_ids(client, topic)]
+    for begin in range(0, len(groups), _AT_A_TIME):
+        some = groups[begin : begin + _AT_A_TIME]
+        names = [group.group for group in some]
+        described = client.admin.describe_groups(names, raise_errors=False)
+        _check(described)
+        offsets = {} if topic is None else client.admin.list_group_offsets(dict.fromkeys(names, wanted))
+        for group in some:
+            committed = len(offsets[group.group]) if topic is not None else None
+            yield _described(group, described.get(group.group), topic, committed)
 
 
-class _Member(NamedTuple):
-    """A member as a broker describes it, in either protocol."""
-
-    member: str
-    client: str
-    host: str
-    wanted: list[str]
-    assigned: dict[str, list[int]]
-
-    def is_of(self, topic: str) -> bool:
-        return topic in self.wanted or topic in self.assigned
-
-    def share(self, topic: str | None) -> list[int] | list[str]:
-        if topic is not None:
-            return sorted(self.assigned.get(topic, []))
-        return [f"{name}-{id_}" for name, ids in sorted(self.assigned.items()) for id_ in sorted(ids)]
+def _check(described: Results[str, Described]) -> None:
+    """Raise an error, unless it is that a group has gone meanwhile."""
+    for error in described.errors.values():
+        if not isinstance(error, GroupIdNotFound):
+            raise error
 
 
-class _Described(NamedTuple):
-    state: str
-    assignor: str
-    members: list[_Member]
-
-
-def _describe(group: ListedGroup) -> _Described:
-    """Describe one group: with client-side assignors, else with the broker's (KIP-848)."""
-    response = group.coordinator.call(wire.DescribeGroupsRequest(groups=[group.group]))
-    for found in response.groups:
-        # For a group that is of another kind or does not exist, older brokers return the one error, newer ones the other.
-        if found.error_code == GroupIdNotFound.ERROR_CODE or (not found.error_code and found.group_state == "Dead"):
-            return _describe_newer(group)
-        if found.error_code:
-            raise _error(found.error_code, group, "DescribeGroups", found.error_message)
-        return _Described(found.group_state, found.protocol_data, [_classic(one) for one in found.members])
-    raise IncompleteResponseError(f"group {group.group}", broker=group.coordinator.address, api="DescribeGroups")
-
-
-def _classic(member: wire.DescribeGroupsResponse.Group.Member) -> _Member:
-    wanted: list[str] = []
-    assigned: dict[str, list[int]] = {}
-    # Any client may call its group one of consumers, with metadata of its own format.
-    if member.member_metadata:
-        with suppress(CorruptResponseError):
-            names = documented.ConsumerGroupProtocolMetadata.from_bytestring(member.member_metadata).topic_names
-            wanted = [get_string(name) for name in names]
-    with suppress(CorruptResponseError):
-        assigned = dict(documented.MemberAssignment.from_bytestring(member.member_assignment).partition_assignment)
-    return _Member(member.member_id, member.client_id, member.client_host, wanted, assigned)
-
-
-def _describe_newer(group: ListedGroup) -> _Described:
-    if not group.coordinator.has(wire.ConsumerGroupDescribeRequest):
-        return _Described("", "", [])
-    response = group.coordinator.call(wire.ConsumerGroupDescribeRequest(group_ids=[group.group]))
-    for found in response.groups:
-        if found.error_code == GroupIdNotFound.ERROR_CODE:
-            return _Described("", "", [])
-        if found.error_code:
-            raise _error(found.error_code, group, "ConsumerGroupDescribe", found.error_message)
-        members = [
-            _Member(
-                one.member_id,
-                one.client_id,
-                one.client_host,
-                list(one.subscribed_topic_names),
-                {topic.topic_name: list(topic.partitions) for topic in one.assignment.topic_partitions},
-            )
-            for one in found.members
-        ]
-        return _Described(found.group_state, found.assignor_name, members)
-    raise IncompleteResponseError(f"group {group.group}", broker=group.coordinator.address, api="ConsumerGroupDescribe")
-
-
-def _count_committed(group: ListedGroup, topic: str, ids: list[int]) -> int:
-    broker = group.coordinator
-    version = max(broker.api_version(wire.OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
-    request = wire.OffsetFetchRequest(
-        group_id=group.group, topics=[wire.OffsetFetchRequest.Topic(name=topic, partition_indexes=ids)]
+def _described(
+    group: GroupListing, described: Described | None, topic: str | None, committed: int | None
+) -> GroupDescription | None:
+    members = [] if described is None else [one for one in described.members if topic is None or _is_of(one, topic)]
+    if not members and committed == 0:
+        return None
+    return GroupDescription(
+        group.group,
+        (group.state if described is None else described.state).value,
+        group.type.value,
+        "" if described is None else described.assignor,
+        group.coordinator,
+        committed,
+        [GroupMember(one.member_id, one.client_id, one.host, _share(one, topic)) for one in members],
     )
-    response = broker.call(request, CHANNEL, version=version)
-    if response.error_code:
-        raise _error(response.error_code, group, "OffsetFetch")
-    committed = {part.partition_index: part.committed_offset for found in response.topics for part in found.partitions}
-    for id_ in ids:
-        if id_ not in committed:
-            raise IncompleteResponseError(broker=broker.address, topic=topic, partition=id_, api="OffsetFetch")
-    return sum(offset >= 0 for offset in committed.values())
 
 
-def _error(code: int, group: ListedGroup, api: str, text: str | None = None) -> ProtocolClientError:
-    error = error_for(code, broker=group.coordinator.address, api=api)
-    return error_for(code, f"group {group.group}: {text or error.description}", broker=error.broker, api=api)
+def _is_of(member: MemberDescription, topic: str) -> bool:
+    return topic in member.subscription or any(part.topic == topic for part in member.assignment)
+
+
+def _share(member: MemberDescription, topic: str | None) -> list[int] | list[str]:
+    if topic is not None:
+        return [part.partition for part in member.assignment if part.topic == topic]
+    return [str(part) for part in member.assignment]
 
 
 def is_known(client: KafkaClient, group: str) -> bool:
     """Return whether brokers know a group: with members, or with offsets for any topic (since 0.10.1)."""
-    described = _described(client, group)
-    return described is not None and bool(described.state)
+    try:
+        client.admin.describe_groups(group)
+    except (GroupIdNotFound, UnsupportedVersion):
+        return False
+    return True
 
 
 def active_members(client: KafkaClient, group: str) -> int | None:
     """Return the number of members of a group; None if brokers do not report it."""
-    described = _described(client, group)
-    return None if described is None else len(described.members)
-
-
-def _described(client: KafkaClient, group: str) -> _Described | None:
-    """Return a description from a group's coordinator, which may still load its groups; None if brokers have none."""
-    for attempt in range(1, _ATTEMPTS + 1):
-        coordinator = client.cluster.get_group_coordinator(group)
-        if not coordinator.has(wire.DescribeGroupsRequest):
-            return None
-        try:
-            return _describe(ListedGroup(coordinator, group, "", ""))
-        except ProtocolClientError as error:
-            if not error.retriable or attempt == _ATTEMPTS:
-                raise
-        client.cluster.handler.sleep(_PAUSE_S)
-    raise AssertionError("unreachable")
+    try:
+        return len(client.admin.describe_groups(group)[group].members)
+    except GroupIdNotFound:
+        return 0
+    except UnsupportedVersion:
+        return None

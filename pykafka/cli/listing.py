@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
 
+from pykafka.admin import ConfigResource, ConfigSource
 from pykafka.cli.moments import Moment, limits
 from pykafka.common import TopicPartition
 from pykafka.consumer.offsets import GroupOffsets
-from pykafka.exceptions import IncompleteResponseError, UnknownTopicOrPartition, UnsupportedVersion, error_for
-from pykafka.protocol import wire
+from pykafka.exceptions import UnknownTopicOrPartition, UnsupportedVersion
 from pykafka.utils import as_datetime
 
 if TYPE_CHECKING:
@@ -20,9 +23,6 @@ if TYPE_CHECKING:
 BACKOFF_MS = 200
 MAX_RETRIES = 10
 _INTERNAL = "__"
-_TOPIC_RESOURCE = 2
-#: The source of a setting: DYNAMIC_TOPIC_CONFIG, set for this topic.
-_OF_TOPIC = 1
 
 
 class TopicSummary(NamedTuple):
@@ -150,23 +150,12 @@ def describe_topic(client: KafkaClient, topic: str) -> TopicDescription:
 
 
 def _settings(client: KafkaClient, topic: str) -> dict[str, str | None] | None:
-    resource = wire.DescribeConfigsRequest.Resource(resource_type=_TOPIC_RESOURCE, resource_name=topic)
-    resource.configuration_keys = None
+    resource = ConfigResource.topic(topic)
     try:
-        response = client.cluster.call(wire.DescribeConfigsRequest(resources=[resource]))
+        found = client.admin.describe_configs(resource)[resource]
     except UnsupportedVersion:
         return None
-    found: dict[str, str | None] = {}
-    if not response.results:
-        raise IncompleteResponseError("topic", topic=topic, api="DescribeConfigs")
-    for result in response.results:
-        if result.error_code:
-            raise error_for(result.error_code, result.error_message, topic=topic, api="DescribeConfigs")
-        for config in result.configs:
-            # Version 0 only returns settings that are not defaults, without their source.
-            if config.config_source == _OF_TOPIC or (config.config_source < 0 and not config.is_default):
-                found[config.name] = None if config.is_sensitive else config.value
-    return found
+    return {name: entry.value for name, entry in found.items() if entry.source == ConfigSource.TOPIC}
 
 
 def list_offsets(client: KafkaClient, topic: str, moment: Moment) -> list[PartitionOffset]:
@@ -224,11 +213,17 @@ def time_text(timestamp: int | None) -> str | None:
 
 
 def as_data(value: Any) -> Any:
-    """Return a value as JSON can express it: named tuples become objects."""
+    """Return a value as JSON can express it: named tuples and dataclasses become objects, numbered names their names."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: as_data(one) for name, one in value._asdict().items()}
-    if isinstance(value, (list, tuple)):
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: as_data(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(as_data(name)): as_data(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple, Sequence)) and not isinstance(value, (str, bytes)):
         return [as_data(one) for one in value]
-    if isinstance(value, dict):
-        return {str(name): as_data(one) for name, one in value.items()}
-    return value
+    if isinstance(value, (set, frozenset)):
+        return sorted(as_data(one) for one in value)
+    if isinstance(value, Enum):
+        return value.name.lower() if isinstance(value, int) else value.value
+    return str(value) if isinstance(value, UUID) else value

@@ -11,7 +11,6 @@ from click.shell_completion import CompletionItem
 from kazoo.hosts import collect_hosts
 
 from pykafka.cli.diagnosis import address_text
-from pykafka.cli.groups import list_groups
 from pykafka.cli.moments import Moment, parse_moment
 from pykafka.cli.zookeeper_groups import ZooKeeperGroups
 from pykafka.cli.zookeeper_topics import ZooKeeperTopics
@@ -135,7 +134,7 @@ class TopicType(click.ParamType[str]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the topics of the cluster that begin so; none if it does not answer soon."""
-        return _completed(ctx, incomplete, lambda client: [str(name) for name in client.topics])
+        return _completed(ctx, incomplete, lambda client: [one.name for one in client.admin.list_topics()])
 
 
 class GroupType(click.ParamType[str]):
@@ -145,7 +144,7 @@ class GroupType(click.ParamType[str]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the groups of the cluster that begin so; none if it does not answer soon."""
-        return _completed(ctx, incomplete, lambda client: [one.group for one in list_groups(client)])
+        return _completed(ctx, incomplete, _groups)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the text if it is UTF-8: bytes of the command line may not be."""
@@ -154,6 +153,10 @@ class GroupType(click.ParamType[str]):
         except UnicodeEncodeError:
             self.fail(f"{value!r} is not UTF-8", param, ctx)
         return str(value)
+
+
+def _groups(client: KafkaClient) -> list[str]:
+    return [one.group for one in client.admin.list_groups(timeout_ms=COMPLETION_TIMEOUT_MS, raise_errors=False)]
 
 
 def _completed(ctx: click.Context, incomplete: str, names: Callable[[KafkaClient], list[str]]) -> list[CompletionItem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from typing import Any, TextIO
 
 import click
@@ -36,8 +37,12 @@ def cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, Enum):
+        return value.name.lower().replace("_", " ") if isinstance(value, int) else str(value.value)
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() else f"{value:,}"
     if isinstance(value, (list, tuple)):
         return ", ".join(str(one) for one in value) or "-"
     return str(value)

@@ -7,11 +7,16 @@ from enum import IntEnum
 from typing import Any
 
 from pykafka.exceptions import (
+    BrokerIdNotRegistered,
+    DelegationTokenNotFound,
     GroupIdNotFound,
     KafkaException,
+    LogDirNotFound,
     NoBrokersAvailableError,
+    ResourceNotFound,
     ResponseTimeoutError,
     SocketDisconnectedError,
+    TransactionalIdNotFound,
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
@@ -29,24 +34,23 @@ class Status(IntEnum):
     LAGGING = 6
 
 
-#: The first release of Kafka with an API.
-SINCE = {
-    "ListGroups": "0.9",
-    "DescribeGroups": "0.9",
-    "CreateTopics": "0.10.1",
-    "DeleteTopics": "0.10.1",
-    "DescribeConfigs": "0.11",
-}
-#: The alternative on older brokers.
+#: The alternative on brokers that lack an API.
 INSTEAD = {
-    "ListGroups": "; groups of older brokers are known to ZooKeeper alone",
-    "CreateTopics": "; on an older one give --zookeeper: there it is done",
-    "DeleteTopics": "; on an older one give --zookeeper: there it is done",
+    "ListGroups": "groups of older brokers are known to ZooKeeper alone",
+    "CreateTopics": "on older brokers give --zookeeper to create_topic: there it is done",
+    "DeleteTopics": "on older brokers give --zookeeper to delete_topic: there it is done",
 }
+#: How the sentence of an error begins if the broker lacks the API, and not a part of it.
+_LACKING = "the broker does not have "
 
 _STATUSES: tuple[tuple[type[KafkaException], Status], ...] = (
     (UnknownTopicOrPartition, Status.NOT_FOUND),
     (GroupIdNotFound, Status.NOT_FOUND),
+    (ResourceNotFound, Status.NOT_FOUND),
+    (TransactionalIdNotFound, Status.NOT_FOUND),
+    (DelegationTokenNotFound, Status.NOT_FOUND),
+    (BrokerIdNotRegistered, Status.NOT_FOUND),
+    (LogDirNotFound, Status.NOT_FOUND),
     (UnsupportedVersion, Status.UNSUPPORTED),
     (NoBrokersAvailableError, Status.UNREACHABLE),
     (SocketDisconnectedError, Status.UNREACHABLE),
@@ -61,12 +65,8 @@ def status_of(error: KafkaException) -> Status:
 
 def explain(error: KafkaException) -> str:
     """Return the message for an error: a sentence, and a line for each failed step of connecting."""
-    if isinstance(error, UnsupportedVersion) and error.api in SINCE:
-        where = f"the broker {error.broker}" if error.broker else "the broker"
-        return (
-            f"{where} does not support {error.api}, which needs Kafka {SINCE[error.api]} or later"
-            f"{INSTEAD.get(error.api, '')}"
-        )
+    if isinstance(error, UnsupportedVersion) and error.text.startswith(_LACKING) and error.api in INSTEAD:
+        return f"{error}; {INSTEAD[error.api]}"
     return "\n".join([in_options(str(error)), *(f"  {line}" for line in _steps(error))])
 
 

@@ -56,7 +56,7 @@ def start(cluster: EmbeddedCluster) -> Iterator[Callable[..., subprocess.Popen[b
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = os.environ | {"PYTHONPATH": path}
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
-        process: Any = subprocess.Popen(command, cwd=ROOT, env=environment, **streams)
+        process: subprocess.Popen[Any] = subprocess.Popen(command, cwd=ROOT, env=environment, **streams)
         started.append(process)
         return process
 

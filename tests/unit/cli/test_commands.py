@@ -8,14 +8,18 @@ import sys
 from configparser import ConfigParser
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
 import pykafka
+from pykafka.admin import MemberDescription
+from pykafka.admin.membership import classic_member
+from pykafka.admin.releases import lacking
 from pykafka.cli.app import tools
-from pykafka.cli.groups import _classic
 from pykafka.cli.listing import time_text
 from pykafka.cli.moments import Moment, parse_moment
 from pykafka.cli.releases import speaks_as
@@ -39,6 +43,23 @@ COMMANDS = {
     *("print_topics", "reset_offsets", "create_topic", "delete_topic"),
     *("doctor", "completion", "pipeline", "consume", "produce"),
 }
+#: Those that have verbs; see test_nouns.py.
+NOUNS = {
+    *(
+        "topics",
+        "configs",
+        "groups",
+        "acls",
+        "users",
+        "quotas",
+        "tokens",
+        "transactions",
+        "reassign",
+        "elect",
+        "log-dirs",
+    ),
+    *("quorum", "features", "cluster"),
+}
 LISTINGS = [
     "desc_topic",
     "print_managed_consumer_groups",
@@ -55,7 +76,7 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_all_commands_are_there() -> None:
-    assert set(tools.commands) == COMMANDS
+    assert set(tools.commands) == COMMANDS | NOUNS
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
@@ -226,7 +247,7 @@ def test_members_that_are_no_consumers_do_no_harm(content: bytes) -> None:
     member = wire.DescribeGroupsResponse.Group.Member(
         member_id="m", client_id="c", client_host="h", member_metadata=content, member_assignment=content
     )
-    assert _classic(member) == ("m", "c", "h", [], {})
+    assert classic_member(member, of_consumers=True) == MemberDescription("m", "c", "h")
 
 
 @pytest.mark.parametrize(
@@ -245,9 +266,13 @@ def test_statuses(error: KafkaException, status: Status) -> None:
 
 
 def test_the_version_that_it_takes_is_named() -> None:
-    said = explain(UnsupportedVersion("text", broker="host:1", api="CreateTopics"))
+    broker: Any = SimpleNamespace(address="host:1")
+    said = explain(lacking(wire.CreateTopicsRequest, broker))
     assert "host:1" in said
     assert "Kafka 0.10.1" in said
+    assert "--zookeeper" in said
+    said = explain(UnsupportedVersion("a part of it needs Kafka 2.4", broker="host:1", api="CreateTopics"))
+    assert "--zookeeper" not in said
 
 
 def test_releases() -> None:

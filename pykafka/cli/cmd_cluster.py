@@ -1,0 +1,308 @@
+"""The nouns of the cluster itself: cluster, quorum, features, log-dirs."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import click
+
+from pykafka.admin import Endpoint, Levels, Replica, Results, UpgradeType
+from pykafka.cli import show
+from pykafka.cli.listing import time_text
+from pykafka.cli.nouns import Noun
+from pykafka.cli.options import Session, TopicType, json_option
+from pykafka.cli.verbs import ask, data_of, dry_run_option, fail, partitions_of, print_rows, report, yes_option
+from pykafka.network.addresses import parse_hosts
+
+cluster = Noun("cluster", help="The brokers of the cluster.")
+
+
+@cluster.command("describe")
+@click.option("--fenced", is_flag=True, help="Also brokers that are registered and not there (since Kafka 4.0).")
+@json_option
+@click.pass_obj
+def describe(session: Session, fenced: bool, as_json: bool) -> None:
+    """Print id, controller and brokers of the cluster."""
+    with session.client() as client:
+        found = client.admin.describe_cluster(fenced_brokers=fenced)
+    if as_json:
+        show.print_json(found)
+        return
+    out = show.console()
+    out.print(f"Cluster: {found.cluster_id or '-'}", markup=False)
+    rows = [
+        (str(one.id), f"{one.host}:{one.port}", one.rack, one.id == found.controller, one.fenced)
+        for one in found.brokers
+    ]
+    out.print(show.table(("Broker", "Address", "Rack", "Controller", "Fenced"), rows))
+
+
+@cluster.command("unregister")
+@click.argument("broker", type=click.IntRange(min=0))
+@dry_run_option
+@yes_option
+@click.pass_obj
+def unregister(session: Session, broker: int, dry_run: bool, yes: bool) -> None:
+    """Make a cluster without ZooKeeper forget a broker that is gone for good. Since Kafka 3.3."""
+    ask(f"Forget broker {broker}? It must be gone for good.", yes, dry_run)
+    if dry_run:
+        click.echo(f"Would unregister broker {broker}.\nNothing was changed.")
+        return
+    with session.client() as client:
+        client.admin.unregister_broker(broker)
+    click.echo(f"Unregistered broker {broker}.")
+
+
+quorum = Noun("quorum", help="The controllers that agree on the metadata. Since Kafka 3.3.")
+
+
+@quorum.command("describe")
+@json_option
+@click.pass_obj
+def describe_quorum(session: Session, as_json: bool) -> None:
+    """Print leader, voters and observers, and how far each is behind."""
+    with session.client() as client:
+        found = client.admin.describe_metadata_quorum()
+    if as_json:
+        show.print_json(found)
+        return
+    out = show.console()
+    out.print(f"Leader: {found.leader}, epoch {found.leader_epoch}, high watermark {found.high_watermark:,}")
+    end = max((one.log_end_offset for one in found.voters if one.id == found.leader), default=0)
+    rows = [
+        (
+            str(one.id),
+            role if one.id != found.leader else "leader",
+            one.log_end_offset if one.log_end_offset >= 0 else None,
+            end - one.log_end_offset if one.log_end_offset >= 0 else None,
+            time_text(one.last_caught_up_ms),
+            one.directory_id,
+        )
+        for role, those in (("voter", found.voters), ("observer", found.observers))
+        for one in those
+    ]
+    out.print(show.table(("Node", "Role", "Log end#", "Lag#", "Last caught up", "Directory"), rows))
+
+
+class EndpointType(click.ParamType[Endpoint]):
+    """An address of a controller: LISTENER://HOST:PORT."""
+
+    name = "listener://host:port"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Endpoint:
+        """Return the address."""
+        if isinstance(value, Endpoint):
+            return value
+        listener, sign, address = value.partition("://")
+        try:
+            ((host, port),) = parse_hosts(address)
+        except ValueError:
+            sign = ""
+        if not listener or not sign:
+            self.fail(f"{value!r} is not LISTENER://HOST:PORT, as CONTROLLER://host:9093", param, ctx)
+        return Endpoint(listener, host, port)
+
+
+_voter = click.argument("voter", type=click.IntRange(min=0))
+_directory = click.argument("directory_id", type=click.UUID)
+
+
+@quorum.command("add-voter")
+@_voter
+@_directory
+@click.argument("endpoints", metavar="LISTENER://HOST:PORT...", type=EndpointType(), nargs=-1, required=True)
+@dry_run_option
+@click.pass_obj
+def add_voter(session: Session, voter: int, directory_id: UUID, endpoints: tuple[Endpoint, ...], dry_run: bool) -> None:
+    """Make a running controller a voter, by its id and the id of its metadata directory. Since Kafka 3.9."""
+    if dry_run:
+        click.echo(f"Would add voter {voter}.\nNothing was changed.")
+        return
+    with session.client() as client:
+        client.admin.add_raft_voter(voter, directory_id, endpoints)
+    click.echo(f"Added voter {voter}.")
+
+
+@quorum.command("remove-voter")
+@_voter
+@_directory
+@dry_run_option
+@yes_option
+@click.pass_obj
+def remove_voter(session: Session, voter: int, directory_id: UUID, dry_run: bool, yes: bool) -> None:
+    """Take a controller out of the voters. Since Kafka 3.9."""
+    ask(f"Remove voter {voter}?", yes, dry_run)
+    if dry_run:
+        click.echo(f"Would remove voter {voter}.\nNothing was changed.")
+        return
+    with session.client() as client:
+        client.admin.remove_raft_voter(voter, directory_id)
+    click.echo(f"Removed voter {voter}.")
+
+
+features = Noun("features", help="Features of the cluster, by level. Since Kafka 2.7.")
+
+
+@features.command("describe")
+@json_option
+@click.pass_obj
+def describe_features(session: Session, as_json: bool) -> None:
+    """Print the levels that are in force, and those that the brokers support."""
+    with session.client() as client:
+        found = client.admin.describe_features()
+    if as_json:
+        show.print_json(found)
+        return
+    rows = [
+        (name, _level(found.finalized.get(name)), *(found.supported.get(name) or (None, None)))
+        for name in sorted({*found.finalized, *found.supported})
+    ]
+    show.console().print(show.table(("Feature", "Level#", "Lowest#", "Highest#"), rows))
+
+
+def _level(levels: Levels | None) -> int | None:
+    return None if levels is None else levels.high
+
+
+class LevelType(click.ParamType[tuple[str, int]]):
+    """A level as FEATURE=LEVEL."""
+
+    name = "feature=level"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Return feature and level."""
+        if isinstance(value, tuple):
+            return value
+        name, _, level = value.partition("=")
+        if not name or not level.isdecimal():
+            self.fail(f"{value!r} is not FEATURE=LEVEL, as metadata.version=25; 0 removes a feature", param, ctx)
+        return name, int(level)
+
+
+@features.command("update")
+@click.argument("levels", metavar="FEATURE=LEVEL...", type=LevelType(), nargs=-1, required=True)
+@click.option(
+    "--downgrade", type=click.Choice(["safe", "unsafe"]), help="Levels may go down; unsafe: though metadata is lost."
+)
+@dry_run_option
+@yes_option
+@json_option
+@click.pass_obj
+def update(
+    session: Session,
+    levels: tuple[tuple[str, int], ...],
+    downgrade: str | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Change the levels of features. Since Kafka 3.3."""
+    wanted = dict(levels)
+    kinds = {None: UpgradeType.UPGRADE, "safe": UpgradeType.SAFE_DOWNGRADE, "unsafe": UpgradeType.UNSAFE_DOWNGRADE}
+    ask(f"Change {', '.join(f'{name} to {level}' for name, level in wanted.items())}?", yes, dry_run)
+    with session.client() as client:
+        results = client.admin.update_features(wanted, kinds[downgrade], validate_only=dry_run, raise_errors=False)
+    done = "Would change" if dry_run else "Changed"
+    report(
+        results,
+        as_json,
+        "feature",
+        lambda name, _: f"{done} {name} to {wanted[name]}.",
+        lambda name, _: {"level": wanted[name]},
+        dry_run,
+    )
+
+
+log_dirs = Noun("log-dirs", help="Directories of brokers, and the replicas in them. Since Kafka 1.0.")
+
+
+@log_dirs.command("list")
+@click.option(
+    "--on", "brokers", type=click.IntRange(min=0), multiple=True, help="This broker alone, by id; may be repeated."
+)
+@json_option
+@click.pass_obj
+def list_dirs(session: Session, brokers: tuple[int, ...], as_json: bool) -> None:
+    """List the directories of brokers, with the bytes in them."""
+    with session.client() as client:
+        found = client.admin.describe_log_dirs(brokers or None, raise_errors=False)
+    rows = [
+        {
+            "broker": id_,
+            "path": one.path,
+            "replicas": len(one.replicas),
+            "bytes": sum(size.size for size in one.replicas.values()),
+            "total_bytes": one.total_bytes,
+            "usable_bytes": one.usable_bytes,
+            "error": None if one.error is None else str(one.error),
+        }
+        for id_, dirs in sorted(found.items())
+        for one in dirs
+    ]
+    columns = ("Broker", "Path", "Replicas#", "Bytes#", "Total#", "Free#", "Error")
+    print_rows(rows, as_json, columns, lambda one: (str(one["broker"]), *list(one.values())[1:]))
+    fail(list(found.errors.values()))
+
+
+@log_dirs.command("describe")
+@click.argument("texts", metavar="TOPIC[:PARTITION,...]...", type=TopicType(), nargs=-1, required=True)
+@click.option(
+    "--on", "brokers", type=click.IntRange(min=0), multiple=True, help="This broker alone, by id; may be repeated."
+)
+@json_option
+@click.pass_obj
+def describe_dirs(session: Session, texts: tuple[str, ...], brokers: tuple[int, ...], as_json: bool) -> None:
+    """Print size and directory of each replica of topics."""
+    with session.client() as client:
+        items = partitions_of(client, texts)
+        found = client.admin.describe_log_dirs(brokers or None, partitions=items, raise_errors=False)
+    rows = [
+        {**data_of(item), "broker": id_, "path": one.path, **data_of(size)}
+        for id_, dirs in found.items()
+        for one in dirs
+        for item, size in one.replicas.items()
+    ]
+    rows.sort(key=lambda one: (one["topic"], one["partition"], one["broker"]))
+    columns = ("Topic", "Partition#", "Broker", "Path", "Bytes#", "Lag#", "Moving in")
+    print_rows(
+        rows,
+        as_json,
+        columns,
+        lambda one: (
+            *(one["topic"], one["partition"], str(one["broker"]), one["path"]),
+            *(one["size"], one["lag"], one["is_future"]),
+        ),
+    )
+    fail(list(found.errors.values()))
+
+
+@log_dirs.command("move")
+@click.argument("text", metavar="TOPIC[:PARTITION,...]", type=TopicType())
+@click.argument("broker", type=click.IntRange(min=0))
+@click.argument("path")
+@dry_run_option
+@yes_option
+@json_option
+@click.pass_obj
+def move(session: Session, text: str, broker: int, path: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Begin to move a broker's replicas to another of its directories."""
+    ask(f"Move {text} to {path} on broker {broker}?", yes, dry_run)
+    with session.client() as client:
+        wanted = {Replica(*item, broker): path for item in partitions_of(client, [text])}
+        results: Results[Replica, None] = (
+            Results(dict.fromkeys(wanted))
+            if dry_run
+            else client.admin.alter_replica_log_dirs(dict(wanted.items()), raise_errors=False)
+        )
+    done = "Would move" if dry_run else "Began to move"
+    report(
+        results,
+        as_json,
+        "replica",
+        lambda item, _: f"{done} {item.topic}-{item.partition} to {path} on broker {broker}.",
+        dry_run=dry_run,
+    )
+
+
+COMMANDS = (cluster, quorum, features, log_dirs)

@@ -1,0 +1,228 @@
+"""The nouns reassign (partitions to other brokers) and elect (leaders)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+import click
+
+from pykafka.admin import ElectionType, Results
+from pykafka.cli import show
+from pykafka.cli.moving import Plan, parse_plan, plan_text, spread
+from pykafka.cli.nouns import Noun
+from pykafka.cli.options import Session, TopicType, json_option
+from pykafka.cli.verbs import ask, counted, data_of, dry_run_option, fail, partitions_of, report, yes_option
+from pykafka.client import KafkaClient
+from pykafka.common import TopicPartition
+
+reassign = Noun("reassign", help="Moves of partitions to other brokers. Since Kafka 2.4.")
+_texts = click.argument("texts", metavar="[TOPIC[:PARTITION,...]]...", type=TopicType(), nargs=-1)
+_COLUMNS = ("Topic", "Partition#", "Replicas", "New replicas")
+
+
+class BrokersType(click.ParamType[list[int]]):
+    """Broker ids, separated by commas."""
+
+    name = "id,id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        """Return the ids."""
+        if isinstance(value, list):
+            return value
+        if not all(one.strip().isdecimal() for one in value.split(",")):
+            self.fail(f"{value!r} names no brokers by id; write 1,2,3", param, ctx)
+        found = [int(one) for one in value.split(",")]
+        if len(set(found)) < len(found):
+            self.fail(f"{value!r} names a broker twice", param, ctx)
+        return found
+
+
+@reassign.command("list")
+@_texts
+@json_option
+@click.pass_obj
+def list_(session: Session, texts: tuple[str, ...], as_json: bool) -> None:
+    """List the moves that are under way."""
+    with session.client() as client:
+        found = client.admin.list_partition_reassignments(partitions_of(client, texts) if texts else None)
+    if as_json:
+        show.print_json([{**data_of(item), **data_of(one)} for item, one in found.items()])
+        return
+    rows = [(*item, one.replicas, one.adding, one.removing) for item, one in found.items()]
+    show.console().print(show.table(("Topic", "Partition#", "Replicas", "Adding", "Removing"), rows))
+
+
+@reassign.command("plan")
+@click.argument("texts", metavar="TOPIC[:PARTITION,...]...", type=TopicType(), nargs=-1, required=True)
+@click.option("--brokers", type=BrokersType(), help="Those that are to have the replicas.  [default: all]")
+@click.option("--replicas", type=click.IntRange(min=1), help="Of each partition.  [default: as many as now]")
+@click.pass_obj
+def plan(session: Session, texts: tuple[str, ...], brokers: list[int] | None, replicas: int | None) -> None:
+    """Print a plan as JSON, for `reassign start`: even, with few moves, and replicas in different racks. Changes nothing."""
+    with session.client() as client:
+        items = partitions_of(client, texts)
+        known = client.admin.describe_cluster().brokers
+        racks = {one.id: one.rack for one in known}
+        unknown = sorted(set(brokers or ()) - set(racks))
+        if unknown:
+            raise click.UsageError(
+                f"there is no broker {unknown[0]}; the cluster has {', '.join(map(str, sorted(racks)))}"
+            )
+        try:
+            found = spread(_present(client, items), brokers or sorted(racks), replicas, racks)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+    click.echo(plan_text(found))
+
+
+def _present(client: KafkaClient, items: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the replicas of partitions; those that a partition does not have are missing."""
+    described = client.admin.describe_topics(dict.fromkeys(item.topic for item in items))
+    there = {
+        TopicPartition(name, part.partition): part.replicas
+        for name, topic in described.items()
+        for part in topic.partitions
+    }
+    return {item: there[item] for item in items if item in there}
+
+
+@reassign.command("start")
+@click.argument("file", type=click.File("r"))
+@dry_run_option
+@yes_option
+@json_option
+@click.pass_obj
+def start(session: Session, file: TextIO, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Begin the moves of a plan: FILE is JSON of `reassign plan` or Kafka's own tool; - is the standard input.
+
+    The table has the present replicas; with --json it is a plan that leads back.
+    """
+    try:
+        wanted = parse_plan(file.read())
+    except ValueError as error:
+        raise click.UsageError(f"{file.name}: {error}") from None
+    ask(f"Begin to move {counted(len(wanted), 'partition')}?", yes, dry_run)
+    with session.client() as client:
+        before = _present(client, list(wanted))
+        results: Results[TopicPartition, None] = (
+            Results(dict.fromkeys(wanted))
+            if dry_run
+            else client.admin.alter_partition_reassignments(dict(wanted.items()), raise_errors=False)
+        )
+    _print_moves(wanted, before, as_json, dry_run, list(results))
+    fail(list(results.errors.values()))
+
+
+def _print_moves(
+    wanted: Plan,
+    before: Mapping[TopicPartition, Sequence[int]],
+    as_json: bool,
+    dry_run: bool,
+    done: list[TopicPartition],
+) -> None:
+    if as_json:
+        click.echo(plan_text({item: before.get(item, ()) for item in done}))
+        return
+    out = show.console()
+    out.print(show.table(_COLUMNS, [(*item, before.get(item, ()), wanted[item]) for item in done]))
+    if dry_run:
+        out.print("Nothing was changed.")
+    elif done:
+        out.print("`kafka-tools reassign list` shows what is under way.")
+
+
+@reassign.command("cancel")
+@_texts
+@click.option("--all", "everything", is_flag=True, help="All moves that are under way.")
+@dry_run_option
+@yes_option
+@json_option
+@click.pass_obj
+def cancel(session: Session, texts: tuple[str, ...], everything: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Cancel moves that are under way: the replicas stay where they were."""
+    if bool(texts) == everything:
+        raise click.UsageError("say which: TOPIC, TOPIC:PARTITION, or --all")
+    with session.client() as client:
+        under_way = client.admin.list_partition_reassignments(partitions_of(client, texts) if texts else None)
+        if under_way:
+            ask(f"Cancel the moves of {counted(len(under_way), 'partition')}?", yes, dry_run)
+        results: Results[TopicPartition, None] = (
+            Results(dict.fromkeys(under_way))
+            if dry_run or not under_way
+            else client.admin.alter_partition_reassignments(dict.fromkeys(under_way), raise_errors=False)
+        )
+    done = "Would cancel" if dry_run else "Cancelled"
+    report(results, as_json, "partition", lambda item, _: f"{done} the move of {item}.", dry_run=dry_run)
+    if not under_way and not as_json:
+        click.echo("No move is under way.")
+
+
+elect = Noun("elect", help="Elections of leaders. Since Kafka 2.2.")
+
+
+def _elect(
+    session: Session, kind: ElectionType, texts: tuple[str, ...], everything: bool, dry_run: bool, as_json: bool
+) -> None:
+    with session.client() as client:
+        topics = [one.name for one in client.admin.list_topics(internal=True)] if everything else list(texts)
+        items = partitions_of(client, topics)
+        if dry_run:
+            described = client.admin.describe_topics(dict.fromkeys(item.topic for item in items))
+            results: Results[TopicPartition, bool] = Results(
+                {
+                    item: (part.leader is None if kind == ElectionType.UNCLEAN else part.leader != part.replicas[0])
+                    for item in items
+                    for part in described[item.topic].partitions
+                    if part.partition == item.partition
+                }
+            )
+        else:
+            results = client.admin.elect_leaders(items, kind, raise_errors=False)
+    if as_json:
+        report(results, True, "partition", lambda *_: "", lambda _, elected: {"elected": elected})
+        return
+    out = show.console()
+    changed = [item for item, elected in results.items() if elected]
+    for item in changed:
+        out.print(f"{'Would elect' if dry_run else 'Elected'} the leader of {item}.")
+    out.print(f"{counted(len(results) - len(changed), 'partition')} needed no election.")
+    if dry_run:
+        out.print("Nothing was changed.")
+    fail(list(results.errors.values()))
+
+
+def _check_which(texts: tuple[str, ...], everything: bool) -> None:
+    if bool(texts) == everything:
+        raise click.UsageError("say which: TOPIC, TOPIC:PARTITION, or --all")
+
+
+@elect.command("preferred")
+@_texts
+@click.option("--all", "everything", is_flag=True, help="All partitions of the cluster.")
+@dry_run_option
+@json_option
+@click.pass_obj
+def preferred(session: Session, texts: tuple[str, ...], everything: bool, dry_run: bool, as_json: bool) -> None:
+    """Make the first replica of each partition its leader, where it is up and in sync. Nothing is lost."""
+    _check_which(texts, everything)
+    _elect(session, ElectionType.PREFERRED, texts, everything, dry_run, as_json)
+
+
+@elect.command("unclean")
+@_texts
+@click.option("--all", "everything", is_flag=True, help="All partitions of the cluster.")
+@dry_run_option
+@yes_option
+@json_option
+@click.pass_obj
+def unclean(
+    session: Session, texts: tuple[str, ...], everything: bool, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    """Elect any replica where nobody leads, though messages that it lacks are lost for ever. Since Kafka 2.4."""
+    _check_which(texts, everything)
+    ask("Elect leaders that may lack messages? Those messages are lost for ever.", yes, dry_run)
+    _elect(session, ElectionType.UNCLEAN, texts, everything, dry_run, as_json)
+
+
+COMMANDS = (reassign, elect)

@@ -1,0 +1,236 @@
+"""The noun topics: list, describe, create, delete, alter, add-partitions, delete-records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pykafka.admin import ConfigResource, NewPartitions, NewTopic
+from pykafka.cli import listing, show
+from pykafka.cli.cmd_change import JsonObjectType, SettingsType, assignment_of, setting_text
+from pykafka.cli.cmd_configs import alter_options, change_configs, changes_of
+from pykafka.cli.cmd_read import print_description
+from pykafka.cli.moments import Moment
+from pykafka.cli.nouns import Noun
+from pykafka.cli.options import MomentType, Session, TopicType, json_option, timeout_option
+from pykafka.cli.records import Deletion, delete_before, plan_deletion
+from pykafka.cli.verbs import ask, counted, data_of, dry_run_option, fail, print_rows, report, yes_option
+from pykafka.exceptions import KafkaException
+
+topics = Noun("topics", help="Topics, their partitions and messages.")
+_names = click.argument("names", metavar="TOPIC...", type=TopicType(), nargs=-1, required=True)
+
+
+@topics.command("list")
+@click.option("--internal", is_flag=True, help="Also those whose names begin with '__'.")
+@click.option("--unhealthy", is_flag=True, help="Only those without a leader, or with replicas out of sync, somewhere.")
+@json_option
+@click.pass_obj
+def list_(session: Session, internal: bool, unhealthy: bool, as_json: bool) -> None:
+    """List the topics, and what is wrong with them."""
+    with session.client() as client:
+        found = listing.list_topics(client, internal)
+    if unhealthy:
+        found = [one for one in found if one.without_leader or one.under_replicated]
+    columns = ("Topic", "Partitions#", "Replicas#", "Without leader#", "Under-replicated#")
+    print_rows(
+        found,
+        as_json,
+        columns,
+        lambda one: (one.topic, one.partitions, one.replicas, one.without_leader, one.under_replicated),
+    )
+
+
+@topics.command("describe")
+@_names
+@json_option
+@click.pass_obj
+def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
+    """Print partitions, replicas, offsets and settings of topics."""
+    found, errors = [], []
+    with session.client() as client:
+        for name in dict.fromkeys(names):
+            try:
+                found.append(listing.describe_topic(client, name))
+            except KafkaException as error:
+                if len(names) == 1:
+                    raise
+                errors.append(error)
+    if as_json:
+        show.print_json(found)
+    else:
+        for one in found:
+            print_description(one)
+    fail(errors)
+
+
+@topics.command("create")
+@click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
+@click.option("-p", "--partitions", type=click.IntRange(min=1), help="How many.  [default: as the brokers have it]")
+@click.option(
+    "-r", "--replicas", type=click.IntRange(min=1), help="Of each partition.  [default: as the brokers have it]"
+)
+@click.option("-a", "--assignment", type=JsonObjectType(), help='Instead of both: {"partition id": [broker ids], ...}.')
+@click.option("-c", "--config", "settings", type=SettingsType(), multiple=True, help="NAME=VALUE; may be repeated.")
+@timeout_option
+@dry_run_option
+@json_option
+@click.pass_obj
+def create(
+    session: Session,
+    names: tuple[str, ...],
+    partitions: int | None,
+    replicas: int | None,
+    assignment: dict[str, Any] | None,
+    settings: tuple[dict[str, Any], ...],
+    timeout: int,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Create topics. Since Kafka 0.10.1; create_topic does it through ZooKeeper on older brokers."""
+    if assignment is not None and (partitions is not None or replicas is not None):
+        raise click.UsageError("--assignment includes --partitions and --replicas: leave them out")
+    given = {name: setting_text(value) for one in settings for name, value in one.items()}
+    assigned = None if assignment is None else assignment_of(assignment, "--assignment")
+    wanted = [NewTopic(name, partitions, replicas, given, assigned) for name in dict.fromkeys(names)]
+    with session.client() as client:
+        results = client.admin.create_topics(wanted, validate_only=dry_run, timeout_ms=timeout, raise_errors=False)
+    done = "Would create" if dry_run else "Created"
+
+    def sentence(name: str, made: Any) -> str:
+        if made.partitions is None:  # before Kafka 2.4
+            return f"{done} topic {name}."
+        return f"{done} topic {name} with {counted(made.partitions, 'partition')}, {counted(made.replication, 'replica')} each."
+
+    report(results, as_json, "topic", sentence, _created, dry_run)
+
+
+def _created(_name: str, made: Any) -> dict[str, Any]:
+    found = data_of(made)
+    return {name: found[name] for name in ("topic_id", "partitions", "replication")}
+
+
+@topics.command("delete")
+@_names
+@timeout_option
+@dry_run_option
+@yes_option
+@json_option
+@click.pass_obj
+def delete(session: Session, names: tuple[str, ...], timeout: int, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Delete topics with all their messages. Since Kafka 0.10.1; delete_topic does it through ZooKeeper on older ones."""
+    ask(f"Delete {', '.join(names)} with all messages?", yes, dry_run)
+    with session.client() as client:
+        if dry_run:
+            found = client.admin.describe_topics(dict.fromkeys(names), raise_errors=False)
+            count = {name: len(one.partitions) for name, one in found.items()}
+            report(
+                found,
+                as_json,
+                "topic",
+                lambda name, _: f"Would delete topic {name} with {count[name]} partitions.",
+                lambda name, _: {"partitions": count[name]},
+                dry_run,
+            )
+            return
+        results = client.admin.delete_topics(dict.fromkeys(names), timeout_ms=timeout, raise_errors=False)
+    report(results, as_json, "topic", lambda name, _: f"Deleted topic {name}.")
+
+
+@topics.command("alter")
+@click.argument("topic", type=TopicType())
+@alter_options
+@dry_run_option
+@json_option
+@click.pass_obj
+def alter(
+    session: Session,
+    topic: str,
+    settings: tuple[tuple[str, str], ...],
+    delete: tuple[str, ...],
+    append: tuple[tuple[str, str], ...],
+    subtract: tuple[tuple[str, str], ...],
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Change settings of a topic, and leave the others as they are. Since Kafka 2.3."""
+    changes = changes_of(settings, delete, append, subtract)
+    with session.client() as client:
+        change_configs(client, ConfigResource.topic(topic), changes, dry_run, as_json)
+
+
+@topics.command("add-partitions")
+@click.argument("topic", type=TopicType())
+@click.argument("total", type=click.IntRange(min=1))
+@click.option(
+    "-a",
+    "--assignment",
+    type=JsonObjectType(),
+    help='Where the new ones go: {"partition id": [broker ids], ...}; by default the cluster chooses.',
+)
+@timeout_option
+@dry_run_option
+@yes_option
+@json_option
+@click.pass_obj
+def add_partitions(
+    session: Session,
+    topic: str,
+    total: int,
+    assignment: dict[str, Any] | None,
+    timeout: int,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Give a topic more partitions, TOTAL in all. Keys go to other partitions then. Since Kafka 1.0."""
+    assigned = None if assignment is None else assignment_of(assignment, "--assignment")
+    ask(f"Give {topic} {total} partitions? Keys go to other partitions then, and no way leads back.", yes, dry_run)
+    with session.client() as client:
+        before = len(client.admin.describe_topics(topic)[topic].partitions)
+        if assigned is not None and sorted(assigned) != list(range(before, total)):
+            raise click.UsageError(f"--assignment must name the new partitions, {before} to {total - 1}")
+        brokers = None if assigned is None else [assigned[id_] for id_ in sorted(assigned)]
+        results = client.admin.create_partitions(
+            NewPartitions(topic, total, brokers), validate_only=dry_run, timeout_ms=timeout, raise_errors=False
+        )
+    have = "would have" if dry_run else "has"
+    report(
+        results,
+        as_json,
+        "topic",
+        lambda name, _: f"Topic {name} {have} {total} partitions, {total - before} more.",
+        lambda *_: {"before": before, "partitions": total},
+        dry_run,
+    )
+
+
+@topics.command("delete-records")
+@click.argument("topic", type=TopicType())
+@click.argument("where", type=MomentType(numbers=True))
+@click.option("-p", "--partition", "partitions", type=int, multiple=True, help="Only this one; may be repeated.")
+@dry_run_option
+@yes_option
+@json_option
+@click.pass_obj
+def delete_records(
+    session: Session, topic: str, where: Moment, partitions: tuple[int, ...], dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    """Delete the messages before WHERE: LATEST for all, a time (YYYY-MM-DDTHH:MM:SS, UTC), an offset. Since Kafka 0.11."""
+    with session.client() as client:
+        plan = plan_deletion(client, topic, where, partitions)
+        count = sum(one.deleted for one in plan)
+        ask(f"Delete {count:,} messages of {topic}?", yes, dry_run)
+        done, errors = (plan, []) if dry_run else delete_before(client, topic, plan)
+
+    def cells(one: Deletion) -> tuple[object, ...]:
+        return (one.partition, one.earliest, one.latest, one.after, one.deleted)
+
+    print_rows(done, as_json, ("Partition#", "Earliest#", "Latest#", "New earliest#", "Deleted#"), cells)
+    if dry_run and not as_json:
+        show.console().print("Nothing was changed.")
+    fail(errors)
+
+
+COMMANDS = (topics,)

@@ -1,0 +1,124 @@
+"""What the verbs of all nouns share: options, the question before a change, the report of what was done."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from rich.text import Text
+
+from pykafka.cli import show
+from pykafka.cli.listing import as_data
+from pykafka.cli.partitions import chosen_partitions
+from pykafka.cli.statuses import Status, explain, status_of
+
+if TYPE_CHECKING:
+    from pykafka.admin import Results
+    from pykafka.client import KafkaClient
+    from pykafka.common import TopicPartition
+    from pykafka.exceptions import KafkaException
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
+
+
+def ask(question: str, yes: bool, dry_run: bool = False) -> None:
+    """Ask whether to go on with a change; on a terminal alone.
+
+    :param question: names what is lost or changed
+    :param yes: the answer was given
+    :param dry_run: nothing is going to be changed
+    :raises click.UsageError: nobody can be asked
+    """
+    if yes or dry_run:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise click.UsageError(
+            f"{question} Give --yes, as nobody can be asked here; --dry-run shows what would be done"
+        )
+    if not click.confirm(question, err=True):
+        click.echo("Nothing was changed.", err=True)
+        click.get_current_context().exit(Status.FAILED)
+
+
+def report(
+    results: Results[K, V],
+    as_json: bool,
+    name: str,
+    sentence: Callable[[K, V], str],
+    data: Callable[[K, V], Any] | None = None,
+    dry_run: bool = False,
+) -> None:
+    """Print what was done with each item, and end with the status of what failed.
+
+    :param name: what JSON calls an item
+    :param sentence: says what was done with an item
+    :param data: more fields of an item for JSON
+    :param dry_run: end with a line that nothing was changed
+    """
+    if as_json:
+        rows = []
+        for outcome in results.outcomes:
+            item = outcome.item
+            more = data(item, results[item]) if data is not None and outcome.error is None else {}
+            rows.append({name: item, **more, "error": None if outcome.error is None else str(outcome.error)})
+        show.print_json(rows)
+    else:
+        out = show.console()
+        for item, value in results.items():
+            out.print(Text(sentence(item, value)), soft_wrap=True)
+        if dry_run and results:
+            out.print("Nothing was changed.")
+    fail(list(results.errors.values()))
+
+
+def fail(errors: Sequence[KafkaException]) -> None:
+    """Print errors, if there are any, and end with their status; with 1 if they have several."""
+    if not errors:
+        return
+    for error in errors:
+        click.echo(f"kafka-tools: {explain(error)}", err=True)
+    found = {status_of(error) for error in errors}
+    click.get_current_context().exit(found.pop() if len(found) == 1 else Status.FAILED)
+
+
+def print_rows(
+    rows: Sequence[Any], as_json: bool, columns: Sequence[str], cells: Callable[[Any], Sequence[Any]]
+) -> None:
+    """Print a list as a table, or as JSON with all it has.
+
+    :param columns: as of `show.table`
+    :param cells: a row of the table for each
+    """
+    if as_json:
+        show.print_json(rows)
+    else:
+        show.console().print(show.table(columns, [cells(row) for row in rows]))
+
+
+def partitions_of(client: KafkaClient, texts: Iterable[str]) -> list[TopicPartition]:
+    """Return the partitions of TOPIC, or TOPIC:0,2.
+
+    :raises click.UsageError: a text has another form
+    :raises UnknownTopicOrPartition: there is no such topic or partition
+    """
+    try:
+        return chosen_partitions(client, texts)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def data_of(value: Any) -> dict[str, Any]:
+    """Return a dataclass or a named tuple as the fields of JSON."""
+    found: dict[str, Any] = as_data(value)
+    return found
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 partition", "2 partitions"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

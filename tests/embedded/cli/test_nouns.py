@@ -1,0 +1,41 @@
+"""The nouns of kafka-tools on the embedded cluster, which lacks most of their APIs: each is refused by name and release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pykafka.cli.app import tools
+from pykafka.cli.statuses import Status
+from pykafka.embedded import EmbeddedCluster
+from tests.unit.cli.test_nouns import PLAN, WORDS
+
+#: Verbs that need no more than metadata and the ends of partitions, which every broker tells.
+METADATA = {"topics list", "topics describe", "reassign plan", "cluster describe"}
+#: Verbs that find nothing to delete before they need more.
+NOTHING_THERE = {"topics delete-records", "groups delete-offsets"}
+
+
+@pytest.mark.parametrize("verb", sorted(set(WORDS) - METADATA - NOTHING_THERE))
+def test_what_a_broker_lacks_is_refused_by_name(
+    embedded: EmbeddedCluster, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PASSWORD", "secret of the test")
+    (tmp_path / "plan.json").write_text(PLAN)
+    embedded.create_topic("clicks", 2)
+    result = CliRunner().invoke(tools, ["-b", embedded.hosts, *verb.split(), *WORDS[verb]])
+    assert result.exit_code == Status.UNSUPPORTED, result.output
+    assert "Kafka" in result.stderr
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("verb", sorted(METADATA | NOTHING_THERE))
+def test_what_every_broker_has(embedded: EmbeddedCluster, verb: str) -> None:
+    embedded.create_topic("clicks", 2)
+    result = CliRunner().invoke(tools, ["-b", embedded.hosts, *verb.split(), *WORDS[verb]])
+    assert result.exit_code == Status.OK, result.output
+    assert result.stdout
