@@ -6,14 +6,16 @@ import base64
 import json
 import ssl
 from collections.abc import Mapping
-from typing import Any
-from urllib.error import HTTPError, URLError
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from pykafka.exceptions import SaslAuthenticationFailed, TokenUnavailableError
 from pykafka.security.mechanism import credential
 from pykafka.security.oauth import OAuthToken, redacted
+
+if TYPE_CHECKING:
+    from urllib.error import HTTPError
+    from urllib.request import Request
 
 #: A longer answer is none of a token endpoint (bytes).
 ANSWER_MAX = 1024 * 1024
@@ -78,8 +80,18 @@ class OidcClientCredentials:
         :raises TokenUnavailableError: the provider cannot give one now
         :raises SaslAuthenticationFailed: it refuses to
         """
+        # Here, since these modules take longer to import than all of a client's.
+        from urllib.error import HTTPError, URLError
+        from urllib.request import HTTPRedirectHandler, HTTPSHandler, build_opener
+
+        class StayHere(HTTPRedirectHandler):
+            """Follows no redirect: it could lead the secret to somebody else."""
+
+            def redirect_request(self, *_: Any) -> None:
+                """Have the redirect be an error."""
+
         try:
-            opener = build_opener(HTTPSHandler(context=ssl.create_default_context(cafile=self._cafile)), _StayHere())
+            opener = build_opener(HTTPSHandler(context=ssl.create_default_context(cafile=self._cafile)), StayHere())
             with opener.open(self._request(), timeout=self._timeout_s) as answer:
                 body = answer.read(ANSWER_MAX + 1)
         except HTTPError as error:
@@ -97,6 +109,8 @@ class OidcClientCredentials:
         return self._read(body)
 
     def _request(self) -> Request:
+        from urllib.request import Request
+
         form = {"grant_type": "client_credentials", **self._parameters}
         if self._scope is not None:
             form["scope"] = self._scope
@@ -138,10 +152,3 @@ class OidcClientCredentials:
 
     def _clean(self, text: str) -> str:
         return redacted(text, self._secret, quote_plus(self._secret))
-
-
-class _StayHere(HTTPRedirectHandler):
-    """Follow no redirect: it could lead the secret to somebody else."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """Have the redirect be an error."""

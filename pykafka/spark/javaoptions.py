@@ -29,15 +29,26 @@ REFUSED = {
     "path": 'topics are no files; call load() and save() without a path and name topics by "subscribe" or "topic"',
 }
 
-_SASL = (
-    "SASL is not supported yet; use kafka.security.protocol=SSL, with a client certificate if brokers authenticate "
-    "clients"
+_CALLBACK = (
+    "it is a Java class; credentials are those of 'kafka.sasl.jaas.config', and tokens those of the token endpoint"
 )
 
 #: Options without effect here.
 WITHOUT_EFFECT = frozenset(
     {
         "kafka.allow.auto.create.topics",
+        "kafka.sasl.kerberos.kinit.cmd",
+        "kafka.sasl.kerberos.min.time.before.relogin",
+        "kafka.sasl.kerberos.ticket.renew.jitter",
+        "kafka.sasl.kerberos.ticket.renew.window.factor",
+        "kafka.sasl.login.connect.timeout.ms",
+        "kafka.sasl.login.read.timeout.ms",
+        "kafka.sasl.login.refresh.buffer.seconds",
+        "kafka.sasl.login.refresh.min.period.seconds",
+        "kafka.sasl.login.refresh.window.factor",
+        "kafka.sasl.login.refresh.window.jitter",
+        "kafka.sasl.login.retry.backoff.max.ms",
+        "kafka.sasl.login.retry.backoff.ms",
         "kafka.auto.commit.interval.ms",
         "kafka.auto.include.jmx.reporter",
         "kafka.batch.size",
@@ -147,4 +158,6 @@ def why_refused(key: str) -> str | None:
     :param key: its name, in any case
     """
     key = key.lower()
-    return _SASL if key.startswith("kafka.sasl.") else REFUSED.get(key)
+    if key.startswith("kafka.sasl.") and key.endswith(".class"):
+        return _CALLBACK
+    return REFUSED.get(key)

@@ -16,10 +16,12 @@ from typing import Any
 
 from pykafka.common import TopicPartition
 from pykafka.network.addresses import parse_hosts
+from pykafka.security import Mechanism
 from pykafka.spark.errors import OptionError
 from pykafka.spark.javaoptions import WITHOUT_EFFECT, why_harmless, why_refused
 from pykafka.spark.loss import warn
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, check_order, parse_partitions
+from pykafka.spark.sasloptions import sasl_options
 from pykafka.spark.tlsoptions import TlsOptions, tls_options, tls_versions
 from pykafka.spark.values import (
     boolean,
@@ -88,8 +90,7 @@ class Option:
 
 #: Values that are accepted as "all", with a warning: more brokers than requested have the records then.
 _FEWER_ACKS = ("1", "0")
-#: SASL has a sentence of its own.
-_PROTOCOL = one_of("plaintext", "ssl", unnamed=("sasl_plaintext", "sasl_ssl"))
+_PROTOCOL = one_of("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 
 #: Every option. A new option is a line here and a field of `ReadOptions` or `WriteOptions`.
 OPTIONS = (
@@ -110,6 +111,14 @@ OPTIONS = (
     Option("kafka.ssl.endpoint.identification.algorithm", one_of("https", ""), Mode.ANY),
     Option("kafka.ssl.protocol", tls_versions, Mode.ANY),
     Option("kafka.ssl.enabled.protocols", tls_versions, Mode.ANY),
+    Option("kafka.sasl.mechanism", text_of, Mode.ANY),
+    Option("kafka.sasl.jaas.config", verbatim, Mode.ANY),
+    Option("kafka.sasl.kerberos.service.name", text_of, Mode.ANY),
+    Option("kafka.sasl.oauthbearer.token.endpoint.url", text_of, Mode.ANY),
+    Option("kafka.sasl.oauthbearer.scope", text_of, Mode.ANY),
+    Option("kafka.sasl.oauthbearer.client.credentials.client.id", verbatim, Mode.ANY),
+    Option("kafka.sasl.oauthbearer.client.credentials.client.secret", verbatim, Mode.ANY),
+    Option("kafka.sasl.oauthbearer.header.urlencode", one_of("true", "false"), Mode.ANY),
     Option("subscribe", topics, Mode.READ),
     Option("subscribePattern", pattern, Mode.READ),
     Option("assign", parse_partitions, Mode.READ),
@@ -175,12 +184,14 @@ class ClientOptions:
     :param timeout_ms: timeout of connects and responses
     :param client_id: the client's name in brokers' logs and quotas
     :param tls: TLS settings; None: plaintext
+    :param sasl: the credentials to log in with; None: no login
     """
 
     hosts: str
     timeout_ms: int
     client_id: str = "pykafka"
     tls: TlsOptions | None = None
+    sasl: Mechanism | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,12 +423,8 @@ def _client(values: Mapping[str, Any]) -> ClientOptions:
         parse_hosts(hosts)
     except ValueError as error:
         raise OptionError(f"option 'kafka.bootstrap.servers': {error}") from error
-    if values["kafka.security.protocol"].startswith("sasl"):
-        raise OptionError(
-            f"option 'kafka.security.protocol' is {values['kafka.security.protocol'].upper()!r}: "
-            f"{why_refused('kafka.sasl.mechanism')}"
-        )
-    return ClientOptions(hosts, values["kafka.request.timeout.ms"], values["kafka.client.id"], tls_options(values))
+    tls, sasl = tls_options(values), sasl_options(values)
+    return ClientOptions(hosts, values["kafka.request.timeout.ms"], values["kafka.client.id"], tls, sasl)
 
 
 def _subscription(values: Mapping[str, Any]) -> Subscription:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import gc
 import os
 
-from pykafka.exceptions import NoBrokersAvailableError, TlsError
+from pykafka.exceptions import NoBrokersAvailableError, SaslRequiredError, TlsError
 from pykafka.handlers import ThreadingHandler
 from pykafka.metadata.cluster import BaseCluster
+from pykafka.network.settings import ConnectionSettings
 from pykafka.security import SslConfig
 from pykafka.spark.errors import OptionError
 from pykafka.spark.options import ClientOptions
@@ -45,9 +46,16 @@ def _connected(options: ClientOptions) -> BaseCluster:
             handler,
             socket_timeout_ms=options.timeout_ms,
             exclude_internal_topics=False,
-            ssl_config=None if options.tls is None else _ssl_config(options.tls),
             client_id=options.client_id,
+            settings=ConnectionSettings(
+                ssl_config=None if options.tls is None else _ssl_config(options.tls), sasl=options.sasl
+            ),
         )
+    except SaslRequiredError as error:
+        raise OptionError(
+            f"{error}. As options: sasl= is 'kafka.security.protocol' = SASL_SSL or SASL_PLAINTEXT, 'kafka.sasl.mechanism' "
+            "and 'kafka.sasl.jaas.config'"
+        ) from error
     except NoBrokersAvailableError as error:
         tls = (
             "an SslConfig is 'kafka.security.protocol' = SSL"

@@ -147,7 +147,7 @@ def test_rate_limit_is_ignored_in_batch_as_the_jvm_connector_does() -> None:
         ({"frobnicate": "1"}, "option 'frobnicate' is not known.*those of a batch read are .*subscribePattern"),
         ({"kafka.frobnicate": "1"}, "option 'kafka.frobnicate' is not known.*nor is it one of Kafka's Java client"),
         ({"group.id": "g"}, "option 'group.id' is not known.*did you mean 'kafka.group.id'"),
-        ({"kafka.security.protocol": "tls"}, "must be plaintext or ssl, not 'tls'"),
+        ({"kafka.security.protocol": "tls"}, "must be plaintext or ssl or sasl_plaintext or sasl_ssl, not 'tls'"),
         ({"kafka.auto.offset.reset": "latest"}, "'kafka.auto.offset.reset' is refused: .*startingOffsets"),
         ({"kafka.key.deserializer": "StringDeserializer"}, "refused: keys are read as binary"),
         ({"kafka.enable.auto.commit": "true"}, "refused: offsets are kept in Spark's checkpoint"),

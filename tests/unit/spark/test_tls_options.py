@@ -130,9 +130,3 @@ def test_tls_options_without_tls_are_refused() -> None:
         OptionError, match=re.escape("'kafka.security.protocol' is PLAINTEXT (its default): set it to SSL")
     ):
         read_options(raw, Mode.BATCH_READ)
-
-
-@pytest.mark.parametrize("raw", [{"kafka.security.protocol": "SASL_SSL"}, {"kafka.sasl.jaas.config": "x"}])
-def test_sasl_is_refused_with_what_to_use(raw: dict[str, str]) -> None:
-    with pytest.raises(OptionError, match="SASL is not supported yet; use kafka.security.protocol=SSL"):
-        read_options({**READ, **raw}, Mode.BATCH_READ)
