@@ -20,6 +20,15 @@ from uuid import UUID
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.aborted import AbortedTransactions
+from pykafka.consumer.fetchsession import (
+    FINAL_EPOCH,
+    NO_SESSION,
+    SESSION_ERRORS,
+    SESSIONS_FROM,
+    FetchSession,
+    Request,
+    Step,
+)
 from pykafka.consumer.lineage import NO_EPOCH, Start
 from pykafka.consumer.truncation import FETCH_TELLS_FROM
 from pykafka.exceptions import (
@@ -145,6 +154,13 @@ class _Asked(NamedTuple):
     topic_id: UUID | None
     members: list[tuple[_Member, int]]
 
+    @property
+    def max_bytes(self) -> int:
+        """How much to fetch (bytes)."""
+        if len(self.members) == 1:
+            return self.members[0][0].owned.max_bytes
+        return max(member.owned.max_bytes for member, _ in self.members)
+
     def is_shared_by(self, owned: OwnedPartition, offset: int) -> bool:
         """Return whether the answer serves another consumer of the partition, too."""
         return (offset, owned.lineage.before(offset), owned.topic_id) == (self.offset, self.log_epoch, self.topic_id)
@@ -180,6 +196,18 @@ class _Kept(NamedTuple):
 Plan = dict[TopicPartition, _Asked]
 
 
+class _Flight(NamedTuple):
+    """A request whose answer is to come.
+
+    :param plan: its partitions, also those that the session has and the request does not name
+    :param full: whether the answer has all of them
+    """
+
+    plan: Plan
+    full: bool
+    pending: PendingResponse[wire.FetchResponse]
+
+
 def _apart(records: memoryview) -> memoryview | bytes:
     # A small part of a large answer would keep all of it in memory for as long as it is not read.
     whole = memoryview(records.obj).nbytes
@@ -203,6 +231,7 @@ class Fetcher:
         self._coming: dict[OwnedPartition, _Coming] = {}
         self._kept: dict[OwnedPartition, _Kept] = {}
         self._fed: set[OwnedPartition] = set()
+        self._session: FetchSession[tuple[TopicPartition, UUID | None], tuple[int, int, int, int]] = FetchSession()
         self._answer_max_bytes = RESPONSE_MAX_BYTES
         self._held_back = False
         self._short_wait_ms = SHORT_WAIT_MS
@@ -272,7 +301,7 @@ class Fetcher:
     # -- the worker ------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        flight: tuple[Plan, PendingResponse[wire.FetchResponse]] | None = None
+        flight: _Flight | None = None
         while not self._stopped:
             try:
                 self._hand_over_kept()
@@ -283,9 +312,8 @@ class Fetcher:
                     if not self._wait():
                         return
                     continue
-                plan, pending = flight
-                flight = None
-                fetched = self._read(plan, pending.get())
+                landed, flight = flight, None
+                fetched = self._read(landed.plan, landed.pending.get(), landed.full)
                 try:
                     flight = self._send(self._plan())
                 finally:  # the consumers get what has come, even if nothing more will
@@ -318,10 +346,27 @@ class Fetcher:
         with self._lock:
             if not self._members:
                 self._worker = None
-                return False
+                session, self._session = self._session, FetchSession()
+                ended = True
+            else:
+                ended = False
+        if ended:
+            self._end_session(session)
+            return False
         self.wake.wait(self._broker.muted_for(self._settings.channel) or 1.0)
         self.wake.clear()
         return True
+
+    def _end_session(self, session: FetchSession[Any, Any]) -> None:
+        """Tell the broker that nothing more is fetched, so that other clients can have the session's place."""
+        channel = self._settings.channel
+        if not session.is_open or self._stopped or self._broker.muted_for(channel):
+            return
+        request = wire.FetchRequest(session_id=session.id, session_epoch=FINAL_EPOCH, min_bytes=0)
+        try:
+            self._broker.send(request, channel)
+        except KafkaException as error:  # then the broker ends it in time
+            log.debug("broker %d: the fetch session was not ended: %s", self._broker.id, error)
 
     def _plan(self) -> Plan:
         """Choose the partitions to ask for: each that has room, at one offset each."""
@@ -391,7 +436,7 @@ class Fetcher:
         found: tuple[int, int] | None = owned.buffers.next_fetch(owned, 0 if coming is None else coming.messages)
         return found
 
-    def _send(self, plan: Plan) -> tuple[Plan, PendingResponse[wire.FetchResponse]] | None:
+    def _send(self, plan: Plan) -> _Flight | None:
         if not plan:
             return None
         settings = self._settings
@@ -404,23 +449,39 @@ class Fetcher:
         by_id = all(asked.topic_id is not None for asked in plan.values())
         version = self._broker.api_version(wire.FetchRequest, IDS_CEILING if by_id else None)
         tells = version >= FETCH_TELLS_FROM
+        wanted = {
+            (key, asked.topic_id): (asked.offset, asked.log_epoch, asked.leader_epoch, asked.max_bytes)
+            for key, asked in plan.items()
+        }
+        if version >= SESSIONS_FROM:
+            sent = self._session.next(wanted, by_id)
+        else:
+            sent = Request(Step(NO_SESSION, FINAL_EPOCH), wanted, {}, full=True)
         by_topic: dict[tuple[str, UUID | None], list[wire.FetchRequest.Topic.Partition]] = defaultdict(list)
-        for (topic, partition), asked in plan.items():
-            size = max(member.owned.max_bytes for member, _ in asked.members)
-            by_topic[topic, asked.topic_id].append(
+        for ((topic, partition), id_), (offset, log_epoch, leader_epoch, size) in sent.named.items():
+            by_topic[topic, id_].append(
                 wire.FetchRequest.Topic.Partition(
                     partition=partition,
-                    current_leader_epoch=asked.leader_epoch,
-                    fetch_offset=asked.offset,
-                    last_fetched_epoch=asked.log_epoch if tells else NO_EPOCH,
+                    current_leader_epoch=leader_epoch,
+                    fetch_offset=offset,
+                    last_fetched_epoch=log_epoch if tells else NO_EPOCH,
                     partition_max_bytes=size,
                 )
             )
+        forgotten: dict[tuple[str, UUID | None], list[int]] = defaultdict(list)
+        for (topic, partition), id_ in sent.forgotten:
+            forgotten[topic, id_].append(partition)
         request = wire.FetchRequest(
             max_wait_ms=wait,
             min_bytes=settings.min_bytes,
             max_bytes=self._answer_max_bytes,
             isolation_level=settings.isolation_level,
+            session_id=sent.step.session_id,
+            session_epoch=sent.step.epoch,
+            forgotten_topics_data=[
+                wire.FetchRequest.ForgottenTopic(topic=topic, topic_id=id_ or NO_ID, partitions=ids)
+                for (topic, id_), ids in forgotten.items()
+            ],
             topics=[
                 wire.FetchRequest.Topic(topic=topic, topic_id=id_ or NO_ID, partitions=parts)
                 for (topic, id_), parts in by_topic.items()
@@ -428,12 +489,21 @@ class Fetcher:
             rack_id=settings.rack,
         )
         timeout_ms = wait + self._broker.socket_timeout_ms
-        return plan, self._broker.send(request, settings.channel, timeout_ms=timeout_ms, version=version)
+        pending = self._broker.send(request, settings.channel, timeout_ms=timeout_ms, version=version)
+        return _Flight(plan, sent.full, pending)
 
-    def _read(self, plan: Plan, response: wire.FetchResponse) -> list[_Fetched]:
-        """Read how far the answer goes, so that the next request can go out before the answer is unpacked."""
+    def _read(self, plan: Plan, response: wire.FetchResponse, full: bool) -> list[_Fetched]:
+        """Read how far the answer goes, so that the next request can go out before the answer is unpacked.
+
+        :param full: whether the answer has to have all partitions of the plan, also those without news
+        """
+        if response.error_code in SESSION_ERRORS:
+            log.debug("broker %d has ended the fetch session: error %d", self._broker.id, response.error_code)
+            self._session.refused()
+            return []
         if response.error_code:
             raise error_for(response.error_code, broker=self._broker.address, api="Fetch")
+        self._session.answered(response.session_id)
         if response.throttle_time_ms > 0 and not response.responses:
             return []  # the broker has left out all partitions, since they would exceed the quota
         fetched = []
@@ -475,6 +545,10 @@ class Fetcher:
                     for member, _ in asked.members:
                         member.owned.trouble_since = None
         for asked in plan.values():
+            if not full:  # nothing new, as above
+                for member, _ in asked.members:
+                    member.owned.trouble_since = None
+                continue
             owned = asked.members[0][0].owned
             self._fail(
                 asked,
@@ -633,6 +707,7 @@ class Fetcher:
         """Give an error to all consumers: the connection is gone, or the broker refuses. Each finds out where to go on."""
         if self._stopped:
             return
+        self._session.failed()
         if not isinstance(error, ProtocolClientError):
             self._broker.forget_versions()
         with self._lock:
