@@ -198,7 +198,10 @@ def _read(tls: ssl.SSLObject, view: memoryview) -> int:
 
 
 def _pieces(buffers: Sequence[Buffer]) -> Iterator[Buffer]:
-    """Yield the bytes of the buffers in pieces of at most CHUNK, small neighbours joined."""
+    """Yield the bytes of the buffers in pieces of at most CHUNK, small neighbours joined.
+
+    They are views, whose text has no contents: reports of errors show the locals of the functions that send them.
+    """
     small: list[Buffer] = []
     size = 0
     for buffer in buffers:
@@ -208,7 +211,7 @@ def _pieces(buffers: Sequence[Buffer]) -> Iterator[Buffer]:
             size += len(view)
             continue
         if small:
-            yield b"".join(small)
+            yield memoryview(b"".join(small))
         small, size = [], 0
         whole = len(view) - len(view) % CHUNK
         for start in range(0, whole, CHUNK):
@@ -216,4 +219,4 @@ def _pieces(buffers: Sequence[Buffer]) -> Iterator[Buffer]:
         if whole < len(view):
             small, size = [view[whole:]], len(view) - whole
     if small:
-        yield b"".join(small)
+        yield memoryview(b"".join(small))

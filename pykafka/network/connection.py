@@ -296,7 +296,7 @@ def _close(stream: Stream, held: Generator[None] | None) -> None:
 
 
 def _join_small(buffers: Sequence[Buffer]) -> list[Buffer]:
-    """Return the buffers with small neighbours joined."""
+    """Return the buffers with small neighbours joined, as views: their text, in reports of errors, has no contents."""
     joined: list[Buffer] = []
     small: list[Buffer] = []
     for buffer in buffers:
@@ -304,9 +304,9 @@ def _join_small(buffers: Sequence[Buffer]) -> list[Buffer]:
             small.append(buffer)
             continue
         if small:
-            joined.append(b"".join(small))
+            joined.append(memoryview(b"".join(small)))
             small = []
         joined.append(buffer)
     if small:
-        joined.append(b"".join(small))
+        joined.append(memoryview(b"".join(small)))
     return joined

@@ -86,8 +86,11 @@ class Ask:
     def encode(self, correlation_id: int) -> Sequence[bytes | bytearray | memoryview]:
         """Return the frame as buffers, its length first."""
         if self.request is None:
-            return [len(self._token).to_bytes(4, "big"), self._token]
-        return encode_request(self.request, self.version, correlation_id, self._client_id)
+            buffers: Sequence[bytes | bytearray | memoryview] = [len(self._token).to_bytes(4, "big"), self._token]
+        else:
+            buffers = encode_request(self.request, self.version, correlation_id, self._client_id)
+        # A view, whose text has no contents: reports of errors show the locals of the functions that send it.
+        return [memoryview(b"".join(buffers))]
 
     def throttle(self, frame: memoryview) -> None:
         """Return None: brokers do not throttle logins by quotas that clients must heed."""
@@ -338,7 +341,7 @@ def log_in(
             raise TimeoutError("timed out")
         bare = ask.request is None
         try:
-            stream.send([b"".join(ask.encode(number))], left)
+            stream.send(ask.encode(number), left)
             if not ask.has_answer:
                 break
             frame = frames.next(max(deadline - handler.now(), 0.0))

@@ -1,0 +1,157 @@
+"""Secrets appear nowhere: in no log, no text of an object, no error, traceback with locals or pickle, not in the process."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import logging
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from pykafka import KafkaClient, SslConfig
+from pykafka.connection import BrokerConnection
+from pykafka.exceptions import KafkaException
+from pykafka.handlers import GEventHandler, Handler
+from pykafka.network.login import Ask
+from pykafka.protocol import wire
+from pykafka.security import DelegationToken, Mechanism, Plain, Scram
+from tests.brokers import KafkaCluster
+from tests.support.logins import credentials, log_in
+from tests.support.sasl import OLD, USERS, Cut, SaslBroker
+from tests.support.secrets import Search
+from tests.support.topics import create_topic
+
+PASSWORD = USERS["alice"]
+MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+def look_for_salted(search: Search, sasl: Mechanism) -> None:
+    """Look for the salted password, too: with it anybody can log in."""
+    if isinstance(sasl, Scram):
+        assert sasl._salted
+        search.add(*sasl._salted.values())
+
+
+def test_the_search_finds_what_is_there() -> None:
+    search = Search("a secret here")
+    with search.logging():
+        logging.getLogger("pykafka.x").debug("%s", [b"a secret here"])
+    search.look("base64", base64.b64encode(b"a secret here"))
+    assert len(search.verdict()) == 3
+
+
+@pytest.mark.needs("sasl")
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_of_a_client_at_work(secure_kafka: KafkaCluster, handler: Handler, mechanism: str) -> None:
+    sasl = credentials(secure_kafka, mechanism)
+    search = Search(secure_kafka.password)
+    with search.logging():
+        with log_in(secure_kafka, "SASL_SSL", sasl, use_greenlets=isinstance(handler, GEventHandler)) as client:
+            topic = create_topic(client)
+            with topic.get_producer(linger_ms=1) as producer:
+                producer.produce(b"one")
+            consumer = topic.get_balanced_consumer(f"group-of-{topic.name}", managed=True, consumer_timeout_ms=20_000)
+            assert consumer.consume() is not None
+            look_for_salted(search, sasl)
+            search.look_at_objects()
+            search.look_at_process()
+            consumer.stop()
+    assert search.verdict() == []
+
+
+@pytest.mark.needs("sasl")
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_of_a_refused_login(secure_kafka: KafkaCluster, handler: Handler, mechanism: str) -> None:
+    sasl = credentials(secure_kafka, mechanism, "Pw-that-is-wrong-8811")
+    search = Search("Pw-that-is-wrong-8811")
+    with search.logging(), pytest.raises(KafkaException) as refused:
+        log_in(secure_kafka, "SASL_PLAINTEXT", sasl, use_greenlets=isinstance(handler, GEventHandler))
+        look_for_salted(search, sasl)
+    search.look_at_error(refused.value)
+    search.look_at_objects()
+    search.look_at_process()
+    assert search.verdict() == []
+
+
+def _garbage(frame: bytes) -> bytes:
+    return frame[:8] + b"\xff" * (len(frame) - 8)
+
+
+def _cut_short(frame: bytes) -> bytes:
+    raise Cut(frame[: len(frame) // 2])
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
+    "hangs up": lambda frame: None,
+    "garbage": _garbage,
+    "cut short": _cut_short,
+    "no Kafka": lambda frame: b"HTTP/1.1 400 Bad Request\r\n\r\n",
+}
+
+
+def damaged(how: str, step: int) -> Callable[[bytes], bytes | None]:
+    """Return what damages the answer of one step of a login."""
+    steps = iter(range(100))
+    return lambda frame: DAMAGES[how](frame) if next(steps) % 4 == step else frame
+
+
+@pytest.mark.parametrize("apis", [OLD, None], ids=["bare tokens", "requests"])
+@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("how", list(DAMAGES))
+@pytest.mark.parametrize("name", ["PLAIN", "SCRAM-SHA-256", "token"])
+def test_of_a_login_that_breaks(
+    handler: Handler, name: str, how: str, step: int, apis: dict[object, int] | None
+) -> None:
+    """At the handshake, at the first and at the second token, with the stacks and locals of each error."""
+    made: dict[str, Mechanism] = {
+        "PLAIN": Plain("alice", PASSWORD),
+        "SCRAM-SHA-256": Scram("alice", PASSWORD, "SCRAM-SHA-256"),
+        "token": DelegationToken("alice", PASSWORD, "SCRAM-SHA-256"),
+    }
+    sasl = made[name]
+    search = Search(PASSWORD)
+    with SaslBroker(apis=apis) as broker:
+        broker.damage_login = damaged(how, step)
+        with search.logging():
+            try:
+                greenlets = isinstance(handler, GEventHandler)
+                KafkaClient(hosts=broker.hosts, sasl=sasl, use_greenlets=greenlets, socket_timeout_ms=2000).close()
+            except KafkaException as error:
+                search.look_at_error(error)
+            else:
+                assert name == "PLAIN"  # it has one token only, behind which old brokers say nothing
+    assert search.verdict() == []
+
+
+def break_off(port: int) -> None:
+    """End the connections of this process to a port, below its streams."""
+    for one in gc.get_objects():
+        if isinstance(one, socket.socket) and one.fileno() >= 0:
+            with suppress(OSError):  # it is not connected
+                if one.getpeername()[1] == port:
+                    one.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.needs("sasl")
+@pytest.mark.parametrize("listener", ["PLAINTEXT", "SSL"])
+@pytest.mark.parametrize("bare", [False, True], ids=["request", "bare token"])
+def test_of_a_token_that_cannot_be_sent(
+    secure_kafka: KafkaCluster, handler: Handler, listener: str, bare: bool
+) -> None:
+    """The functions that send it have it as an argument, which reports of errors show."""
+    search = Search(PASSWORD)
+    token = f"\0alice\0{PASSWORD}".encode()
+    frame = Ask(None if bare else wire.SaslAuthenticateRequest(auth_bytes=token), 1, "a client", token).encode(7)
+    assert PASSWORD.encode() in bytes(frame[0])
+    port = int(secure_kafka.hosts_of(listener).rpartition(":")[2])
+    tls = SslConfig(secure_kafka.cafile) if listener == "SSL" else None
+    connection = BrokerConnection("127.0.0.1", port, handler, ssl_config=tls)
+    connection.connect(5000)
+    break_off(port)
+    with pytest.raises(KafkaException) as broken:
+        connection.send(frame)
+    search.look_at_error(broken.value)
+    assert search.verdict() == []
