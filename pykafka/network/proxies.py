@@ -111,7 +111,7 @@ def _package(scheme: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise ImportError(f"a proxy of the kind {scheme}:// needs {name}: pip install 'pykafka[proxy]'") from error
+        raise ImportError(f"a proxy of the kind {scheme}:// needs {name}: pip install {name}") from error
 
 
 class Tunnel(Protocol):

@@ -20,6 +20,7 @@ from tests.support.features import KAFKA_VERSION
 from tests.support.leftovers import Belongings
 from tests.support.proxies import CuttingProxy, detour
 from tests.support.topics import create_topic
+from tests.support.tunnels import TunnelProxy
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.needs("producers")]
@@ -184,6 +185,32 @@ def test_all_brokers_move_at_once_under_load(kafka3: KafkaCluster, named: Handle
         load = under_load(client, name, lambda: kafka3.move(*kafka3.broker_ids))
         until(named, lambda: ports_of(client) == set(kafka3.ports.values()))
     load.check(kafka3.hosts)
+
+
+@pytest.mark.lacks("assigning")
+@pytest.mark.timeout(300)
+def test_brokers_that_have_all_moved_are_found_in_zookeeper(kafka3: KafkaCluster, handler: Handler) -> None:
+    name = replicated(kafka3)
+    with KafkaClient(zookeeper_hosts=kafka3.zookeeper_hosts, handler=handler, socket_timeout_ms=20_000) as client:
+        load = under_load(client, name, lambda: kafka3.move(*kafka3.broker_ids))
+        until(handler, lambda: ports_of(client) == set(kafka3.ports.values()))
+    load.check(kafka3.hosts)
+
+
+# -- proxies -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h", "http"])
+def test_groups_and_producers_through_a_proxy(kafka: KafkaCluster, handler: Handler, scheme: str) -> None:
+    with TunnelProxy("joe", "secret") as tunnel:
+        with KafkaClient(kafka.hosts, handler=handler, proxy=tunnel.url(scheme)) as client:
+            name = create_topic(client).name
+            load = Load(client, name)
+            for _ in range(10):
+                load.step()
+            load.end()
+            assert len(tunnel.asked) >= 4, "the heartbeats go through it too"
+        load.check(kafka.hosts)
 
 
 # -- idle connections --------------------------------------------------------------------------------------------------

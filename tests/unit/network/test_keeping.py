@@ -276,3 +276,8 @@ def test_names_are_looked_up_at_each_connect_and_every_address_is_tried(
         assert other.accepted == 1
         assert len(asked) == 2
         broker.close()
+
+
+def test_names_of_addresses_are_looked_up_without_waiting_for_ever(handler: Handler) -> None:
+    for one in (handler, handler.native):
+        assert one.name_of(Address(2, ("127.0.0.1", 9092)), 20.0)
