@@ -22,9 +22,6 @@ __all__ = ["Cluster", "TopicDict"]
 
 R = TypeVar("R")
 
-#: Pause before a coordinator that loads its groups is asked for them again (s).
-_LOADING_S = 0.2
-
 
 class Cluster(BaseCluster):
     """The brokers and topics that one bootstrap address leads to.
@@ -159,11 +156,13 @@ class Cluster(BaseCluster):
         found: dict[str, documented.DescribeGroupResponse] = {}
         deadline = self._handler.now() + self._socket_timeout_ms / 1000
         for broker in list(self.brokers.values()):
+            asked = 0
             while (listed := broker.list_groups()).error:
                 error = error_for(listed.error, broker=broker.address, api="ListGroups")
                 if not error.retriable or self._handler.now() > deadline:
                     raise error
-                self._handler.sleep(_LOADING_S)
+                asked += 1
+                self._handler.sleep(self.retry_backoff.seconds(asked))
             if listed.groups:
                 found.update(broker.describe_groups(list(listed.groups)).groups)
         return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.offsets import GroupOffsets, may_commit_later
-from pykafka.exceptions import KafkaException
+from pykafka.exceptions import KafkaException, OffsetsNotCommitted, TopicRecreatedError
 
 if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
@@ -101,8 +101,9 @@ class Commits:
 
     def commit(self, offsets: Offsets | Callable[[], Offsets], go_on: Callable[[], bool] | None = None) -> None:
         """Commit offsets; parameters and errors as `GroupOffsets.commit` has them."""
+        of = None if callable(offsets) else self.group.ids_of(offsets)  # as they are now: the lock may take a while
         with self._lock:
-            self._note(self.group.commit(offsets, METADATA, go_on))
+            self._note(self.group.commit(offsets, METADATA, go_on, of))
             self._failing_since = None
 
     def _note(self, committed: Offsets) -> None:
@@ -117,7 +118,11 @@ class Commits:
         """
         deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
         if (left := self.uncommitted(offsets)) and self.owns():
-            self.commit(left, lambda: self._handler.now() < deadline and self.owns())
+            try:
+                self.commit(left, lambda: self._handler.now() < deadline and self.owns())
+            except OffsetsNotCommitted as error:
+                if not self._meaningless(error):
+                    raise
 
     # -- the worker ------------------------------------------------------------------------------------------------
 
@@ -160,7 +165,7 @@ class Commits:
         try:
             self.commit(progress.done, lambda: not stopping.is_set() and self.owns())
         except KafkaException as error:
-            if stopping.is_set():  # stop() commits
+            if stopping.is_set() or self._meaningless(error):  # stop() commits
                 return
             if self._failing_since is None:
                 self._failing_since = began
@@ -169,6 +174,13 @@ class Commits:
             self._cluster.limiter.warn(log, progress.name, "auto-commit failed: %s", error, level=logging.ERROR)
             self._failing_since = None
             progress.worker_failed(error)
+
+    def _meaningless(self, error: KafkaException) -> bool:
+        """Return whether only offsets of a topic that is gone could not be committed, and log a warning then."""
+        if not isinstance(error.__cause__, TopicRecreatedError):
+            return False
+        self._cluster.limiter.warn(log, f"{self.name} made anew", "%s", error)
+        return True
 
     def _may_pass(self, error: KafkaException) -> bool:
         """Return whether the next auto-commit may succeed; if so, log the failure now and then."""

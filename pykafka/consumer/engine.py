@@ -19,6 +19,8 @@ from pykafka.consumer.sources import Sources
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from pykafka.consumer.fetcher import LeaderHint
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.handlers.base import EventType
@@ -86,6 +88,7 @@ class ConsumerEngine:
                 options.offsets_commit_max_retries,
                 self.membership,
             )
+            group.consumed_in = self._consumed_in
             self.commits = Commits(self, group, self._hooks._auto_commit)
         self._begin()
 
@@ -479,6 +482,11 @@ class ConsumerEngine:
         """Return each partition's position without the messages of the last call: the application may not be done with them."""
         found = {key: self.buffers.done(owned) for key, owned in self.partitions.items()}
         return {key: offset for key, offset in found.items() if offset >= 0}
+
+    def _consumed_in(self, key: TopicPartition) -> UUID | None:
+        """Return the id of the topic that a partition's position is of; None if it is not known."""
+        owned = self.partitions.get(key)
+        return None if owned is None else owned.topic_id
 
     def positions(self) -> dict[TopicPartition, int]:
         """Return the offset of each partition's next message, if it is known."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import (
@@ -13,13 +14,17 @@ from pykafka.exceptions import (
     OffsetsNotCommitted,
     ProtocolClientError,
     RebalanceInProgress,
+    TopicRecreatedError,
+    UnknownTopicId,
     UnstableOffsetCommit,
     UnsupportedVersion,
     error_for,
 )
 from pykafka.metadata.groupoffsets import (
     CHANNEL,
+    COMMIT_BY_ID,
     COMMIT_CEILING,
+    FETCH_BY_ID,
     FETCH_CEILING,
     commit_failures,
     commit_request,
@@ -32,6 +37,7 @@ from pykafka.utils.backoff import Backoff
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.protocol.schema import Request
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +47,8 @@ FIND_COORDINATOR = "FindCoordinator"
 #: The pauses while a transaction is about to commit offsets: the first and the longest (ms).
 UNSTABLE_FIRST_MS = 50
 UNSTABLE_MOST_MS = 1000
+#: The longest pause between attempts, where the given one is shorter (ms): Kafka's own retry.backoff.max.ms.
+BACKOFF_MAX_MS = 1000
 
 
 def may_commit_later(cluster: BaseCluster, error: KafkaException) -> bool:
@@ -71,7 +79,7 @@ class GroupOffsets:
 
     :param cluster: where the group is
     :param group: its name
-    :param backoff_ms: pause between attempts
+    :param backoff_ms: pause before the second attempt (ms); twice as long each time after that, up to a second
     :param max_retries: attempts beyond the first
     :param membership: by default none
     """
@@ -87,8 +95,11 @@ class GroupOffsets:
         self._cluster = cluster
         self._group = group
         self._backoff_s = backoff_ms / 1000
+        self._pauses = Backoff(backoff_ms, max(backoff_ms, BACKOFF_MAX_MS), cluster.handler.random)
         self._max_retries = max_retries
         self.membership = membership or Membership()
+        #: Returns the id of the topic in which a partition's offset was consumed; None if nobody knows.
+        self.consumed_in: Callable[[TopicPartition], UUID | None] = _unknown
         self._coordinator: Broker | None = None
 
     @property
@@ -108,24 +119,37 @@ class GroupOffsets:
         offsets: Mapping[TopicPartition, int] | Callable[[], Mapping[TopicPartition, int]],
         metadata: str = "",
         go_on: Callable[[], bool] | None = None,
+        consumed_in: Mapping[TopicPartition, UUID | None] | None = None,
     ) -> dict[TopicPartition, int]:
         """Commit offsets, each that of the next message to consume.
 
         :param offsets: {TopicPartition: offset}, or a function that returns that, called for each attempt
         :param metadata: a text that the coordinator keeps with them
         :param go_on: returns whether to make another attempt
+        :param consumed_in: the ids of the topics that given offsets are of; by default those of now
         :returns: the committed offsets
-        :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them
+        :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them. Its cause is a
+            `TopicRecreatedError` if all others are committed, and these are of a topic that was deleted and made anew
         """
         current = offsets if callable(offsets) else lambda: offsets
         remaining = dict(current())
+        of = dict(consumed_in or self.ids_of(remaining))
         committed: dict[TopicPartition, int] = {}
+        gone: dict[TopicPartition, int] = {}
+        recreated: list[TopicRecreatedError] = []
 
         def attempt() -> None:
-            remaining.update({key: offset for key, offset in current().items() if key in remaining})
+            if callable(offsets):
+                of.update(
+                    self.ids_of(remaining)
+                )  # first: an offset that is newer than its id is not committed, which is safe
+                remaining.update({key: offset for key, offset in current().items() if key in remaining})
+            for key, error in self._recreated({key: of.get(key) for key in remaining}).items():
+                gone[key] = remaining.pop(key)
+                recreated.append(error)
             if not remaining:
                 return
-            failures = self._commit_once(remaining, metadata)
+            failures = self._commit_once(remaining, metadata, of)
             for key in [key for key in remaining if key not in failures]:
                 committed[key] = remaining.pop(key)
             if failures:
@@ -136,6 +160,9 @@ class GroupOffsets:
         except KafkaException as error:
             failed = {(topic, id_): offset for (topic, id_), offset in remaining.items()}
             raise OffsetsNotCommitted(f"group {self._group}: {error}", failed) from error
+        if recreated:
+            failed = {(topic, id_): offset for (topic, id_), offset in gone.items()}
+            raise OffsetsNotCommitted(f"group {self._group}: {recreated[0]}", failed) from recreated[0]
         if log.isEnabledFor(logging.DEBUG):
             for key, offset in committed.items():
                 log.debug("group %s: committed offset %d of %s", self._group, offset, key)
@@ -174,41 +201,102 @@ class GroupOffsets:
     def _retrying(self, attempt: Callable[[], R], go_on: Callable[[], bool] | None = None) -> R:
         now = self._cluster.handler.now
         waited_enough = now() + self._max_retries * self._backoff_s
-        for tries_left in range(self._max_retries, -1, -1):
+        for tries in range(1, self._max_retries + 2):
             try:
                 return attempt()
             except UnstableOffsetCommit:  # `fetch` waits for that
                 raise
             except KafkaException as error:
-                if error.invalid_metadata or not isinstance(error, ProtocolClientError):
+                if isinstance(error, UnknownTopicId):
+                    self._ask_for_ids(error)
+                elif error.invalid_metadata or not isinstance(error, ProtocolClientError):
                     self._coordinator = None
-                if not self._cluster.may_pass(error) or not tries_left or (go_on is not None and not go_on()):
+                if (
+                    not self._cluster.may_pass(error)
+                    or tries > self._max_retries
+                    or (go_on is not None and not go_on())
+                ):
                     raise
                 # looking for a coordinator retries by itself, and all retries together would multiply that
                 if error.api == FIND_COORDINATOR and now() >= waited_enough:
                     raise
                 log.info("group %s: %s; trying again", self._group, error)
-            self._cluster.handler.sleep(self._backoff_s)
+            self._cluster.handler.sleep(self._pauses.seconds(tries))
         raise AssertionError("unreachable")
 
+    def ids_of(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, UUID | None]:
+        """Return the id of the topic that the offset of each partition is of; None where nobody knows."""
+        return {key: self.consumed_in(key) for key in keys}
+
+    def _recreated(self, ids: Mapping[TopicPartition, UUID | None]) -> dict[TopicPartition, TopicRecreatedError]:
+        """Return the partitions whose offsets are of a former topic of that name."""
+        found = {}
+        for key, before in ids.items():
+            now = self._cluster.topic_id(key.topic)
+            if None not in (before, now) and before != now:
+                found[key] = TopicRecreatedError(
+                    f"the offset is of a topic that was deleted and made anew (its id was {before} and is {now} now): it "
+                    "means nothing in the new topic, and is not committed",
+                    before,
+                    now,
+                    topic=key.topic,
+                    partition=key.partition,
+                    api="OffsetCommit",
+                )
+        return found
+
+    def _ask_for_ids(self, error: UnknownTopicId) -> None:
+        """Ask which topic has that name now: the next attempt compares, and names its id."""
+        try:
+            self._cluster.update(None if error.topic is None else [error.topic])
+        except KafkaException as failure:
+            log.info("group %s: the topic's id cannot be asked for: %s", self._group, failure)
+
+    def _ids(self, keys: Iterable[TopicPartition], of: Mapping[TopicPartition, UUID | None]) -> dict[str, UUID]:
+        """Return the ids of the topics of some partitions; none where one of them is unknown.
+
+        :param of: the ids of the topics that their offsets are of
+        """
+        found: dict[str, UUID] = {}
+        for key in keys:
+            id_ = of.get(key) or self._cluster.topic_id(key.topic)
+            if id_ is None:
+                return {}
+            found[key.topic] = id_
+        return found
+
     def _commit_once(
-        self, offsets: Mapping[TopicPartition, int], metadata: str
+        self, offsets: Mapping[TopicPartition, int], metadata: str, of: Mapping[TopicPartition, UUID | None]
     ) -> dict[TopicPartition, KafkaException]:
         coordinator = self.coordinator
-        version = coordinator.api_version(wire.OffsetCommitRequest, ceiling=COMMIT_CEILING)
+        ids = self._ids(offsets, of)
+        version = _version(coordinator, wire.OffsetCommitRequest, COMMIT_BY_ID if ids else 0, COMMIT_CEILING)
         if version == 0:  # version 0 commits to ZooKeeper, later ones to Kafka
             raise error_for(UnsupportedVersion.ERROR_CODE, broker=coordinator.address, api="OffsetCommit")
         wanted = {key: OffsetAndMetadata(offset, metadata) for key, offset in offsets.items()}
         member = self.membership
         identity = member.generation_id, member.member_id
-        request = commit_request(self._group, version, identity, wanted, member.group_instance_id)
-        return commit_failures(coordinator.call(request, CHANNEL, version=version), coordinator.address, offsets)
+        request = commit_request(self._group, version, identity, wanted, member.group_instance_id, ids)
+        return commit_failures(coordinator.call(request, CHANNEL, version=version), coordinator.address, offsets, ids)
 
     def _fetch_once(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         coordinator = self.coordinator
-        version = max(coordinator.api_version(wire.OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
-        request = fetch_request(self._group, version, partitions)
-        return committed_offsets(coordinator.call(request, CHANNEL, version=version), coordinator.address, partitions)
+        ids = self._ids(partitions, {})
+        version = max(_version(coordinator, wire.OffsetFetchRequest, FETCH_BY_ID if ids else 0, FETCH_CEILING), 1)
+        request = fetch_request(self._group, version, partitions, ids)
+        response = coordinator.call(request, CHANNEL, version=version)
+        return committed_offsets(response, coordinator.address, partitions, ids)
+
+
+def _unknown(_: TopicPartition) -> UUID | None:
+    return None
+
+
+def _version(coordinator: Broker, request: type[Request[Any]], by_id: int, by_name: int) -> int:
+    """Return the version of a request: that by topic id, where it is above 0 and the broker has it, else one by name."""
+    if by_id and coordinator.api_version(request, by_id) == by_id:
+        return by_id
+    return coordinator.api_version(request, by_name)
 
 
 def _worst(failures: Mapping[TopicPartition, KafkaException]) -> KafkaException:

@@ -21,6 +21,7 @@ from pykafka.exceptions import (
     MemberIdRequired,
     NotCoordinatorForGroup,
     ProtocolClientError,
+    RebalanceInProgress,
     ResponseTimeoutError,
     UnsupportedVersion,
     error_for,
@@ -207,6 +208,7 @@ class BaseCoordinator(ABC):
         """
         self.activity.count += 1
         self._deadline = deadline = None if timeout_ms is None else self._handler.now() + timeout_ms / 1000
+        failures = 0
         while self.need_rejoin():
             if not self._prepared:
                 self._on_join_prepare(self.generation, self.member_id)
@@ -223,7 +225,9 @@ class BaseCoordinator(ABC):
                 if deadline is not None and self._handler.now() > deadline:
                     raise self._too_late(timeout_ms, error) from error
                 log.info("group %s: %s; joining again", self.group_id, error)
-                self.link.pause()
+                # that others join, or have joined, is no failure
+                failures = 1 if isinstance(error, RebalanceInProgress) else failures + 1
+                self.link.pause(failures)
 
     def _too_late(self, timeout_ms: int | None, error: KafkaException) -> ResponseTimeoutError:
         return ResponseTimeoutError(

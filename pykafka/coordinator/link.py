@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pykafka.coordinator.requests import leave_request
@@ -20,12 +21,16 @@ from pykafka.exceptions import (
 )
 from pykafka.network.channel import group_channel
 from pykafka.protocol import wire
+from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
+
+#: The longest pause before a request is tried again (ms): Kafka's own retry.backoff.max.ms.
+RETRY_BACKOFF_MAX_MS = 1000
 
 #: How long leaving may take (ms): a member that leaves is in a hurry, and the session times out by itself.
 LEAVE_TIMEOUT_MS = 5000
@@ -38,7 +43,7 @@ class GroupLink:
 
     :param cluster: that has the group
     :param group_id: the group
-    :param retry_backoff_ms: pause before a request is tried again (ms)
+    :param retry_backoff_ms: pause before a request is tried again (ms); twice as long each time after that, up to a second
     """
 
     def __init__(self, cluster: BaseCluster, group_id: str, retry_backoff_ms: int) -> None:
@@ -48,7 +53,7 @@ class GroupLink:
         self.coordinator: Broker | None = None
         #: Set while the member is being closed: what waits for the coordinator gives up then.
         self.closing = False
-        self._retry_backoff_s = retry_backoff_ms / 1000
+        self._pauses = Backoff(retry_backoff_ms, RETRY_BACKOFF_MAX_MS, cluster.handler.random)
         #: Members of one process cannot share a connection: a join may wait for long.
         self._connection_id = uuid.UUID(int=self.handler.random.getrandbits(128), version=4)
 
@@ -92,7 +97,7 @@ class GroupLink:
             return
         patience = self.cluster.socket_timeout_ms if timeout_ms is None else timeout_ms
         deadline = self.handler.now() + patience / 1000
-        while True:
+        for tries in count(1):
             left_ms = None if timeout_ms is None else max(0, round((deadline - self.handler.now()) * 1000))
             try:
                 self._ask_for_coordinator(left_ms)
@@ -103,7 +108,7 @@ class GroupLink:
                 if not error.retriable or self.closing or self.handler.now() > deadline:
                     raise
                 log.info("group %s: %s; asking again", self.group_id, error)
-            self.pause()
+            self.pause(tries)
 
     def found(self, timeout_ms: int | None = None) -> Broker:
         """Return the coordinator; parameters and errors as of `find`."""
@@ -120,9 +125,9 @@ class GroupLink:
 
     # -- trying again ----------------------------------------------------------------------------------------------
 
-    def pause(self) -> None:
-        """Wait for `retry_backoff_ms`."""
-        self.handler.sleep(self._retry_backoff_s)
+    def pause(self, failures: int) -> None:
+        """Wait after so many failures in a row."""
+        self.handler.sleep(self._pauses.seconds(failures))
 
     def left_ms(self, deadline: float, least: int = 100) -> int:
         """Return the time left until a deadline (ms); one that has passed leaves time for one answer that is quick."""
@@ -152,7 +157,7 @@ class GroupLink:
         if not member_id:
             return
         deadline = self.handler.now() + timeout_ms / 1000
-        while True:
+        for tries in count(1):
             try:
                 self._leave_once(member_id, deadline)
                 log.info("group %s: %s has left", self.group_id, member_id)
@@ -167,7 +172,7 @@ class GroupLink:
                 log.info("group %s: leaving: %s; trying again", self.group_id, error)
                 self.drop_connection()
                 self.coordinator = None
-            self.pause()
+            self.pause(tries)
 
     def _leave_once(self, member_id: str, deadline: float) -> None:
         if self.is_unknown():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
+from uuid import UUID
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import IncompleteResponseError, KafkaException, UnknownTopicOrPartition, error_for
@@ -15,6 +16,11 @@ CHANNEL = "offsets"
 #: The highest versions that name topics, and not their ids; and that ask for one group.
 COMMIT_CEILING = 8
 FETCH_CEILING = 7
+#: The versions that tell topics by their ids (KIP-848, Kafka 4.2), and the first one that asks for several groups.
+COMMIT_BY_ID = 10
+FETCH_BY_ID = 10
+FETCH_GROUPS = 8
+NO_ID = UUID(int=0)
 #: From which version of OffsetFetch on brokers say that a transaction is about to commit offsets (KIP-447).
 STABLE_FROM = 7
 #: From which version of OffsetCommit on brokers tell static members that were fenced (KIP-345).
@@ -35,13 +41,16 @@ def commit_request(
     identity: tuple[int, str],
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
     group_instance_id: str | None = None,
+    ids: Mapping[str, UUID] | None = None,
 ) -> wire.OffsetCommitRequest:
     """Return the request that commits offsets.
 
     :param identity: generation and member id under which the offsets were consumed; (-1, "") without a membership
     :param group_instance_id: of a static member
+    :param ids: the topics' ids, which `COMMIT_BY_ID` needs
     """
     topic = wire.OffsetCommitRequest.Topic
+    ids = ids or {}
     return wire.OffsetCommitRequest(
         group_id=group,
         generation_id_or_member_epoch=identity[0],
@@ -50,6 +59,7 @@ def commit_request(
         topics=[
             topic(
                 name=name,
+                topic_id=ids.get(name, NO_ID),
                 partitions=[
                     topic.Partition(
                         partition_index=id_, committed_offset=value.offset, committed_metadata=value.metadata
@@ -63,12 +73,17 @@ def commit_request(
 
 
 def commit_failures(
-    response: wire.OffsetCommitResponse, broker: str, asked: Iterable[TopicPartition]
+    response: wire.OffsetCommitResponse,
+    broker: str,
+    asked: Iterable[TopicPartition],
+    ids: Mapping[str, UUID] | None = None,
 ) -> dict[TopicPartition, KafkaException]:
     """Return the partitions that could not be committed, and why.
 
     :param asked: partitions that were to be committed; one that the answer leaves out counts as not committed
+    :param ids: the topics' ids that the request had
     """
+    names = _names(ids)
     failures: dict[TopicPartition, KafkaException] = {
         TopicPartition(topic, id_): IncompleteResponseError(
             broker=broker, topic=topic, partition=id_, api="OffsetCommit"
@@ -76,20 +91,33 @@ def commit_failures(
         for topic, id_ in asked
     }
     for topic in response.topics:
+        name = topic.name or names.get(topic.topic_id, "")
         for part in topic.partitions:
-            key = TopicPartition(topic.name, part.partition_index)
+            key = TopicPartition(name, part.partition_index)
             if part.error_code:
                 failures[key] = error_for(
-                    part.error_code, broker=broker, topic=topic.name, partition=part.partition_index, api="OffsetCommit"
+                    part.error_code, broker=broker, topic=name, partition=part.partition_index, api="OffsetCommit"
                 )
             else:
                 failures.pop(key, None)
     return failures
 
 
-def fetch_request(group: str, version: int, partitions: Iterable[TopicPartition]) -> wire.OffsetFetchRequest:
-    """Return the request for a group's final commits, without those of open transactions (KIP-447)."""
+def fetch_request(
+    group: str, version: int, partitions: Iterable[TopicPartition], ids: Mapping[str, UUID] | None = None
+) -> wire.OffsetFetchRequest:
+    """Return the request for a group's final commits, without those of open transactions (KIP-447).
+
+    :param ids: the topics' ids, which `FETCH_BY_ID` needs
+    """
     topics = by_topic(dict.fromkeys(partitions, None))
+    if version >= FETCH_GROUPS:
+        of, ids = wire.OffsetFetchRequest.Group, ids or {}
+        wanted = [
+            of.Topic(name=name, topic_id=ids.get(name, NO_ID), partition_indexes=list(parts))
+            for name, parts in topics.items()
+        ]
+        return wire.OffsetFetchRequest(groups=[of(group_id=group, topics=wanted)], require_stable=True)
     return wire.OffsetFetchRequest(
         group_id=group,
         topics=[wire.OffsetFetchRequest.Topic(name=name, partition_indexes=list(ids)) for name, ids in topics.items()],
@@ -98,32 +126,43 @@ def fetch_request(group: str, version: int, partitions: Iterable[TopicPartition]
 
 
 def committed_offsets(
-    response: wire.OffsetFetchResponse, broker: str, asked: Collection[TopicPartition]
+    response: wire.OffsetFetchResponse,
+    broker: str,
+    asked: Collection[TopicPartition],
+    ids: Mapping[str, UUID] | None = None,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """Return the group's commit for each partition, in the order asked; offset -1 where there is none.
 
     :param asked: partitions
+    :param ids: the topics' ids that the request had
     :raises ProtocolClientError: the broker cannot tell
     :raises IncompleteResponseError: the answer leaves one of the partitions out
     """
-    if response.error_code:
-        raise error_for(response.error_code, broker=broker, api="OffsetFetch")
+    answer: Any = response.groups[0] if response.groups else response
+    if answer.error_code:
+        raise error_for(answer.error_code, broker=broker, api="OffsetFetch")
     found = {}
-    for topic in response.topics:
+    names = _names(ids)
+    for topic in answer.topics:
+        told = topic.name or names.get(topic.topic_id, "")
         for part in topic.partitions:
             # old brokers say of a partition without a commit that they do not know it
             if part.error_code and part.error_code != UnknownTopicOrPartition.ERROR_CODE:
                 raise error_for(
                     part.error_code,
                     broker=broker,
-                    topic=topic.name,
+                    topic=told,
                     partition=part.partition_index,
                     api="OffsetFetch",
                 )
-            found[TopicPartition(topic.name, part.partition_index)] = OffsetAndMetadata(
+            found[TopicPartition(told, part.partition_index)] = OffsetAndMetadata(
                 part.committed_offset, part.metadata or ""
             )
     for name, id_ in asked:
         if (name, id_) not in found:  # which is not to say that nothing is committed
             raise IncompleteResponseError(broker=broker, topic=name, partition=id_, api="OffsetFetch")
     return {key: found[key] for key in asked}
+
+
+def _names(ids: Mapping[str, UUID] | None) -> dict[UUID, str]:
+    return {id_: name for name, id_ in (ids or {}).items()}

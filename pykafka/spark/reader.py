@@ -27,6 +27,7 @@ from pykafka.spark.errors import DataLossError, PollTimeoutError
 from pykafka.spark.loss import LossReporter, warn
 from pykafka.spark.offsets import EARLIEST, LATEST, OffsetRange
 from pykafka.spark.options import ReadOptions
+from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
     from pykafka.protocol import wire
 
 CHANNEL = "spark-fetch"
-RETRY_BACKOFF_S = 0.1
+#: The pauses before what failed is tried again (ms), the first and the longest.
+RETRY_BACKOFF_MS = 100
+RETRY_BACKOFF_MAX_MS = 1000
 #: The size limit of an Arrow batch: Spark holds a few at a time, and the offsets of their values are 32-bit numbers.
 MAX_ROWS = 65_536
 MAX_BYTES = 8 * 1024 * 1024
@@ -83,6 +86,8 @@ class RangeReader:
         self._deadline = 0.0
         self._unknown_since: float | None = None
         self._last_error: KafkaException | None = None
+        self._pauses = Backoff(RETRY_BACKOFF_MS, RETRY_BACKOFF_MAX_MS, cluster.handler.random)
+        self._failures = 0
         # The rack that requests name, until a replica there has failed, and the replica that the leader has named there.
         self._rack = options.client_rack
         self._replica: int | None = None
@@ -113,6 +118,7 @@ class RangeReader:
     def _got_on(self) -> None:
         self._deadline = self._handler.now() + self._options.poll_timeout_ms / 1000
         self._unknown_since = None
+        self._failures = 0
 
     def _send(self) -> PendingResponse[wire.FetchResponse]:
         broker = self._source()
@@ -223,7 +229,8 @@ class RangeReader:
         if str(error) != str(self._last_error):
             warn(f"{self._tp} at offset {self._position}: {error}; trying again")
         self._last_error = error
-        self._handler.sleep(RETRY_BACKOFF_S)
+        self._failures += 1
+        self._handler.sleep(self._pauses.seconds(self._failures))
         try:
             self._cluster.update([self._tp.topic])
         except KafkaException as problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
@@ -148,7 +149,7 @@ class MemberOffsets:
         cluster = self._link.cluster
         patience_ms = 2 * cluster.socket_timeout_ms if timeout_ms is None else timeout_ms
         deadline = self._handler.now() + patience_ms / 1000
-        while True:
+        for tries in count(1):
             try:
                 return attempt()
             except KafkaException as error:
@@ -157,7 +158,8 @@ class MemberOffsets:
                 if gives_up:
                     raise
                 log.info("group %s: %s; trying again", self._link.group_id, error)
-            self._link.pause()
+            self._link.pause(tries)
+        raise AssertionError("unreachable")
 
     def _heed(self, error: KafkaException, identity: tuple[int, str] | None) -> None:
         """Change coordinator and membership as an error demands, unless a commit of a former membership has failed."""

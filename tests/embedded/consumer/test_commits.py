@@ -265,10 +265,10 @@ def recorded_commits(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, int]]:
     commit_once = GroupOffsets._commit_once
 
     def recorded(
-        offsets: GroupOffsets, wanted: dict[TopicPartition, int], metadata: str
+        offsets: GroupOffsets, wanted: dict[TopicPartition, int], *rest: Any
     ) -> dict[TopicPartition, KafkaException]:
         asked.append({key.partition: offset for key, offset in wanted.items()})
-        return commit_once(offsets, wanted, metadata)
+        return commit_once(offsets, wanted, *rest)
 
     monkeypatch.setattr(GroupOffsets, "_commit_once", recorded)
     return asked
