@@ -49,11 +49,11 @@ class AclBinding:
     """An ACL: one principal may, or may not, do one thing with one resource.
 
     :param resource: its type
-    :param name: of the resource; "*" for all; "kafka-cluster" for the cluster
-    :param principal: "User:alice"; "User:*" for all
+    :param name: of the resource; ``*`` for all; "kafka-cluster" for the cluster
+    :param principal: "User:alice"; ``User:*`` for all
     :param operation: what the ACL is about
     :param permission: ALLOW or DENY
-    :param host: the client's address; "*" for all
+    :param host: the client's address; ``*`` for all
     :param pattern: LITERAL, or PREFIXED for all names that begin with `name` (since Kafka 2.0)
     """
 
