@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 from pykafka.admin import Admin
 from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
+from pykafka.config import Configuration
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
@@ -136,6 +139,37 @@ class KafkaClient:
             metadata=metadata,
         )
         self._admin = Admin(self.cluster)
+
+    @classmethod
+    def from_config(
+        cls, config: str | os.PathLike[str] | Mapping[str, Any] | None = None, *, env: bool = False, **overrides: Any
+    ) -> Self:
+        """Return a client made by a configuration of Java's client, librdkafka, kafka-python or this one.
+
+        Options of producers and consumers in it become the defaults of those made from this client.
+
+        :param config: a path (`.properties`, `.toml`, `.json` or `.ini`) or a mapping; None for the environment alone
+        :param env: add the variables PYKAFKA_..., which win: PYKAFKA_BOOTSTRAP_SERVERS is the key bootstrap.servers, and
+            PYKAFKA_CONFIG names the file where `config` is None
+        :param overrides: arguments of KafkaClient, which win over both
+        :raises ConfigurationError: a key is unknown, a value malformed, or a reference leads nowhere; it names the key, and
+            never shows a value
+        """
+        found = Configuration.read(config, env=env)
+        if "tls" in overrides:
+            found.client.pop("ssl_config", None)
+        client = cls(**{**found.client, **overrides})
+        client.cluster.defaults = found.defaults
+        return client
+
+    @classmethod
+    def from_env(cls, **overrides: Any) -> Self:
+        """Return a client made by the environment: the variables PYKAFKA_..., and the file that PYKAFKA_CONFIG names.
+
+        :param overrides: arguments of KafkaClient, which win
+        :raises ConfigurationError: as of `from_config`
+        """
+        return cls.from_config(env=True, **overrides)
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (hosts={self._seed_hosts!r})>"

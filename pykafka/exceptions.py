@@ -25,6 +25,7 @@
       CodecNotAvailableError
       FieldNotAvailableError
       FieldValueError                        (also ValueError)
+      ConfigurationError                     (also ValueError)
       SocketDisconnectedError
         ConnectionRefused
         NameResolutionError
@@ -348,6 +349,10 @@ class ForeignClusterError(SocketDisconnectedError):
     The client takes nothing over from the other cluster. Correct the addresses or the DNS; if a new cluster has replaced the
     old one on purpose, make a new KafkaClient.
     """
+
+
+class ConfigurationError(KafkaException, ValueError):
+    """Raised when a configuration file, mapping or environment variable has a key or value that cannot be used."""
 
 
 class TlsError(SocketDisconnectedError):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 import logging
 import weakref
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
+from collections.abc import Iterable, Mapping
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from pykafka.balancedconsumer import BalancedConsumer
 from pykafka.common import OffsetType
@@ -136,11 +137,12 @@ class Topic:
         :param kwargs: options of `Producer` or `RdKafkaProducer`
         :raises ImportError: librdkafka is not installed
         """
+        given = self._with_defaults("producer", Producer, kwargs)
         if use_rdkafka:
             from pykafka.rdkafka import RdKafkaProducer
 
-            return RdKafkaProducer(self._cluster, self, **cast("Any", kwargs))
-        return Producer(self._cluster, self, **kwargs)
+            return RdKafkaProducer(self._cluster, self, **given)
+        return Producer(self._cluster, self, **given)
 
     def get_sync_producer(self, use_rdkafka: bool = False, **kwargs: Unpack[ProducerArguments]) -> Producer:
         """Return a `Producer` whose `produce()` waits for the broker's acknowledgement; parameters of `get_producer`."""
@@ -160,11 +162,14 @@ class Topic:
         :param kwargs: options of `SimpleConsumer`
         :raises ImportError: librdkafka is not installed
         """
+        given = self._with_defaults("consumer", SimpleConsumer, kwargs)
+        if consumer_group is not None:
+            given["consumer_group"] = consumer_group
         if use_rdkafka:
             from pykafka.rdkafka import RdKafkaSimpleConsumer
 
-            return RdKafkaSimpleConsumer(self, self._cluster, consumer_group=consumer_group, **kwargs)
-        return SimpleConsumer(self, self._cluster, consumer_group=consumer_group, **kwargs)
+            return RdKafkaSimpleConsumer(self, self._cluster, **given)
+        return SimpleConsumer(self, self._cluster, **given)
 
     @overload
     def get_balanced_consumer(
@@ -192,12 +197,23 @@ class Topic:
             one, and none listens at 127.0.0.1:2181
         :raises UnsupportedVersion: the brokers are too old to coordinate groups
         """
+        kind = ManagedBalancedConsumer if managed else BalancedConsumer
+        kwargs = self._with_defaults("consumer", kind, kwargs)
+        kwargs["consumer_group"] = consumer_group
         if managed:
-            return ManagedBalancedConsumer(self, self._cluster, consumer_group, **kwargs)
+            return ManagedBalancedConsumer(self, self._cluster, **kwargs)
         hosts = self._cluster.zookeeper_hosts
         if hosts is not None and "zookeeper_connect" not in kwargs:
             kwargs.setdefault("zookeeper_hosts", hosts)
-        return BalancedConsumer(self, self._cluster, consumer_group, **kwargs)
+        return BalancedConsumer(self, self._cluster, **kwargs)
+
+    def _with_defaults(self, section: str, kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what was given, and of the client's own defaults those that this kind of producer or consumer has."""
+        defaults = self._cluster.defaults.get(section)
+        if not defaults:
+            return dict(given)
+        taken = signature(kind).parameters
+        return {**{name: value for name, value in defaults.items() if name in taken}, **given}
 
 
 def _ids(partitions: Any) -> list[int]:

@@ -30,7 +30,7 @@ from pykafka.cli import (
     cmd_transactions,
     cmd_users,
 )
-from pykafka.cli.options import HostsType, ZooKeeperType, session_of
+from pykafka.cli.options import BEHIND, HostsType, ZooKeeperType, session_of
 from pykafka.cli.signals import INTERRUPTED
 from pykafka.cli.statuses import explain, status_of
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError
@@ -82,6 +82,17 @@ COMMON: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "help": "Timeout of a connect or a response (ms).",
         },
     ),
+    "config": (
+        ("--config",),
+        {
+            "type": click.Path(),
+            "metavar": "FILE",
+            "envvar": "PYKAFKA_CONFIG",
+            "show_envvar": True,
+            "help": "Take the cluster, TLS and SASL from a file (.properties, .toml, .json, .ini). Options of the command "
+            "line win.",
+        },
+    ),
     "tls": (("--tls",), {"is_flag": True, "help": "Use TLS; the three options below imply it."}),
     "cafile": (("--cafile",), {"type": click.Path(), "help": "Authorities to trust (PEM); by default the system's."}),
     "certfile": (("--certfile",), {"type": click.Path(), "help": "Certificate to show (PEM)."}),
@@ -128,7 +139,9 @@ def _add(command: click.Command, group: click.Group) -> None:
     taken = {flag for param in command.params for flag in param.opts}
     for name, (flags, settings) in COMMON.items():
         free = [flag for flag in flags if flag not in taken]
-        kept = {key: value for key, value in settings.items() if key not in {"default", "show_default"}}
+        if not free:  # then it stands before the command only, as --config of one that changes settings
+            continue
+        kept = {key: value for key, value in settings.items() if key not in _BEFORE}
         behind = click.Option(
             [*free, f"common_{name}"], **kept, hidden=True, expose_value=False, callback=partial(_take_over, name)
         )
@@ -137,16 +150,22 @@ def _add(command: click.Command, group: click.Group) -> None:
     command.epilog = EPILOG
 
 
+#: What an option has only before the command.
+_BEFORE = {"default", "show_default", "envvar", "show_envvar"}
+
+
 def _take_over(name: str, ctx: click.Context, param: click.Parameter, value: Any) -> None:
     # The option behind the command comes last, so it wins.
     if ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:
-        ctx.find_root().params[name] = value
+        root = ctx.find_root()
+        root.params[name] = value
+        root.meta.setdefault(BEHIND, set()).add(name)
 
 
 def _with_session(callback: Callable[..., Any] | None) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         ctx = click.get_current_context()
-        ctx.obj = session_of(ctx.find_root().params)
+        ctx.obj = session_of(ctx.find_root())
         return callback(*args, **kwargs) if callback is not None else None
 
     return run

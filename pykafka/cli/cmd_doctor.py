@@ -34,7 +34,7 @@ def doctor(ctx: click.Context, host: str | None, topic: str | None, create: bool
     if create and not topic:
         raise click.UsageError("--create needs --topic: the topic to create")
     hosts = host or session.seeds()
-    examination = Examination(session.socket_timeout_ms, session.ssl_config)
+    examination = Examination(session.socket_timeout_ms, session.settings)
     out = show.console()
     findings = []
     for finding in _all(session, examination, hosts, topic, create):

@@ -22,7 +22,7 @@ from pykafka.security import SslConfig
 
 if TYPE_CHECKING:
     from pykafka.handlers import Address, Stream
-    from pykafka.security import SslConfigLike
+    from pykafka.network.settings import ConnectionSettings
 
 OK, NOTE, FAILED = "ok", "note", "FAILED"
 _METADATA_ID = 7
@@ -32,7 +32,7 @@ class Finding(NamedTuple):
     """The result of one step.
 
     :param host: "host:port" as given, or as a broker advertises it
-    :param step: DNS, TCP, TLS, ApiVersions, Metadata, Advertised, Create, Produce or Fetch
+    :param step: DNS, TCP, TLS, SASL, ApiVersions, Metadata, Advertised, Create, Produce or Fetch
     :param result: "ok"; "FAILED"; "note" for a failure that does not block clients
     :param detail: the result, or the problem and its remedy
     :param ms: the duration
@@ -92,12 +92,12 @@ class Examination:
     """A diagnosis of the given addresses, then of those that the brokers advertise.
 
     :param timeout_ms: timeout of each connect and each response
-    :param ssl_config: None for plaintext
+    :param settings: how to make connections
     """
 
-    def __init__(self, timeout_ms: int, ssl_config: SslConfigLike | None) -> None:
+    def __init__(self, timeout_ms: int, settings: ConnectionSettings) -> None:
         self._timeout_ms = timeout_ms
-        self._ssl_config = ssl_config
+        self._settings = settings
         self._handler = ThreadingHandler()
         #: Whether a broker has answered all requests.
         self.reached = False
@@ -150,7 +150,7 @@ class Examination:
     def _examine_address(self, host: str, port: int, address: Address) -> Iterator[Finding]:
         text = address_text(host, port)
         handler = _SteppingHandler(text, address)
-        connection = BrokerConnection(host, port, handler, ssl_config=self._ssl_config)
+        connection = BrokerConnection(host, port, handler, settings=self._settings)
         started = handler.now()
         try:
             step = "TCP"
@@ -161,6 +161,9 @@ class Examination:
                 raise
             finally:
                 yield from handler.steps
+            if self._settings.sasl is not None:
+                name = self._settings.sasl.name
+                yield Finding(text, "SASL", OK, f"{address.text}, logged in by {name}", handler.since(started))
             step, started = "ApiVersions", handler.now()
             ranges = negotiate(connection, handler, self._timeout_ms, CLIENT_ID)
             yield Finding(
@@ -174,7 +177,7 @@ class Examination:
             if step == "ApiVersions" and error.ledger:  # TLS may fail as late as that
                 step = error.ledger[-1].stage
             why = error.text if address.text in error.text else f"{address.text}: {error.text}"
-            if step == "ApiVersions" and self._ssl_config is None and self._speaks_tls(host, port, address):
+            if step == "ApiVersions" and self._settings.ssl_config is None and self._speaks_tls(host, port, address):
                 why = "it answers in TLS: use --tls, and --cafile if its authority is private"
             yield Finding(text, step, FAILED, in_options(why), handler.since(started))
         finally:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 from kazoo.hosts import collect_hosts
 
@@ -15,11 +16,13 @@ from pykafka.cli.moments import Moment, parse_moment
 from pykafka.cli.zookeeper_groups import ZooKeeperGroups
 from pykafka.cli.zookeeper_topics import ZooKeeperTopics
 from pykafka.client import KafkaClient
+from pykafka.config import Configuration
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import ThreadingHandler
 from pykafka.metadata.zookeeper import broker_addresses
 from pykafka.network.addresses import parse_hosts
-from pykafka.security import SslConfig
+from pykafka.network.settings import ConnectionSettings
+from pykafka.security import SslConfig, SslConfigLike
 
 #: How long a shell waits for names (ms), at each step of connecting and asking.
 COMPLETION_TIMEOUT_MS = 1500
@@ -32,13 +35,27 @@ class Session:
     :param zookeeper: "host:port/chroot" that knows the brokers; None for none
     :param socket_timeout_ms: timeout of connects and responses
     :param ssl_config: None for plaintext
+    :param arguments: further arguments of KafkaClient, of a configuration
     """
 
-    def __init__(self, hosts: str, zookeeper: str | None, socket_timeout_ms: int, ssl_config: SslConfig | None) -> None:
+    def __init__(
+        self,
+        hosts: str,
+        zookeeper: str | None,
+        socket_timeout_ms: int,
+        ssl_config: SslConfigLike | None,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
         self.hosts = hosts
         self.zookeeper = zookeeper
         self.socket_timeout_ms = socket_timeout_ms
         self.ssl_config = ssl_config
+        self._arguments = dict(arguments or {})
+
+    @property
+    def settings(self) -> ConnectionSettings:
+        """How to make connections."""
+        return ConnectionSettings.of({**self._arguments, "ssl_config": self.ssl_config})
 
     def client(self, hosts: str | None = None) -> KafkaClient:
         """Return a new client, to be closed by `with`; it includes internal topics.
@@ -46,14 +63,16 @@ class Session:
         :param hosts: replaces the hosts of the options
         :raises NoBrokersAvailableError: no broker answered
         """
-        return KafkaClient(
-            hosts=hosts or self.hosts,
-            zookeeper_hosts=None if hosts else self.zookeeper,
-            socket_timeout_ms=self.socket_timeout_ms,
-            offsets_channel_socket_timeout_ms=self.socket_timeout_ms,
-            exclude_internal_topics=False,
-            ssl_config=self.ssl_config,
-        )
+        given: dict[str, Any] = {
+            **self._arguments,
+            "hosts": hosts or self.hosts,
+            "zookeeper_hosts": None if hosts else self.zookeeper,
+            "socket_timeout_ms": self.socket_timeout_ms,
+            "offsets_channel_socket_timeout_ms": self.socket_timeout_ms,
+            "exclude_internal_topics": False,
+            "ssl_config": self.ssl_config,
+        }
+        return KafkaClient(**given)
 
     def seeds(self) -> str:
         """Return the addresses of the first brokers, "host:port,host:port".
@@ -76,12 +95,25 @@ class Session:
         return ZooKeeperGroups(self.zookeeper, self.socket_timeout_ms)
 
 
-def session_of(given: dict[str, Any]) -> Session:
-    """Return the session of the common options; with --verbose, turn the log on.
+#: What kafka-tools decides itself, whatever a configuration says.
+_OWN = ("hosts", "zookeeper_hosts", "socket_timeout_ms", "ssl_config", "use_greenlets", "handler")
+_OWN_TOO = ("offsets_channel_socket_timeout_ms", "exclude_internal_topics", "allow_auto_create_topics")
 
-    :param given: {parameter: value} of the common options
+
+#: Where the context keeps which common options stand behind the command.
+BEHIND = "pykafka.behind"
+
+
+def session_of(root: click.Context, **instead: Any) -> Session:
+    """Return the session of the common options and of --config; with --verbose, turn the log on.
+
+    :param root: of the program; options that stand on the command line win over the configuration
+    :param instead: replaces common options
     :raises click.UsageError: they contradict each other
     """
+    given = {**root.params, **instead}
+    typed = {name for name in given if root.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    typed |= {*root.meta.get(BEHIND, ()), *instead}
     if given["verbose"]:
         level = logging.INFO if given["verbose"] == 1 else logging.DEBUG
         logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
@@ -89,8 +121,17 @@ def session_of(given: dict[str, Any]) -> Session:
     if keyfile and not certfile:
         raise click.UsageError("--keyfile needs --certfile: the certificate of the key")
     wants_tls = given["tls"] or cafile or certfile or keyfile
-    config = SslConfig(cafile, certfile, keyfile) if wants_tls else None
-    return Session(given["host"], given["zookeeper"], given["socket_timeout_ms"], config)
+    path = given.get("config")
+    found = {} if path is None else Configuration.read(path).client
+    config = SslConfig(cafile, certfile, keyfile) if wants_tls else found.get("ssl_config")
+    arguments = {name: value for name, value in found.items() if name not in (*_OWN, *_OWN_TOO)}
+
+    def chosen(option: str, name: str) -> Any:
+        return given[option] if option in typed or name not in found else found[name]
+
+    zookeeper = None if "host" in typed and "zookeeper" not in typed else chosen("zookeeper", "zookeeper_hosts")
+    timeout_ms = chosen("socket_timeout_ms", "socket_timeout_ms")
+    return Session(chosen("host", "hosts"), zookeeper, timeout_ms, config, arguments)
 
 
 class HostsType(click.ParamType[str]):
@@ -164,9 +205,8 @@ def _completed(ctx: click.Context, incomplete: str, names: Callable[[KafkaClient
 
     The shell waits, and shows nothing of an error: a cluster that does not answer has no names.
     """
-    given = ctx.find_root().params
     try:
-        session = session_of({**given, "socket_timeout_ms": COMPLETION_TIMEOUT_MS, "verbose": 0})
+        session = session_of(ctx.find_root(), socket_timeout_ms=COMPLETION_TIMEOUT_MS, verbose=0)
         with session.client() as client:
             found = names(client)
     except (KafkaException, OSError, click.UsageError):

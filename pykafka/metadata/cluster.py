@@ -89,6 +89,8 @@ class BaseCluster:
         )
         self._source_host, self._source_port = parse_source(source_address)
         self._settings = settings or ConnectionSettings(ssl_config=ssl_config)
+        #: Options of producers and consumers that are not given: {"producer": {name: value}, "consumer": ...}.
+        self.defaults: Mapping[str, Mapping[str, Any]] = {}
         self._broker_version = broker_version
         self._known_versions = KnownVersions(broker_version)
         self._client_id = get_string(client_id, "client_id")

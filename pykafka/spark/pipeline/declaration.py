@@ -13,6 +13,7 @@ from typing import Any
 from pykafka.spark.columns import COLUMNS, HEADERS
 from pykafka.spark.errors import OptionError
 from pykafka.spark.options import Mode, parse, read_options, write_options
+from pykafka.spark.pipeline.configured import configured, with_secrets
 from pykafka.spark.pipeline.errors import DeclarationError
 from pykafka.spark.pipeline.tables import Problem, Table, as_text
 
@@ -251,7 +252,9 @@ def _declaration(top: Table, stem: str, problems: list[Problem]) -> Declaration 
 def _source(table: Table | None) -> Source | None:
     if table is None:
         return None
-    brokers = ",".join(table.texts("brokers", required=True))
+    theirs = configured(table)
+    brokers = ",".join(table.texts("brokers", required="kafka.bootstrap.servers" not in theirs))
+    brokers = brokers or theirs.get("kafka.bootstrap.servers", "")
     options = {"kafka.bootstrap.servers": brokers} if brokers else {}
     topics = ",".join(table.texts("topic"))
     pattern = table.text("pattern")
@@ -274,7 +277,7 @@ def _source(table: Table | None) -> Source | None:
     if len(set(columns)) < len(columns):
         table.problem("columns", "has a column twice")
     options["includeHeaders"] = as_text(HEADERS in columns)
-    options |= _free_options(table)
+    options = {**theirs, **options, **_free_options(table)}
     for name in options:
         if name.lower().startswith("starting") and name != "startingOffsets" and start is not None:
             table.problem(f"options {name}", "contradicts start: choose one of them to say where the first run begins")
@@ -290,7 +293,7 @@ def _free_options(table: Table) -> dict[str, str]:
         if key is not None:
             table.problem(f"options {name}", f"has a key of its own, {table.place(key)}; write it there")
             del options[name]
-    return options
+    return with_secrets(table, options)
 
 
 def _check_options(table: Table, options: Mapping[str, str], mode: Mode, whole: bool) -> None:
@@ -335,7 +338,7 @@ def _sink(table: Table | None, source: Source | None) -> Sink | None:
     if table is None:
         return None
     kind = table.choice("format", ("parquet", "topic"), required=True)
-    other = {"parquet": ("topic", "brokers"), "topic": ("path", "partition_by")}.get(kind, ())
+    other = {"parquet": ("topic", "brokers", "config"), "topic": ("path", "partition_by")}.get(kind, ())
     for key in other:
         if key in table:
             table.value(key, (str, list))
@@ -362,9 +365,10 @@ def _parquet_sink(table: Table) -> ParquetSink:
 
 
 def _topic_sink(table: Table, source: Source | None) -> TopicSink:
-    brokers = ",".join(table.texts("brokers"))
+    own = configured(table)
+    brokers = ",".join(table.texts("brokers")) or own.get("kafka.bootstrap.servers", "")
     theirs = source.options if source is not None else {}
-    options = {} if brokers else client_options(theirs)
+    options = dict(own) if brokers else {**client_options(theirs), **own}
     options["kafka.bootstrap.servers"] = brokers or theirs.get("kafka.bootstrap.servers", "")
     if topic := table.text("topic"):
         options["topic"] = topic

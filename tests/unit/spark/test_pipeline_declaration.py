@@ -476,3 +476,33 @@ def test_directories_with_files(sink: int | None, checkpoint: int | None, senten
         return
     with pytest.raises(PipelineError, match=sentence):
         _directory(storage, ParquetSink("/sink", (), {}), "/checkpoint")
+
+
+def test_a_configuration_file_and_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRUST_PASSWORD", "secret")
+    properties = tmp_path / "client.properties"
+    properties.write_text(
+        "bootstrap.servers=there:9093\nsecurity.protocol=SSL\nssl.truststore.location=/trust.p12\n"
+        "ssl.truststore.password=${TRUST_PASSWORD}\nlinger.ms=5\nauto.offset.reset=latest\n"
+    )
+    file = tmp_path / "p.toml"
+    text = (
+        f'checkpoint = "/c"\n[source]\nconfig = "{properties}"\ntopic = "a"\n[source.options]\n'
+        '"kafka.client.id" = "${TRUST_PASSWORD}"\n[sink]\nformat = "topic"\ntopic = "b"\n'
+    )
+    file.write_text(text)
+    found = Declaration.load(file)
+    assert found.source.options["kafka.bootstrap.servers"] == "there:9093"
+    assert found.source.options["kafka.ssl.truststore.password"] == "secret"
+    assert found.source.options["kafka.client.id"] == "secret"
+    assert "kafka.linger.ms" not in found.source.options
+    assert isinstance(found.sink, TopicSink)
+    assert found.sink.options["kafka.ssl.truststore.location"] == "/trust.p12"
+    monkeypatch.delenv("TRUST_PASSWORD")
+    with pytest.raises(DeclarationError) as caught:
+        Declaration.load(file)
+    assert "ssl.truststore.password refers to the environment variable TRUST_PASSWORD" in str(caught.value)
+    assert "options kafka.client.id refers to the environment variable TRUST_PASSWORD" in str(caught.value)
+    file.write_text(text.replace(str(properties), "/no/such"))
+    with pytest.raises(DeclarationError, match="config.* the configuration file '/no/such' cannot be read"):
+        Declaration.load(file)

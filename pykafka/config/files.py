@@ -1,0 +1,117 @@
+"""Reading configuration files: properties, TOML, JSON and INI, as one flat mapping."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pykafka.exceptions import ConfigurationError
+
+#: Tables that hold a file's configuration of Kafka where it configures other things, too.
+TABLES = ("pykafka", "kafka")
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Return the configuration in a file: {key: value}.
+
+    :param path: `.toml`, `.json` or `.ini`; a file with another ending is a Java properties file
+    :raises ConfigurationError: it cannot be read
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigurationError(f"the configuration file {str(path)!r} cannot be read: {reason}") from None
+    wrong = ""
+    try:
+        found = _parsed(text, path.suffix.lower())
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError, configparser.Error) as error:
+        at = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        wrong = f"not valid {path.suffix.lower().lstrip('.').upper()}{at}"
+    if wrong:  # out here, without a trace of the error: that may show a line of the file, and so a password
+        raise ConfigurationError(f"the configuration file {str(path)!r} is {wrong}; correct it")
+    if not isinstance(found, Mapping):
+        raise ConfigurationError(f"the configuration file {str(path)!r} must be a table of keys and values")
+    for table in TABLES:
+        if isinstance(found.get(table), Mapping):
+            return flat(found[table])
+    return flat(found)
+
+
+def _parsed(text: str, suffix: str) -> Any:
+    if suffix == ".toml":
+        return tomllib.loads(text)
+    if suffix == ".json":
+        return json.loads(text)
+    if suffix == ".ini":
+        parser = configparser.RawConfigParser()
+        parser.optionxform = str  # type: ignore[assignment,method-assign]
+        parser.read_string(text)
+        return {name: dict(parser[name]) for name in parser.sections()} | dict(parser.defaults())
+    return properties(text)
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested tables as one, with dots between their names: TOML reads `linger.ms = 5` as a table `linger`."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
+
+
+def properties(text: str) -> dict[str, str]:
+    """Return the keys and values of a Java properties file."""
+    found: dict[str, str] = {}
+    lines = iter(text.splitlines())
+    for raw in lines:
+        line = raw.lstrip()
+        if not line or line[0] in "#!":
+            continue
+        while _goes_on(line):
+            line = line[:-1] + next(lines, "").lstrip()
+        key, value = _divided(line)
+        found[_unescaped(key)] = _unescaped(value)
+    return found
+
+
+def _goes_on(line: str) -> bool:
+    """Return whether a line ends by a backslash that is not escaped itself."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _divided(line: str) -> tuple[str, str]:
+    at = 0
+    while at < len(line) and line[at] not in "=: \t\f":
+        at += 2 if line[at] == "\\" else 1
+    rest = line[at:].lstrip(" \t\f")
+    if rest[:1] in {"=", ":"}:
+        rest = rest[1:].lstrip(" \t\f")
+    return line[:at], rest
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    found, at = [], 0
+    while at < len(text):
+        letter = text[at]
+        at += 1
+        if letter == "\\" and at < len(text):
+            letter = text[at]
+            at += 1
+            digits = text[at : at + 4]
+            if letter == "u" and len(digits) == 4 and all(one in "0123456789abcdefABCDEF" for one in digits):
+                letter = chr(int(digits, 16))
+                at += 4
+            else:
+                letter = _ESCAPES.get(letter, letter)
+        found.append(letter)
+    return "".join(found)

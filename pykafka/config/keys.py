@@ -1,0 +1,322 @@
+"""The keys of configurations: what each means to this client, whichever client named it.
+
+Keys are compared in lower case with dots: `linger.ms`, `linger_ms` and `LINGER-MS` are one key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+from pykafka.common import CompressionType, OffsetType
+from pykafka.consumer.options import ConsumerOptions
+from pykafka.exceptions import ConfigurationError
+from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
+from pykafka.metadata.settings import MetadataSettings
+from pykafka.network.settings import ConnectionSettings
+from pykafka.partitioners import HashingPartitioner, Murmur2Partitioner, RandomPartitioner
+from pykafka.producer.options import ProducerOptions
+
+#: `(value, key) -> the value that the option takes`; raises ConfigurationError, which names the key and never the value.
+Parse = Callable[[Any, str], Any]
+#: The value of a key that has no effect here.
+NO_EFFECT = object()
+
+
+class Target(NamedTuple):
+    """An option of this client.
+
+    :param section: "client", "producer", "consumer", "tls", "sasl" or "levels"
+    :param name: of the option; of the last three the key itself
+    :param parse: makes the option's value
+    """
+
+    section: str
+    name: str
+    parse: Parse
+
+
+def plain(key: str) -> str:
+    """Return a key as this module compares it."""
+    return key.strip().lower().replace("_", ".").replace("-", ".")
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+def anything(value: Any, key: str) -> Any:
+    """Return the value as it is."""
+    return value
+
+
+def text(value: Any, key: str) -> str:
+    """Return a text; lists become one, with commas."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(text(one, key) for one in value)
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+        raise ConfigurationError(f"{key} must be a text")
+    return str(value).strip()
+
+
+def number(value: Any, key: str, factor: int = 1) -> int:
+    """Return a whole number."""
+    if isinstance(value, str):
+        try:
+            value = int(value.strip())
+        except ValueError:
+            value = None
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ConfigurationError(f"{key} must be a whole number")
+    return value * factor
+
+
+def flag(value: Any, key: str) -> bool:
+    """Return True or False."""
+    if isinstance(value, bool):
+        return value
+    found = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}.get(
+        str(value).strip().lower()
+    )
+    if found is None:
+        raise ConfigurationError(f"{key} must be true or false")
+    return found
+
+
+def _object(value: Any, key: str) -> Any:
+    if isinstance(value, str):
+        raise ConfigurationError(f"{key} is an object of Python: give it as a keyword argument, not in a configuration")
+    return value
+
+
+def _one_of(choices: dict[str, Any], value: Any, key: str) -> Any:
+    """Return the choice of a text; other objects are left to the option's own check."""
+    if not isinstance(value, (str, int)) or isinstance(value, bool):
+        return value
+    found = choices.get(str(value).strip().lower().rpartition(".")[2], choices)
+    if found is choices:
+        raise ConfigurationError(f"{key} must be one of {', '.join(choices)}")
+    return found
+
+
+def _first_of(choices: dict[str, Any], value: Any, key: str) -> Any:
+    """Return the first choice of a list that is known here."""
+    if not isinstance(value, (str, list)):
+        return value
+    names = [one.strip().lower().rpartition(".")[2] for one in text(value, key).split(",")]
+    return next((choices[name] for name in names if name in choices), NO_EFFECT)
+
+
+_ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
+_CODECS = {name: getattr(CompressionType, name.upper()) for name in ("none", "gzip", "snappy", "lz4", "zstd")}
+_CODECS |= {str(int(codec)): codec for codec in _CODECS.values()}
+_RESETS: dict[str, Any] = {
+    **dict.fromkeys(("earliest", "smallest", "beginning", str(int(OffsetType.EARLIEST))), OffsetType.EARLIEST),
+    **dict.fromkeys(("latest", "largest", "end", str(int(OffsetType.LATEST))), OffsetType.LATEST),
+    **dict.fromkeys(("none", "error"), "none"),
+}
+_PARTITIONERS: dict[str, Any] = {
+    "random": RandomPartitioner,
+    "murmur2": Murmur2Partitioner,
+    "murmur2_random": Murmur2Partitioner,
+    "hashing": HashingPartitioner,
+}
+_PROTOCOLS: dict[str, Any] = {
+    **dict.fromkeys(("range", "rangeassignor"), RangeProtocol),
+    **dict.fromkeys(("roundrobin", "roundrobinassignor"), RoundRobinProtocol),
+}
+
+
+def _partitioner(value: Any, key: str) -> Any:
+    if not isinstance(value, str):
+        return value
+    return _one_of(_PARTITIONERS, value, key)()
+
+
+# -- keys ------------------------------------------------------------------------------------------------------------
+
+#: Parameters of KafkaClient without a field in `ConnectionSettings`.
+_CLIENT: dict[str, Parse] = {
+    "hosts": text,
+    "zookeeper_hosts": text,
+    "socket_timeout_ms": number,
+    "offsets_channel_socket_timeout_ms": number,
+    "use_greenlets": flag,
+    "exclude_internal_topics": flag,
+    "source_address": text,
+    "broker_version": text,
+    "handler": _object,
+    "client_id": text,
+    "allow_auto_create_topics": flag,
+    "client_rack": text,
+    "tls": anything,
+}
+#: Options of other types than their default tells.
+_SPECIAL: dict[str, Parse] = {
+    "ssl_config": anything,
+    "sasl": _object,
+    "compression": partial(_one_of, _CODECS),
+    "required_acks": partial(_one_of, _ACKS),
+    "enable_idempotence": flag,
+    "auto_offset_reset": partial(_one_of, _RESETS),
+    "partitioner": _partitioner,
+    "membership_protocol": partial(_first_of, _PROTOCOLS),
+    "consumer_group": text,
+    "isolation_level": text,
+    "group_instance_id": text,
+    "client_rack": text,
+    "proxy": text,
+    "compression_level": number,
+    "zookeeper_connect": text,
+}
+_KIB = partial(number, factor=1024)
+#: Other names of options: {key: ((section, option), ...)}; the first ones are Java's, then librdkafka's and kafka-python's.
+_ALIASES: dict[str, tuple[tuple[str, str], ...]] = {
+    "bootstrap.servers": (("client", "hosts"),),
+    "metadata.broker.list": (("client", "hosts"),),
+    "zookeeper.connect": (("client", "zookeeper_hosts"),),
+    "request.timeout.ms": (("client", "socket_timeout_ms"),),
+    "acks": (("producer", "required_acks"),),
+    "request.required.acks": (("producer", "required_acks"),),
+    "compression.type": (("producer", "compression"),),
+    "compression.codec": (("producer", "compression"),),
+    "retries": (("producer", "max_retries"),),
+    "message.send.max.retries": (("producer", "max_retries"),),
+    "buffer.memory": (("producer", "max_queued_bytes"),),
+    "message.timeout.ms": (("producer", "delivery_timeout_ms"),),
+    "queue.buffering.max.ms": (("producer", "linger_ms"),),
+    "queue.buffering.max.messages": (("producer", "max_queued_messages"),),
+    "message.max.bytes": (("producer", "max_request_size"),),
+    "group.id": (("consumer", "consumer_group"),),
+    "enable.auto.commit": (("consumer", "auto_commit_enable"),),
+    "auto.commit.interval.ms": (("consumer", "auto_commit_interval_ms"),),
+    "max.partition.fetch.bytes": (("consumer", "fetch_message_max_bytes"),),
+    "fetch.max.wait.ms": (("consumer", "fetch_wait_max_ms"),),
+    "fetch.wait.max.ms": (("consumer", "fetch_wait_max_ms"),),
+    "fetch.error.backoff.ms": (("consumer", "fetch_error_backoff_ms"),),
+    "topic.metadata.refresh.interval.ms": (("consumer", "metadata_max_age_ms"),),
+    "partition.assignment.strategy": (("consumer", "membership_protocol"),),
+}
+#: Levels of one codec each: {key: codec}.
+LEVELS = {f"compression.{name}.level": _CODECS[name] for name in ("gzip", "lz4", "zstd")}
+_SCALED: dict[str, Target] = {
+    "queue.buffering.max.kbytes": Target("producer", "max_queued_bytes", _KIB),
+    "queued.max.messages.kbytes": Target("consumer", "queued_max_bytes", _KIB),
+}
+#: Keys that `pykafka.config.security` reads.
+TLS = frozenset(
+    {
+        *(f"ssl.{store}.{part}" for store in ("truststore", "keystore") for part in ("location", "password", "type")),
+        *("ssl.truststore.certificates", "ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.password"),
+        *("ssl.endpoint.identification.algorithm", "ssl.protocol", "ssl.enabled.protocols", "ssl.cipher.suites"),
+        *("ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location"),
+        *("ssl.key.pem", "ssl.crl.location", "enable.ssl.certificate.verification"),
+        *(
+            "ssl.cafile",
+            "ssl.certfile",
+            "ssl.keyfile",
+            "ssl.password",
+            "ssl.check.hostname",
+            "ssl.crlfile",
+            "ssl.ciphers",
+        ),
+        "ssl.context",
+    }
+)
+SASL = frozenset(
+    {
+        *("sasl.mechanism", "sasl.mechanisms", "sasl.jaas.config", "sasl.username", "sasl.password"),
+        *("sasl.plain.username", "sasl.plain.password", "sasl.oauth.token.provider", "sasl.kerberos.domain.name"),
+        *("sasl.kerberos.service.name", "sasl.kerberos.principal", "sasl.kerberos.keytab"),
+        *("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"),
+        *("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.credentials.client.secret"),
+        *("sasl.oauthbearer.scope", "sasl.oauthbearer.extensions", "sasl.oauthbearer.method"),
+        "sasl.oauthbearer.header.urlencode",
+    }
+)
+PROTOCOL = "security.protocol"
+#: Keys that have a meaning only in other clients, by their beginnings (with "*") or as they are.
+_IGNORED = (
+    *("key.serializer", "value.serializer", "key.deserializer", "value.deserializer", "interceptor.classes"),
+    *("metric.reporters", "metrics.*", "auto.include.jmx.reporter", "enable.metrics.push", "security.providers"),
+    *("config.providers", "config.providers.*", "partitioner.class", "partitioner.*", "batch.size", "max.block.ms"),
+    *("max.in.flight.requests.per.connection", "max.in.flight", "max.poll.records", "fetch.max.bytes", "check.crcs"),
+    *("default.api.timeout.ms", "receive.buffer.bytes", "send.buffer.bytes", "metadata.max.idle.ms"),
+    *("group.protocol", "group.remote.assignor", "internal.*", "share.*", "transaction.timeout.ms"),
+    *("bootstrap.controllers", "enable.metrics"),
+    *("ssl.provider", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation"),
+    *("ssl.engine.factory.class", "ssl.engine.*", "ssl.providers", "ssl.curves.list", "ssl.sigalgs.list"),
+    *("sasl.client.callback.handler.class", "sasl.login.*", "sasl.kerberos.*", "sasl.oauthbearer.*"),
+    *("api.version.*", "broker.version.fallback", "api.version", "broker.address.*", "socket.*", "log.*", "log_level"),
+    *("debug", "statistics.interval.ms", "builtin.features", "plugin.library.paths", "topic.metadata.refresh.*"),
+    *("topic.blacklist", "queued.min.messages", "queue.buffering.*", "batch.num.messages", "sticky.partitioning.*"),
+    *("delivery.report.only.error", "dr.cb", "dr.msg.cb", "error.cb", "stats.cb", "logger", "enable.partition.eof"),
+    *("enable.auto.offset.store", "auto.commit.enable.*", "coordinator.query.interval.ms", "group.protocol.type"),
+    *("offset.store.*", "allow.deprecated.*", "max.poll.*", "connections.*", "sock.chunk.bytes", "selector"),
+    *("api.version.auto.timeout.ms", "enable.gapless.guarantee", "enable.random.seed", "receive.message.max.bytes"),
+    *("message.copy.max.bytes", "open.cb", "socket.cb", "schema.registry.*", "basic.auth.*", "kafka.version"),
+)
+#: Keys that would change what is written or read, and which this client lacks.
+REFUSED = {
+    "transactional.id": "this client has no transactions; batches are idempotent with acks=all",
+}
+
+
+def _parse_of(name: str, default: Any) -> Parse:
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special
+    if isinstance(default, bool):
+        return flag
+    if isinstance(default, int):
+        return number
+    return text if isinstance(default, str) else _object
+
+
+@cache
+def targets() -> dict[str, tuple[Target, ...]]:
+    """Return what each key sets: {key: options}."""
+    named: dict[tuple[str, str], Target] = {
+        ("client", name): Target("client", name, parse) for name, parse in _CLIENT.items()
+    }
+    kinds = (
+        ("client", ConnectionSettings),
+        ("client", MetadataSettings),
+        ("producer", ProducerOptions),
+        *(("consumer", kind) for kind in (ConsumerOptions, GroupOptions, MemberOptions, ZooKeeperOptions)),
+    )
+    for section, kind in kinds:
+        for one in fields(kind):
+            named.setdefault((section, one.name), Target(section, one.name, _parse_of(one.name, one.default)))
+    for section in ("producer", "consumer"):
+        named.setdefault((section, "auto_start"), Target(section, "auto_start", flag))
+    named.setdefault(("consumer", "consumer_group"), Target("consumer", "consumer_group", text))
+    named["producer", "partitioner"] = Target("producer", "partitioner", _partitioner)
+    found: dict[str, tuple[Target, ...]] = {}
+    for target in named.values():
+        key = plain(target.name)
+        found[key] = (*found.get(key, ()), target)
+    for key, aimed in _ALIASES.items():
+        found[key] = tuple(named[one] for one in aimed)
+    for key, target in _SCALED.items():
+        found[key] = (target,)
+    found |= {key: (Target("levels", key, number),) for key in LEVELS}
+    found |= {key: (Target("tls", key, anything),) for key in TLS}
+    found |= {key: (Target("sasl", key, anything),) for key in SASL}
+    found[PROTOCOL] = (Target("sasl", PROTOCOL, text),)
+    return found
+
+
+def is_ignored(key: str) -> bool:
+    """Return whether a key has a meaning only in other clients.
+
+    :param key: as `plain` returns it
+    """
+    return any(key.startswith(one[:-1]) if one.endswith("*") else key == one for one in _IGNORED)
+
+
+def known() -> list[str]:
+    """Return all keys by name, for advice about misspelt ones."""
+    return sorted({*targets(), *(one for one in _IGNORED if not one.endswith("*"))})
