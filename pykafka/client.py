@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from pykafka.admin import Admin
 from pykafka.broker import CLIENT_ID
@@ -14,6 +14,7 @@ from pykafka.config import Configuration
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
+from pykafka.security.othernames import security_of
 from pykafka.topic import Topic
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.network.proxies import Proxy
     from pykafka.security import Mechanism, SslConfigLike
+    from pykafka.security.othernames import OtherNames
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +78,13 @@ class KafkaClient:
     :param retry_backoff_ms: pause before a request for metadata, coordinators or offsets is tried again; it doubles
         with each failure in a row, give or take 20 %
     :param retry_backoff_max_ms: the longest pause between such requests
-    :raises TypeError: both `tls` and `ssl_config` were given
+    :param other_names: the options of security as other Python clients name them: `security_protocol`, `sasl_mechanism`,
+        `sasl_plain_username`, `sasl_plain_password`, `sasl_oauth_token_provider`, `sasl_kerberos_service_name`,
+        `ssl_cafile`, `ssl_certfile`, `ssl_keyfile`, `ssl_password`, `ssl_check_hostname`, `ssl_context`
+    :raises TypeError: both `tls` and `ssl_config` were given, or there is no such option
+    :raises ValueError: options of security contradict each other
+    :raises SaslAuthenticationFailed: the brokers refuse the credentials
+    :raises SaslRequiredError: the brokers want credentials
     :raises ImportError: `use_greenlets` without gevent
     :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
     """
@@ -112,8 +120,9 @@ class KafkaClient:
         metadata_recovery_rebootstrap_trigger_ms: int = 300000,
         retry_backoff_ms: int = 100,
         retry_backoff_max_ms: int = 1000,
+        **other_names: Unpack[OtherNames],
     ) -> None:
-        ssl_config = _one_of(ssl_config, tls)
+        sasl, ssl_config = security_of(other_names, sasl, _one_of(ssl_config, tls))
         settings, metadata = ConnectionSettings.of(locals()), MetadataSettings.of(locals())
         self._seed_hosts = zookeeper_hosts if zookeeper_hosts is not None else hosts
         self._source_address = source_address

@@ -158,7 +158,7 @@ class OAuthBearer:
     # -- tokens ----------------------------------------------------------------------------------------------------
 
     def prepare(self, handler: Handler, timeout: float, wanted: Callable[[], bool] = always) -> bool:
-        """Have a token; return whether it is fresh.
+        """Get a token; return whether it is fresh.
 
         :param handler: supplies the worker that asks for a token
         :param timeout: how long to wait for one (s); 0 does not wait

@@ -88,7 +88,7 @@ class OidcClientCredentials:
             """Follows no redirect: it could lead the secret to somebody else."""
 
             def redirect_request(self, *_: Any) -> None:
-                """Have the redirect be an error."""
+                """Return nothing: the redirect is an error."""
 
         try:
             opener = build_opener(HTTPSHandler(context=ssl.create_default_context(cafile=self._cafile)), StayHere())
