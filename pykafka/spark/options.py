@@ -11,11 +11,14 @@ import difflib
 import enum
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 from pykafka.common import TopicPartition
+from pykafka.metadata.settings import REBOOTSTRAP, STAY, MetadataSettings
 from pykafka.network.addresses import parse_hosts
+from pykafka.network.proxies import Proxy, valid_proxy
+from pykafka.network.settings import ALL_ADDRESSES, CANONICAL, ConnectionSettings
 from pykafka.security import Mechanism
 from pykafka.spark.errors import OptionError
 from pykafka.spark.javaoptions import WITHOUT_EFFECT, why_harmless, why_refused
@@ -39,6 +42,9 @@ from pykafka.spark.values import (
     verbatim,
 )
 from pykafka.utils.compression import GZIP, LZ4, ZSTD
+from pykafka.utils.settings import Settings
+
+S = TypeVar("S", bound=Settings)
 
 
 class Mode(enum.Flag):
@@ -92,6 +98,15 @@ class Option:
 _FEWER_ACKS = ("1", "0")
 _PROTOCOL = one_of("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 
+
+def _proxy(text: str, name: str) -> Proxy | None:
+    """Parse the address of a proxy; its errors never quote it, as it may hold a password."""
+    try:
+        return valid_proxy(text, name)
+    except (ValueError, ImportError) as error:
+        raise OptionError(f"option {name!r}: {error}") from error
+
+
 #: Every option. A new option is a line here and a field of `ReadOptions` or `WriteOptions`.
 OPTIONS = (
     Option("kafka.bootstrap.servers", text_of, Mode.ANY),
@@ -119,6 +134,16 @@ OPTIONS = (
     Option("kafka.sasl.oauthbearer.client.credentials.client.id", verbatim, Mode.ANY),
     Option("kafka.sasl.oauthbearer.client.credentials.client.secret", verbatim, Mode.ANY),
     Option("kafka.sasl.oauthbearer.header.urlencode", one_of("true", "false"), Mode.ANY),
+    Option("kafka.client.dns.lookup", one_of(ALL_ADDRESSES, CANONICAL), Mode.ANY),
+    Option("kafka.connections.max.idle.ms", number(-1, 2**31 - 1), Mode.ANY),
+    Option("kafka.reconnect.backoff.ms", number(0, 2**31 - 1), Mode.ANY),
+    Option("kafka.reconnect.backoff.max.ms", number(0, 2**31 - 1), Mode.ANY),
+    Option("kafka.socket.connection.setup.timeout.ms", number(1, 2**31 - 1), Mode.ANY),
+    Option("kafka.socket.connection.setup.timeout.max.ms", number(1, 2**31 - 1), Mode.ANY),
+    Option("kafka.metadata.max.age.ms", number(1, 2**31 - 1), Mode.ANY),
+    Option("kafka.metadata.recovery.strategy", one_of(REBOOTSTRAP, STAY), Mode.ANY),
+    Option("kafka.metadata.recovery.rebootstrap.trigger.ms", number(0, 2**31 - 1), Mode.ANY),
+    Option("proxy", _proxy, Mode.ANY),
     Option("subscribe", topics, Mode.READ),
     Option("subscribePattern", pattern, Mode.READ),
     Option("assign", parse_partitions, Mode.READ),
@@ -185,6 +210,8 @@ class ClientOptions:
     :param client_id: the client's name in brokers' logs and quotas
     :param tls: TLS settings; None: plaintext
     :param sasl: the credentials to log in with; None: no login
+    :param connections: how connections are made and kept, but for TLS and login
+    :param metadata: how the client follows its cluster
     """
 
     hosts: str
@@ -192,6 +219,8 @@ class ClientOptions:
     client_id: str = "pykafka"
     tls: TlsOptions | None = None
     sasl: Mechanism | None = None
+    connections: ConnectionSettings = field(default_factory=ConnectionSettings)
+    metadata: MetadataSettings = field(default_factory=MetadataSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +453,19 @@ def _client(values: Mapping[str, Any]) -> ClientOptions:
     except ValueError as error:
         raise OptionError(f"option 'kafka.bootstrap.servers': {error}") from error
     tls, sasl = tls_options(values), sasl_options(values)
-    return ClientOptions(hosts, values["kafka.request.timeout.ms"], values["kafka.client.id"], tls, sasl)
+    connections, metadata = _settings(values, ConnectionSettings), _settings(values, MetadataSettings)
+    timeout_ms, client_id = values["kafka.request.timeout.ms"], values["kafka.client.id"]
+    return ClientOptions(hosts, timeout_ms, client_id, tls, sasl, connections, metadata)
+
+
+def _settings(values: Mapping[str, Any], kind: type[S]) -> S:
+    """Return the settings of the Java client among the options, and the proxy."""
+    found = {"proxy": values["proxy"]}
+    for one in fields(kind):
+        value = values.get(f"kafka.{one.name.replace('_', '.')}")
+        if value is not None:
+            found[one.name] = max(value, 0) if one.name == "connections_max_idle_ms" else value
+    return kind.of(found)
 
 
 def _subscription(values: Mapping[str, Any]) -> Subscription:

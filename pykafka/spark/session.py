@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import gc
 import os
+from dataclasses import replace
 
 from pykafka.exceptions import NoBrokersAvailableError, SaslRequiredError, TlsError
 from pykafka.handlers import ThreadingHandler
 from pykafka.metadata.cluster import BaseCluster
-from pykafka.network.settings import ConnectionSettings
 from pykafka.security import SslConfig
 from pykafka.spark.errors import OptionError
 from pykafka.spark.options import ClientOptions
@@ -47,9 +47,12 @@ def _connected(options: ClientOptions) -> BaseCluster:
             socket_timeout_ms=options.timeout_ms,
             exclude_internal_topics=False,
             client_id=options.client_id,
-            settings=ConnectionSettings(
-                ssl_config=None if options.tls is None else _ssl_config(options.tls), sasl=options.sasl
+            settings=replace(
+                options.connections,
+                ssl_config=None if options.tls is None else _ssl_config(options.tls),
+                sasl=options.sasl,
             ),
+            metadata=options.metadata,
         )
     except SaslRequiredError as error:
         raise OptionError(

@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from pykafka.common import TopicPartition
+from pykafka.network.proxies import Proxy
 from pykafka.spark.errors import OptionError
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime
 from pykafka.spark.options import OPTIONS, Mode, check_read, includes_headers, parse, read_options, write_options
@@ -322,3 +323,31 @@ def test_kafkas_options_can_be_shared_by_reads_and_writes() -> None:
     for option in OPTIONS:
         if option.name.startswith("kafka."):
             assert option.valid | option.ignored == Mode.ANY, option.name
+
+
+def test_settings_of_connections_reach_the_client() -> None:
+    raw = {
+        "kafka.bootstrap.servers": "h:1",
+        "subscribe": "t",
+        "kafka.connections.max.idle.ms": "-1",
+        "kafka.reconnect.backoff.ms": "7",
+        "kafka.client.dns.lookup": "resolve_canonical_bootstrap_servers_only",
+        "kafka.metadata.max.age.ms": "5000",
+        "kafka.metadata.recovery.strategy": "none",
+        "proxy": "socks5h://joe:s%40fe@gate:1080",
+    }
+    client = read_options(raw, Mode.BATCH_READ).client
+    assert client.connections.connections_max_idle_ms == 0
+    assert client.connections.reconnect_backoff_ms == 7
+    assert client.connections.client_dns_lookup == "resolve_canonical_bootstrap_servers_only"
+    assert client.connections.proxy == Proxy("socks5h", "gate", 1080, "joe", "s@fe")
+    assert (client.metadata.metadata_max_age_ms, client.metadata.metadata_recovery_strategy) == (5000, "none")
+    assert hash(client) == hash(pickle.loads(pickle.dumps(client)))
+    assert "s@fe" not in repr(client)
+
+
+def test_a_proxy_that_is_none_is_refused_without_its_password() -> None:
+    raw = {"kafka.bootstrap.servers": "h:1", "subscribe": "t", "proxy": "ftp://joe:s3cret@gate"}
+    with pytest.raises(OptionError, match="option 'proxy'") as raised:
+        read_options(raw, Mode.BATCH_READ)
+    assert "s3cret" not in str(raised.value)
