@@ -54,7 +54,8 @@ class BalancedConsumer(GroupConsumer):
     :param fetch_error_backoff_ms: pause before a partition that failed is fetched again (ms); it doubles while the
         error lasts
     :param fetch_wait_max_ms: how long the broker waits for `fetch_min_bytes` (ms)
-    :param offsets_channel_backoff_ms: pause between attempts to commit or fetch offsets (ms)
+    :param offsets_channel_backoff_ms: pause before the second attempt to commit or fetch offsets (ms); twice as long each
+        time after that, up to a second
     :param offsets_commit_max_retries: attempts to commit or fetch offsets beyond the first
     :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
         `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise

@@ -129,7 +129,10 @@ class ConsumerOptions(Settings):
         "above 1.",
     )
     offsets_channel_backoff_ms: int = setting(
-        1000, at_least_0, "pause between attempts to commit or fetch offsets (ms)", costs="As `fetch_error_backoff_ms`."
+        1000,
+        at_least_0,
+        "pause before the second attempt to commit or fetch offsets (ms); twice as long each time after that, up to a second",
+        costs="As `fetch_error_backoff_ms`.",
     )
     offsets_commit_max_retries: int = setting(
         5,

@@ -114,6 +114,11 @@ class Flight(Generic[T]):
         """Whether it has sequence numbers."""
         return self.sequence >= 0
 
+    @property
+    def overtaken(self) -> bool:
+        """Whether a new log, in which it is not, has taken one that was behind it."""
+        return self.absent and not self.uncertain
+
 
 class Lane(Generic[T]):
     """The batches of one partition from their first sending to their acknowledgement, oldest first.
@@ -192,6 +197,8 @@ class Lane(Generic[T]):
         if not self._hole and not any(flight.broken or flight.passed for flight in self.window):
             return self.window[0]
         for flight in self.window:
+            if flight.overtaken:
+                continue  # what is behind it may be written
             if not flight.uncertain:
                 break  # not written, hence nothing behind it either
             if not flight.passed and flight.numbered:
@@ -258,7 +265,7 @@ class Lane(Generic[T]):
             if other is flight:
                 break
             if flight.numbered and other.absent:  # this log is new: that goes behind, under other numbers
-                other.uncertain, other.absent, other.broken = False, False, True
+                other.uncertain, other.broken = False, True
             elif flight.numbered and other.uncertain and other.numbered and other.epoch == flight.epoch:
                 self._land(other)  # it may be on its way again
                 self.window.remove(other)
@@ -296,7 +303,7 @@ class Lane(Generic[T]):
         for other in self.window:
             if other is flight:
                 break
-            if not other.passed:
+            if not other.passed and not other.overtaken:
                 return Verdict.RESEND_IN_ORDER
         if forgotten:
             for other in self.window:

@@ -59,6 +59,7 @@ FEATURES = {
     "scram users": Feature((2, 7), "SCRAM users made by request"),
     "topic ids": Feature((2, 8), "ids that tell a topic from a former one of its name"),
     "signed tokens": Feature((3, 1), "signatures of tokens that are checked"),
+    "leader hints": Feature((3, 7), "leaders that are named beside errors"),
     "assigning": Feature((4, 0), "groups whose shares the broker works out"),
     "writing by id": Feature((4, 1), "records for topics that are told by their ids"),
     "committing by id": Feature((4, 2), "offsets for topics that are told by their ids"),

@@ -253,3 +253,24 @@ def test_what_may_be_written_is_proven_all_the_same(lane: Lane[str]) -> None:
     assert (again, again.epoch) == (lost, 0)
     lane.answered(again, error_for(45))  # it was written, and is not among those that the broker remembers
     assert lane.answered(resent(lane), None) == [(lost, Verdict.DELIVERED), (behind, Verdict.DELIVERED)]
+
+
+def test_what_a_new_log_may_have_behind_one_that_it_refused_is_asked_about_first(lane: Lane[str]) -> None:
+    """Under new numbers it would be stored twice."""
+    refused, taken, lost = (sent(lane, item) for item in ("refused", "taken", "lost"))
+    lane.answered(refused, error_for(3))
+    lane.answered(taken, None)
+    lane.answered(lost, SocketDisconnectedError())
+    again = resent(lane)
+    assert (again, again.epoch) == (lost, 0)
+    assert lane.answered(again, error_for(46)) == [(lost, Verdict.DELIVERED)]
+    assert (resent(lane), refused.epoch) == (refused, 1)
+
+
+def test_one_that_a_new_log_does_not_have_holds_up_nobody(lane: Lane[str]) -> None:
+    refused, taken, lost = (sent(lane, item) for item in ("refused", "taken", "lost"))
+    lane.answered(refused, error_for(100))
+    lane.answered(taken, None)
+    lane.answered(lost, SocketDisconnectedError())
+    assert lane.answered(resent(lane), error_for(45)) == [(lost, Verdict.RESEND_IN_ORDER)]
+    assert (resent(lane), refused.epoch) == (refused, 1)
