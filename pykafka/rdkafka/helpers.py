@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, RdKafkaException, error_for
 from pykafka.protocol import wire
-from pykafka.security import SslConfig
+from pykafka.security import DelegationToken, Gssapi, OAuthBearer, Plain, Scram, SslConfig
 from pykafka.security.stores import MARK, is_store, text_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def confluent_kafka() -> Any:
 
 
 def common_settings(cluster: BaseCluster) -> dict[str, Any]:
-    """Return librdkafka's settings for the brokers of a cluster: addresses, their age, TLS.
+    """Return librdkafka's settings for the brokers of a cluster: addresses, their age, TLS, credentials.
 
     :raises NoBrokersAvailableError: no broker answered
     :raises ValueError: librdkafka has no setting for this kind of TLS, or for the proxy
@@ -66,7 +67,7 @@ def common_settings(cluster: BaseCluster) -> dict[str, Any]:
         # librdkafka takes brokers that do not tell their version for 0.10, and gets no answers.
         is_0_9 = wire.ListGroupsRequest.api_key in ranges
         settings |= {"api.version.request": False, "broker.version.fallback": "0.9.0.1" if is_0_9 else "0.8.2.2"}
-    return settings | own | _tls_settings(cluster.ssl_config)
+    return settings | own | _tls_settings(cluster.ssl_config) | _sasl_settings(cluster)
 
 
 def _connection_settings(settings: ConnectionSettings) -> dict[str, Any]:
@@ -122,6 +123,42 @@ def _tls_settings(config: Any) -> dict[str, Any]:
         if settings.get(name) is not None and (text_of(settings[name]) is not None or is_store(settings[name])):
             raise ValueError(f"librdkafka takes {name} from a PEM file alone: give SslConfig the path of one")
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def _sasl_settings(cluster: BaseCluster) -> dict[str, Any]:
+    sasl = cluster.sasl
+    if sasl is None:
+        return {}
+    settings: dict[str, Any] = {
+        "security.protocol": "sasl_plaintext" if cluster.ssl_config is None else "sasl_ssl",
+        "sasl.mechanism": sasl.name,
+    }
+    if isinstance(sasl, DelegationToken):
+        raise ValueError("librdkafka does not log in with delegation tokens: leave out use_rdkafka=True")
+    if isinstance(sasl, (Plain, Scram)):
+        return settings | {"sasl.username": sasl.username, "sasl.password": sasl.password}
+    if isinstance(sasl, OAuthBearer):
+        return settings | {"oauth_cb": partial(_token_of, sasl, cluster.handler)}
+    if isinstance(sasl, Gssapi):
+        if sasl.host is not None:
+            raise ValueError(
+                "librdkafka has no setting for the host in the brokers' principals: leave out Gssapi(host=...)"
+            )
+        settings |= {
+            "sasl.kerberos.service.name": sasl.service,
+            "sasl.kerberos.principal": sasl.principal,
+            "sasl.kerberos.keytab": sasl.keytab,
+            # Tickets are renewed by whoever made them; without a keytab, librdkafka's own command would fail.
+            "sasl.kerberos.kinit.cmd": None if sasl.keytab is not None else "true",
+        }
+        return {name: value for name, value in settings.items() if value is not None}
+    raise ValueError(f"librdkafka has no setting for credentials of the kind {type(sasl).__name__}")
+
+
+def _token_of(sasl: OAuthBearer, handler: Handler, _: str) -> tuple[str, float, str, dict[str, str]]:
+    """Return a token as librdkafka wants it: the token, its end (s since 1970), the user's name, extensions."""
+    token, ends_at, extensions = sasl.get(handler)
+    return token, ends_at, "", extensions
 
 
 def keep_for_ever(client: Any) -> None:

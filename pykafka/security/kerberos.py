@@ -43,8 +43,8 @@ class Gssapi(Credentials):
         _library()
         self.service = service
         self.principal = principal
-        self._keytab = keytab
-        self._host = host
+        self.keytab = keytab
+        self.host = host
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} service={self.service!r} principal={self.principal!r}>"
@@ -65,7 +65,7 @@ class Gssapi(Credentials):
 
         :param host: the broker's name; part of its principal
         """
-        return GssapiExchange(self, self._host or host.rstrip("."))
+        return GssapiExchange(self, self.host or host.rstrip("."))
 
     def context(self, host: str) -> Any:
         """Return a security context of the library for a broker.
@@ -77,7 +77,7 @@ class Gssapi(Credentials):
         try:
             target = gssapi.Name(f"{self.service}@{host}", gssapi.NameType.hostbased_service)
             name = None if self.principal is None else gssapi.Name(self.principal, gssapi.NameType.user)
-            store = None if self._keytab is None else {"client_keytab": self._keytab}
+            store = None if self.keytab is None else {"client_keytab": self.keytab}
             credentials = None
             if name is not None or store is not None:
                 options = {} if store is None else {"store": store}

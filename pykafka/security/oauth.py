@@ -273,6 +273,15 @@ class OAuthBearer:
         part = handler.random.uniform(REFRESH_FROM, REFRESH_TO)
         return _Held(token, now + part * (ends_at - now), ends_at)
 
+    def get(self, handler: Handler) -> tuple[str, float, dict[str, str]]:
+        """Return (token, its end in s since 1970, extensions) of a call in this worker, for another client.
+
+        :param handler: supplies the clock
+        :raises TokenUnavailableError: there is none
+        """
+        held = self._call(handler)
+        return held.token.value, held.ends_at, {**self._extensions, **held.token.extensions}
+
     def reject(self, token: OAuthToken) -> None:
         """Use a token no more, which a broker has refused."""
         held = self._held

@@ -32,6 +32,11 @@ class Plain(Credentials):
     def __hash__(self) -> int:
         return hash((self.name, self.username))
 
+    @property
+    def password(self) -> str:
+        """The password, for another client that logs in with it."""
+        return self._password
+
     def begin(self, host: str) -> PlainExchange:
         """Start a login; `host` does not matter."""
         return PlainExchange(f"\0{self.username}\0{self._password}".encode())

@@ -70,6 +70,11 @@ class Scram(Credentials):
         """The advice for a user where a broker refuses these credentials."""
         return f"check user name and password, and that the user has a {self.name} password"
 
+    @property
+    def password(self) -> str:
+        """The password, for another client that logs in with it."""
+        return self._password
+
     def begin(self, host: str) -> ScramExchange:
         """Start a login; `host` does not matter."""
         return ScramExchange(self, secrets.token_urlsafe(NONCE_BYTES))

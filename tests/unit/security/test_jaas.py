@@ -131,6 +131,6 @@ def test_kerberos(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gssapi", library)
     text = f'{KERBEROS} required useKeyTab=true keyTab="/a/b.keytab" principal="alice@TEST";'
     made: Any = mechanism_of_jaas(text, "GSSAPI", {"sasl.kerberos.service.name": "kafka"})
-    assert (made.service, made.principal, made._keytab) == ("kafka", "alice@TEST", "/a/b.keytab")
+    assert (made.service, made.principal, made.keytab) == ("kafka", "alice@TEST", "/a/b.keytab")
     with pytest.raises(ValueError, match=r"sasl\.kerberos\.service\.name"):
         mechanism_of_jaas(text, "GSSAPI")
