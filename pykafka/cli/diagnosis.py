@@ -12,17 +12,19 @@ from pykafka.cli.releases import speaks_as
 from pykafka.cli.statuses import in_options
 from pykafka.exceptions import CorrelationIdError, KafkaException, TlsError
 from pykafka.handlers import ThreadingHandler
+from pykafka.handlers.base import Address
 from pykafka.network.connection import BrokerConnection
-from pykafka.network.dialing import reason_of
+from pykafka.network.dialing import ANY_FAMILY, reason_of
 from pykafka.network.negotiation import negotiate
+from pykafka.network.proxies import Proxy
+from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol import wire
 from pykafka.protocol.schema import decode_response, encode_request
 from pykafka.protocol.versions import choose
 from pykafka.security import SslConfig
 
 if TYPE_CHECKING:
-    from pykafka.handlers import Address, Stream
-    from pykafka.network.settings import ConnectionSettings
+    from pykafka.handlers import Stream
 
 OK, NOTE, FAILED = "ok", "note", "FAILED"
 _METADATA_ID = 7
@@ -32,7 +34,7 @@ class Finding(NamedTuple):
     """The result of one step.
 
     :param host: "host:port" as given, or as a broker advertises it
-    :param step: DNS, TCP, TLS, SASL, ApiVersions, Metadata, Advertised, Create, Produce or Fetch
+    :param step: DNS, TCP, PROXY, TLS, SASL, ApiVersions, Metadata, Advertised, Create, Produce or Fetch
     :param result: "ok"; "FAILED"; "note" for a failure that does not block clients
     :param detail: the result, or the problem and its remedy
     :param ms: the duration
@@ -57,7 +59,9 @@ class _SteppingHandler(ThreadingHandler):
     def resolve(
         self, host: str, port: int, timeout: float | None = None, wanted: Callable[[], bool] | None = None
     ) -> list[Address]:
-        """Return the one address."""
+        """Return the one address; a proxy's host is looked up as always."""
+        if address_text(host, port) != self._host:
+            return super().resolve(host, port, timeout, wanted)
         return [self._address]
 
     def connect(
@@ -70,7 +74,7 @@ class _SteppingHandler(ThreadingHandler):
         """Connect, as `Handler.connect`."""
         started = self.now()
         stream = super().connect(address, timeout, source_address, wanted)
-        self._passed("TCP", started)
+        self._passed("TCP", started, address=address)
         return stream
 
     def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
@@ -80,8 +84,9 @@ class _SteppingHandler(ThreadingHandler):
         self._passed("TLS", started, f", certificate of {server_hostname}")
         return wrapped
 
-    def _passed(self, step: str, started: float, more: str = "") -> None:
-        self.steps.append(Finding(self._host, step, OK, f"{self._address.text}{more}", self.since(started)))
+    def _passed(self, step: str, started: float, more: str = "", address: Address | None = None) -> None:
+        where = (address or self._address).text
+        self.steps.append(Finding(self._host, step, OK, f"{where}{more}", self.since(started)))
 
     def since(self, started: float) -> int:
         """Return the time since a moment (ms)."""
@@ -129,6 +134,12 @@ class Examination:
         """Yield the findings about one host. A failing address does no harm if another address works."""
         text = address_text(host, port)
         started = self._handler.now()
+        proxy = self._settings.proxy
+        if isinstance(proxy, Proxy) and proxy.resolves:
+            findings = list(self._examine_address(host, port, Address(ANY_FAMILY, (host, port))))
+            self.reached = self.reached or all(one.result == OK for one in findings)
+            yield from findings
+            return
         try:
             addresses = self._handler.resolve(host, port, timeout=self._timeout_ms / 1000)
         except (OSError, UnicodeError) as error:
@@ -159,6 +170,10 @@ class Examination:
             except KafkaException as error:
                 step = error.ledger[-1].stage if error.ledger else step
                 raise
+            else:
+                if self._settings.proxy is not None:
+                    told = f"{address.text}, through {self._settings.proxy}"
+                    handler.steps.insert(1, Finding(text, "PROXY", OK, told, handler.since(started)))
             finally:
                 yield from handler.steps
             if self._settings.sasl is not None:
@@ -185,7 +200,9 @@ class Examination:
 
     def _speaks_tls(self, host: str, port: int, address: Address) -> bool:
         """Return whether the server at an address speaks TLS; not every server says so without TLS."""
-        connection = BrokerConnection(host, port, _SteppingHandler("", address), ssl_config=SslConfig(None))
+        handler = _SteppingHandler(address_text(host, port), address)
+        settings = ConnectionSettings(ssl_config=SslConfig(None), proxy=self._settings.proxy)
+        connection = BrokerConnection(host, port, handler, settings=settings)
         try:
             connection.connect(self._timeout_ms)
         except KafkaException as error:

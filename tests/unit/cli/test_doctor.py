@@ -11,13 +11,15 @@ from click.testing import CliRunner
 
 from pykafka import KafkaClient
 from pykafka.cli.app import tools
-from pykafka.cli.diagnosis import judge_advertised
+from pykafka.cli.diagnosis import Examination, judge_advertised
 from pykafka.cli.statuses import Status
 from pykafka.exceptions import ConnectionRefused
 from pykafka.handlers import Address, ThreadingHandler
+from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol import wire
 from tests.support.certs import Pems
 from tests.support.scripted import ScriptedBroker
+from tests.support.tunnels import TunnelProxy
 
 
 def doctor(*arguments: str, options: tuple[str, ...] = ()) -> tuple[int, list[dict[str, Any]]]:
@@ -182,3 +184,18 @@ def test_one_address_of_several() -> None:
         status, findings = doctor(f"{broker.hosts},127.0.0.1:1")
     assert status == Status.FAILED
     assert [one["step"] for one in findings if one["result"] == "FAILED"] == ["TCP"]
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h", "http"])
+def test_the_doctor_goes_through_the_proxy(scheme: str) -> None:
+    with ScriptedBroker() as broker, TunnelProxy(names={"broker.invalid": "127.0.0.1"}) as tunnel:
+        port = int(broker.hosts.split(":")[1])
+        settings = ConnectionSettings(proxy=tunnel.url(scheme))
+        found = list(Examination(5000, settings).run([("127.0.0.1", port)]))
+        assert {finding.result for finding in found} == {"ok"}
+        assert "PROXY" in {finding.step for finding in found}
+        tunnel.refuses = True
+        host = "127.0.0.1" if scheme == "socks5" else "broker.invalid"  # which this machine does not look up
+        found = list(Examination(5000, settings).run([(host, port)]))
+        assert (found[-1].step, found[-1].result) == ("PROXY", "FAILED")
+        assert all(asked[1] == port for asked in tunnel.asked)
