@@ -24,6 +24,7 @@ from pykafka.cli.statuses import Status
 from pykafka.common import CompressionType
 from pykafka.exceptions import UnknownTopicOrPartition
 from pykafka.handlers import ThreadingHandler
+from pykafka.utils.compression import check_level
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,6 +81,7 @@ class HeaderType(click.ParamType[tuple[str, bytes | None]]):
     show_default=True,
     help="How to compress batches.",
 )
+@click.option("--compression-level", type=int, metavar="N", help="gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22.")
 @click.option(
     "-t",
     "--timeout",
@@ -110,6 +112,7 @@ def produce(
     headers: tuple[tuple[str, bytes | None], ...],
     acks: str,
     compression: str,
+    compression_level: int | None,
     timeout: int,
     max_message_bytes: int,
     dry_run: bool,
@@ -125,18 +128,25 @@ def produce(
         raise click.UsageError('--key-separator and --null are for --format lines; JSON has "key", and null')
     if form == "lines" and repartition:
         raise click.UsageError("--repartition is for --format json; lines have no partitions")
+    codec = CompressionType[compression.upper()]
+    if compression_level is not None:
+        try:
+            check_level(codec, compression_level, "--compression-level", "--compression")
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
     if key_separator == "":
         raise click.UsageError("--key-separator is empty; name the text between key and value")
     separator = None if key_separator is None else os.fsencode(key_separator.replace("\\t", "\t"))
     parse = parse_json if form == "json" else lines_parser(separator, None if null is None else os.fsencode(null))
     options = ProduceOptions(
         ACKS[acks],
-        CompressionType[compression.upper()],
+        codec,
         timeout,
         max_message_bytes,
         partition,
         list(headers),
         repartition,
+        compression_level,
     )
     with session.client() as client:
         ids = sorted(known_topic(client, topic).partitions)

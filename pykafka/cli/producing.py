@@ -65,6 +65,7 @@ class ProduceOptions(NamedTuple):
     partition: int | None
     headers: Headers
     repartition: bool
+    compression_level: int | None = None
 
 
 class _Chooser:
@@ -138,6 +139,7 @@ class Feeding:
         producer = self._topic.get_producer(
             partitioner=self._chooser,
             compression=options.compression,
+            compression_level=options.compression_level,
             required_acks=options.acks,
             linger_ms=LINGER_MS,
             max_queued_bytes=QUEUED_MAX_BYTES,

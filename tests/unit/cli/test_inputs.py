@@ -131,6 +131,8 @@ def test_neighbours_with_one_reason_are_one_failure() -> None:
         (("--header", "=x"), "NAME=VALUE"),
         (("--acks", "2"), "acks"),
         (("--compression", "rar"), "compression"),
+        (("--compression-level", "3"), "--compression-level needs --compression to be one of gzip, lz4, zstd"),
+        (("-z", "gzip", "--compression-level", "10"), "--compression-level must be 1 to 9 for gzip, not 10"),
         (("/no/such/file",), "No such file"),
     ],
 )
