@@ -123,10 +123,11 @@ class SocketStream:
 
         Bytes that it sent before may still be unread. Where the system cannot tell (outside of Linux), False.
         """
-        if self._closed or self._pid != os.getpid():
+        number = self.socket.fileno()
+        if number < 0 or self._closed or self._pid != os.getpid():  # another worker may close it at any moment
             return True
         poll = original("select", "poll")()
-        poll.register(self.socket.fileno(), HUNG_UP)
+        poll.register(number, HUNG_UP)
         return bool(poll.poll(0))
 
     def recv_into(self, buffer: bytearray | memoryview, timeout: float) -> int:

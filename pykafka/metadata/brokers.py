@@ -185,7 +185,9 @@ class Brokers:
                 ", ".join(f"{host}:{port}" for host, port in addresses),
             )
         for address in set(self._seeds).difference(addresses):  # names and ZooKeeper may give others than before
-            self.part_with([self._seeds.pop(address)])
+            gone = self._seeds.pop(address, None)
+            if gone is not None:  # another worker may have been first
+                self.part_with([gone])
         known = {(broker.host, broker.port) for broker in brokers} if asked else set()
         for address in addresses:
             if address not in known:

@@ -281,3 +281,15 @@ def test_names_are_looked_up_at_each_connect_and_every_address_is_tried(
 def test_names_of_addresses_are_looked_up_without_waiting_for_ever(handler: Handler) -> None:
     for one in (handler, handler.native):
         assert one.name_of(Address(2, ("127.0.0.1", 9092)), 20.0)
+
+
+def test_a_stream_knows_whether_its_peer_has_hung_up(handler: Handler) -> None:
+    with Fickle() as server:
+        stream = handler.connect(Address(2, ("127.0.0.1", int(server.hosts.split(":")[1]))), 20.0)
+        ask: Callable[[], bool] = stream.is_hung_up  # type: ignore[attr-defined]
+        assert not ask()
+        until(handler, lambda: server.accepted)
+        server.hang_up()
+        until(handler, ask)
+        stream.close()
+        assert ask()
