@@ -12,6 +12,7 @@ from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.consumer.commits import Commits
 from pykafka.consumer.growth import Growth
+from pykafka.consumer.lineage import NO_EPOCH, Lineage
 from pykafka.consumer.offsets import GroupOffsets, Membership
 from pykafka.consumer.positions import Position, find_offsets
 from pykafka.consumer.recovery import Recovery
@@ -89,6 +90,7 @@ class ConsumerEngine:
                 self.membership,
             )
             group.consumed_in = self._consumed_in
+            group.epoch_before = self._epoch_before
             self.commits = Commits(self, group, self._hooks._auto_commit)
         self._begin()
 
@@ -386,8 +388,8 @@ class ConsumerEngine:
         if not added:
             return
         self.added |= added.keys()
-        for key, offset in self._beginnings(added).items():
-            self.buffers.move(added[key], offset, offset - 1)
+        for key, (offset, lineage) in self._beginnings(added).items():
+            self.buffers.move(added[key], offset, offset - 1, lineage=lineage)
         if stopping.is_set():
             return
         log.info("partitions %s were added; this consumer reads them too", ", ".join(map(str, sorted(added))))
@@ -411,8 +413,9 @@ class ConsumerEngine:
             return
         self._look_at_ids()
         missing = [key for key, owned in self.partitions.items() if owned.position < 0]
-        for key, offset in self._beginnings(missing).items():
+        for key, (offset, lineage) in self._beginnings(missing).items():
             self.move(key, offset, offset - 1)
+            self.partitions[key].lineage = lineage  # it is not being fetched yet
 
     def _look_at_ids(self) -> None:
         """Ask for metadata if there are positions of before: their topics may have been made anew while nobody looked."""
@@ -420,21 +423,24 @@ class ConsumerEngine:
         if not topics:
             return
         try:
-            self.cluster.update(topics)
+            self.cluster.refresh_older(self.options.metadata_max_age_ms / 1000, topics)
         except KafkaException as error:
             about, text = type(error).__name__, "no metadata for %s: %s"
             self.cluster.limiter.warn(log, about, text, ", ".join(topics), error)
 
-    def _beginnings(self, keys: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def _beginnings(self, keys: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, Lineage]]:
         """Ask where to begin: at the committed offset, else at `auto_offset_reset`; added partitions at their beginning.
 
+        :returns: the offsets, and what the commits tell of the records before them
         :raises KafkaException: the brokers did not tell offsets
         """
         found: dict[TopicPartition, int] = {}
+        lineages: dict[TopicPartition, Lineage] = {}
         if self.commits is not None and keys:
             owner, group = self.owner_stopping, self.commits.group
             committed = group.fetch(keys, lambda: owner is None or not owner.is_set())
             found = {key: one.offset for key, one in committed.items() if one.offset >= 0}
+            lineages = {key: Lineage.ending_at(offset, committed[key].leader_epoch) for key, offset in found.items()}
             # a group with members keeps its offsets; those of others expire, and stop() renews them
             if self.membership.generation_id >= 0:
                 self.commits.found(found)
@@ -451,7 +457,7 @@ class ConsumerEngine:
             others = {key: offset for key, offset in searched.items() if key not in self.added}
             none = "" if self.commits is None else f"group {self.options.consumer_group} has committed nothing; "
             _log_beginnings(others, f"{none}auto_offset_reset is {self.options.reset_name}")
-        return found | searched
+        return {key: (offset, lineages.get(key, Lineage())) for key, offset in (found | searched).items()}
 
     def reset(self, wanted: Mapping[TopicPartition, Position]) -> None:
         """Move partitions to where an OffsetType or a time says; errors as of `find_offsets`."""
@@ -487,6 +493,11 @@ class ConsumerEngine:
         """Return the id of the topic that a partition's position is of; None if it is not known."""
         owned = self.partitions.get(key)
         return None if owned is None else owned.topic_id
+
+    def _epoch_before(self, key: TopicPartition, offset: int) -> int:
+        """Return the leader epoch of the record before an offset; -1 if it is not known."""
+        owned = self.partitions.get(key)
+        return NO_EPOCH if owned is None else owned.lineage.before(offset)
 
     def positions(self) -> dict[TopicPartition, int]:
         """Return the offset of each partition's next message, if it is known."""

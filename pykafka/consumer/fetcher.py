@@ -362,6 +362,8 @@ class Fetcher:
         channel = self._settings.channel
         if not session.is_open or self._stopped or self._broker.muted_for(channel):
             return
+        if not self._broker.channel(channel).connected:  # a connect may wait, and a broker that is down has no sessions
+            return
         request = wire.FetchRequest(session_id=session.id, session_epoch=FINAL_EPOCH, min_bytes=0)
         try:
             self._broker.send(request, channel)

@@ -26,6 +26,7 @@ from pykafka.metadata.groupoffsets import (
     COMMIT_CEILING,
     FETCH_BY_ID,
     FETCH_CEILING,
+    CommittedOffset,
     commit_failures,
     commit_request,
     committed_offsets,
@@ -100,6 +101,8 @@ class GroupOffsets:
         self.membership = membership or Membership()
         #: Returns the id of the topic in which a partition's offset was consumed; None if nobody knows.
         self.consumed_in: Callable[[TopicPartition], UUID | None] = _unknown
+        #: Returns the leader epoch of the record before an offset of a partition; -1 if nobody knows.
+        self.epoch_before: Callable[[TopicPartition, int], int] = _no_epoch
         self._coordinator: Broker | None = None
 
     @property
@@ -170,7 +173,7 @@ class GroupOffsets:
 
     def fetch(
         self, partitions: Collection[TopicPartition], go_on: Callable[[], bool] | None = None
-    ) -> dict[TopicPartition, OffsetAndMetadata]:
+    ) -> dict[TopicPartition, CommittedOffset]:
         """Return the committed offset of each partition; -1 if there is none.
 
         If a transaction is about to commit offsets, wait for its end, up to twice the socket timeout.
@@ -276,10 +279,11 @@ class GroupOffsets:
         wanted = {key: OffsetAndMetadata(offset, metadata) for key, offset in offsets.items()}
         member = self.membership
         identity = member.generation_id, member.member_id
-        request = commit_request(self._group, version, identity, wanted, member.group_instance_id, ids)
+        epochs = {key: self.epoch_before(key, offset) for key, offset in offsets.items()}
+        request = commit_request(self._group, version, identity, wanted, member.group_instance_id, ids, epochs)
         return commit_failures(coordinator.call(request, CHANNEL, version=version), coordinator.address, offsets, ids)
 
-    def _fetch_once(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+    def _fetch_once(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
         coordinator = self.coordinator
         ids = self._ids(partitions, {})
         version = max(_version(coordinator, wire.OffsetFetchRequest, FETCH_BY_ID if ids else 0, FETCH_CEILING), 1)
@@ -290,6 +294,10 @@ class GroupOffsets:
 
 def _unknown(_: TopicPartition) -> UUID | None:
     return None
+
+
+def _no_epoch(_: TopicPartition, _offset: int) -> int:
+    return -1
 
 
 def _version(coordinator: Broker, request: type[Request[Any]], by_id: int, by_name: int) -> int:

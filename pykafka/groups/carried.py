@@ -9,6 +9,9 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import OffsetsNotCommitted
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from pykafka.consumer.lineage import Lineage
     from pykafka.partition import Partition, TopicView
     from pykafka.simpleconsumer import SimpleConsumer
 
@@ -21,6 +24,9 @@ class _Carried(NamedTuple):
     held: int
     #: The position without what the last call returned, which the application may not have dealt with yet.
     done: int
+    #: The topic that the position is of, and the leader epochs of the records before it.
+    topic_id: UUID | None
+    lineage: Lineage
 
 
 class CarriedPositions:
@@ -50,7 +56,13 @@ class CarriedPositions:
         self.old_offsets = consumer.held_offsets
         done = engine.done_at_stop
         self._carried = {
-            key.partition: _Carried(owned.position, owned.last_offset_consumed, done.get(key, owned.position))
+            key.partition: _Carried(
+                owned.position,
+                owned.last_offset_consumed,
+                done.get(key, owned.position),
+                owned.topic_id,
+                owned.lineage,
+            )
             for key, owned in engine.partitions.items()
             if owned.position >= 0
         }
@@ -65,8 +77,10 @@ class CarriedPositions:
             key = TopicPartition(self._topic.name, id_)
             if key in engine.partitions:
                 engine.move(key, carried.position, carried.held)
+                owned = engine.partitions[key]
+                owned.topic_id, owned.lineage = carried.topic_id, carried.lineage
                 if carried.done != carried.position:  # the application has the last messages in hand still
-                    engine.buffers.hold(engine.partitions[key], carried.done)
+                    engine.buffers.hold(owned, carried.done)
 
     def begin(self, consumer: SimpleConsumer) -> None:
         """Note that a share begins where its internal consumer stands now; nothing is carried any more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
@@ -27,6 +27,19 @@ STABLE_FROM = 7
 STATIC_FROM = 7
 
 
+class CommittedOffset(OffsetAndMetadata):
+    """A committed offset and its text; `leader_epoch` is that of the record before it, -1 if it is not known."""
+
+    leader_epoch: int = -1
+
+    @classmethod
+    def of(cls, offset: int, metadata: str, leader_epoch: int) -> Self:
+        """Return a committed offset."""
+        made = cls(offset, metadata)
+        made.leader_epoch = leader_epoch
+        return made
+
+
 def by_topic(offsets: Mapping[TopicPartition, V]) -> dict[str, dict[int, V]]:
     """Return {topic: {partition id: value}}."""
     found: dict[str, dict[int, V]] = {}
@@ -42,13 +55,16 @@ def commit_request(
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
     group_instance_id: str | None = None,
     ids: Mapping[str, UUID] | None = None,
+    epochs: Mapping[TopicPartition, int] | None = None,
 ) -> wire.OffsetCommitRequest:
     """Return the request that commits offsets.
 
     :param identity: generation and member id under which the offsets were consumed; (-1, "") without a membership
     :param group_instance_id: of a static member
     :param ids: the topics' ids, which `COMMIT_BY_ID` needs
+    :param epochs: the leader epoch of the record before each offset, as far as they are known (KIP-320)
     """
+    known = epochs or {}
     topic = wire.OffsetCommitRequest.Topic
     ids = ids or {}
     return wire.OffsetCommitRequest(
@@ -62,7 +78,10 @@ def commit_request(
                 topic_id=ids.get(name, NO_ID),
                 partitions=[
                     topic.Partition(
-                        partition_index=id_, committed_offset=value.offset, committed_metadata=value.metadata
+                        partition_index=id_,
+                        committed_offset=value.offset,
+                        committed_leader_epoch=known.get(TopicPartition(name, id_), -1),
+                        committed_metadata=value.metadata,
                     )
                     for id_, value in partitions.items()
                 ],
@@ -130,7 +149,7 @@ def committed_offsets(
     broker: str,
     asked: Collection[TopicPartition],
     ids: Mapping[str, UUID] | None = None,
-) -> dict[TopicPartition, OffsetAndMetadata]:
+) -> dict[TopicPartition, CommittedOffset]:
     """Return the group's commit for each partition, in the order asked; offset -1 where there is none.
 
     :param asked: partitions
@@ -155,8 +174,8 @@ def committed_offsets(
                     partition=part.partition_index,
                     api="OffsetFetch",
                 )
-            found[TopicPartition(told, part.partition_index)] = OffsetAndMetadata(
-                part.committed_offset, part.metadata or ""
+            found[TopicPartition(told, part.partition_index)] = CommittedOffset.of(
+                part.committed_offset, part.metadata or "", part.committed_leader_epoch
             )
     for name, id_ in asked:
         if (name, id_) not in found:  # which is not to say that nothing is committed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -205,7 +205,7 @@ def test_what_does_not_change_is_committed_again(
 
         def forgotten(
             offsets: GroupOffsets, partitions: list[TopicPartition]
-        ) -> dict[TopicPartition, OffsetAndMetadata]:
+        ) -> Mapping[TopicPartition, OffsetAndMetadata]:
             return dict.fromkeys(partitions, OffsetAndMetadata(-1)) if gone else fetch_once(offsets, partitions)
 
         monkeypatch.setattr(GroupOffsets, "_fetch_once", forgotten)
@@ -226,7 +226,7 @@ def test_what_another_has_committed_is_not_overwritten_by_what_does_not_change(
     looked: list[None] = []
     fetch_once = GroupOffsets._fetch_once
 
-    def counted(offsets: GroupOffsets, partitions: list[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+    def counted(offsets: GroupOffsets, partitions: list[TopicPartition]) -> Mapping[TopicPartition, OffsetAndMetadata]:
         looked.append(None)
         return fetch_once(offsets, partitions)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -93,21 +93,31 @@ class Election:
         self.client, self.cluster = client, cluster
         self.topic, self.leader, self.follower = two_replicas(client)
 
-    def lose(self, consumer: SimpleConsumer) -> None:
-        """Have the consumer read records that only the leader has, then elect the follower, and write others there."""
+    def lose(self, consumer: SimpleConsumer, then: Callable[[], object] = lambda: None) -> None:
+        """Have the consumer read records that only the leader has, and then elect the follower.
+
+        :param then: called in between
+        """
         send(self.topic, numbered(0, COMMON))
         assert [offset for offset, _ in take(consumer, COMMON)] == list(range(COMMON))
         self.cluster.kill(self.follower)
         partition = self.topic.partitions[0]
-        wait_for(self.client, lambda: [broker.id for broker in partition.isr] == [self.leader])
+        wait_for(self.client, lambda: self.in_sync() == [self.leader])
         send(self.topic, numbered(COMMON, LOST, b"old"), acks=1)
         assert [value for _, value in take(consumer, LOST)] == numbered(COMMON, LOST, b"old")
+        then()
         self.cluster.kill(self.leader)
         self.cluster.start(self.follower)
         wait_for(self.client, lambda: partition.leader is not None and partition.leader.id == self.follower)
 
+    def in_sync(self) -> list[int]:
+        """Return the replicas in sync, also those that are down."""
+        (topic,) = self.client.cluster.ask_metadata([self.topic.name]).topics
+        return list(topic.partitions[0].isr_nodes)
+
     def end(self) -> None:
-        self.cluster.start(self.leader)
+        if self.cluster.pid(self.leader) is None:
+            self.cluster.start(self.leader)
 
 
 @pytest.fixture
@@ -164,6 +174,23 @@ def test_without_a_reset_consume_raises_until_told_where_to_go_on(election: Elec
         consumer.seek(topic.partitions[0], error.divergent_offset)
         consumer._engine.errors.clear()
         assert [value for _, value in take(consumer, 2 * LOST)] == numbered(0, 2 * LOST, b"new")
+
+
+def test_a_committed_position_is_checked_when_a_consumer_starts(
+    election: Election, told_by: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    group = f"g-{election.topic.name}"
+    first = election.topic.get_simple_consumer(group, auto_commit_enable=True, **OPTIONS)
+    try:
+        election.lose(first, then=first.stop)
+    finally:
+        first.stop()
+    new = numbered(0, 2 * LOST, b"new")
+    send(election.topic, new)
+    with caplog.at_level(logging.WARNING, logger=recovery.__name__):
+        with election.topic.get_simple_consumer(group, **OPTIONS) as second:
+            assert take(second, len(new)) == list(zip(range(COMMON, COMMON + len(new)), new, strict=True))
+    assert [record for record in caplog.records if "are lost" in record.getMessage()]
 
 
 def test_what_fetch_tells_is_not_asked(client: KafkaClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -110,3 +111,30 @@ def test_what_is_wrong_with_a_group_or_a_topic_is_raised() -> None:
     with pytest.raises(UnknownTopicId) as caught:
         committed_offsets(answer, "here", KEYS[:1], IDS)
     assert caught.value.topic == "a"
+
+
+@pytest.mark.parametrize(("commit", "fetch"), [(6, 5), (8, 7), (10, 10)])
+def test_commits_have_the_leader_epoch_of_the_record_before(commit: int, fetch: int) -> None:
+    known, unknown = TopicPartition("t", 0), TopicPartition("t", 1)
+    ids = {"t": UUID(int=7)}
+    wanted = {known: OffsetAndMetadata(5), unknown: OffsetAndMetadata(6)}
+    request = commit_request("g", commit, (-1, ""), wanted, ids=ids, epochs={known: 3})
+    sent = wire.OffsetCommitRequest.decode(request.encode(commit), commit)
+    assert [part.committed_leader_epoch for part in sent.topics[0].partitions] == [3, -1]
+
+    group = fetch >= 8
+    kind: Any = wire.OffsetFetchResponse.Group.Topic if group else wire.OffsetFetchResponse.Topic
+    parts = [
+        kind.Partition(partition_index=0, committed_offset=5, committed_leader_epoch=3, metadata="", error_code=0),
+        kind.Partition(partition_index=1, committed_offset=6, metadata=None, error_code=0),
+    ]
+    topic = kind(name="t", topic_id=ids["t"], partitions=parts) if group else kind(name="t", partitions=parts)
+    answer = (
+        wire.OffsetFetchResponse(groups=[wire.OffsetFetchResponse.Group(group_id="g", topics=[topic])])
+        if group
+        else wire.OffsetFetchResponse(topics=[topic])
+    )
+    told = wire.OffsetFetchResponse.decode(answer.encode(fetch), fetch)
+    found = committed_offsets(told, "b:1", [known, unknown], ids)
+    assert found == wanted
+    assert [one.leader_epoch for one in found.values()] == [3, -1]
