@@ -161,6 +161,7 @@ def replicated(kafka: KafkaCluster) -> str:
         return create_topic(client, partitions=6, replicas=3, config={"min.insync.replicas": "2"}).name
 
 
+@pytest.mark.matrix
 @pytest.mark.timeout(300)
 def test_all_brokers_move_one_after_another_under_load(kafka3: KafkaCluster, named: Handler) -> None:
     name = replicated(kafka3)
@@ -177,6 +178,7 @@ def test_all_brokers_move_one_after_another_under_load(kafka3: KafkaCluster, nam
     load.check(kafka3.hosts)
 
 
+@pytest.mark.later("threads")
 @pytest.mark.timeout(300)
 def test_all_brokers_move_at_once_under_load(kafka3: KafkaCluster, named: Handler) -> None:
     """No address that the client knew from metadata leads anywhere afterwards: it begins again at the name."""
@@ -187,6 +189,7 @@ def test_all_brokers_move_at_once_under_load(kafka3: KafkaCluster, named: Handle
     load.check(kafka3.hosts)
 
 
+@pytest.mark.matrix
 @pytest.mark.lacks("assigning")
 @pytest.mark.timeout(300)
 def test_brokers_that_have_all_moved_are_found_in_zookeeper(kafka3: KafkaCluster, handler: Handler) -> None:
@@ -200,6 +203,7 @@ def test_brokers_that_have_all_moved_are_found_in_zookeeper(kafka3: KafkaCluster
 # -- proxies -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.later("threads")
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h", "http"])
 def test_groups_and_producers_through_a_proxy(kafka: KafkaCluster, handler: Handler, scheme: str) -> None:
     with TunnelProxy("joe", "secret") as tunnel:
