@@ -173,6 +173,10 @@ MATRIX = {
         for release in ("0.11.0.3", "2.8.2", "4.3.1")
     },
     **{
+        f"moving-brokers-{release}": Part(release, ["-m", "matrix", f"{INTEGRATION}/network/test_following.py"], 5)
+        for release in ("2.8.2", "4.3.1")
+    },
+    **{
         f"security-{release}": Part(release, [f"{INTEGRATION}/security", "-m", "not matrix"], 3)
         for release in ("0.10.2.2", "3.9.2")
     },
