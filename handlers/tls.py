@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from pykafka.handlers.base import Buffer
@@ -101,9 +101,12 @@ class TlsStream:
         with self._lock:
             if self._error is not None:
                 raise self._error
+            # With a buffer it returns the number of bytes, which typeshed does not know.
+            read = cast("Callable[[int, memoryview], int]", self._tls.read)
+            size = len(view)
             try:
-                while done < len(view):
-                    count = _read(self._tls, view[done:])  # one TLS record, 16 KiB, at most
+                while done < size:
+                    count = read(size - done, view[done:])  # one TLS record, 16 KiB, at most
                     if not count:
                         return done, True
                     done += count
@@ -190,11 +193,6 @@ def open_tls(handler: Handler, stream: Stream, context: Any, server_hostname: st
     if not isinstance(stream, SocketStream):
         raise TypeError(f"wrap_socket() needs a socket, not a {type(stream).__name__}")
     return WrappedStream(handler, stream, context, timeout)
-
-
-def _read(tls: ssl.SSLObject, view: memoryview) -> int:
-    # With a buffer it returns the number of bytes, which typeshed does not know.
-    return cast(int, tls.read(len(view), view))
 
 
 def _pieces(buffers: Sequence[Buffer]) -> Iterator[Buffer]:
