@@ -165,8 +165,11 @@ class KafkaClient:
             never shows a value
         """
         found = Configuration.read(config, env=env)
-        if "tls" in overrides:
-            found.client.pop("ssl_config", None)
+        for name in overrides:  # what stands for the same by another name
+            if name == "tls" or name.startswith(("ssl_", "security_")):
+                found.client.pop("ssl_config", None)
+            if name.startswith(("sasl_", "security_")):
+                found.client.pop("sasl", None)
         client = cls(**{**found.client, **overrides})
         client.cluster.defaults = found.defaults
         return client

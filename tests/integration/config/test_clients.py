@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -86,6 +87,21 @@ def test_the_environment(secure_kafka: KafkaCluster, tmp_path: Path, monkeypatch
         consumer = client.topics["from-env"].get_simple_consumer(auto_start=False)
         assert consumer._engine.options.auto_offset_reset == OffsetType.LATEST
         consumer.stop()
+
+
+def test_arguments_win_by_any_name(secure_kafka: KafkaCluster, tmp_path: Path) -> None:
+    path = _java(secure_kafka, tmp_path, password="of-nobody")
+    own: dict[str, Any] = {
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": secure_kafka.user,
+        "security_protocol": "SASL_SSL",
+    }
+    assert secure_kafka.certificates is not None
+    own |= {"ssl_cafile": str(secure_kafka.certificates.cafile), "sasl_plain_password": secure_kafka.password}
+    with KafkaClient.from_config(path, **own) as client:
+        assert client.brokers
+    with KafkaClient.from_config(path, hosts=secure_kafka.hosts, security_protocol="PLAINTEXT") as client:
+        assert client.brokers
 
 
 def test_a_wrong_password_shows_nowhere(

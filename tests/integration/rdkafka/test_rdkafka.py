@@ -258,10 +258,16 @@ def test_members_that_agree_through_zookeeper_do_so_too(client: KafkaClient, zoo
     assert group.drain(20) == more
 
 
-def test_tls(secure: KafkaCluster) -> None:
+@pytest.mark.parametrize("form", ["files", "text", "stores"])
+def test_tls(secure: KafkaCluster, form: str) -> None:
     made = secure.certificates
     assert made is not None
-    config = SslConfig(cafile=str(made.cafile))
+    config = SslConfig(str(made.cafile), str(made.client_certfile), str(made.locked_keyfile), made.password)
+    if form == "text":
+        ca, certificate, key = (file.read_text() for file in (made.cafile, made.client_certfile, made.locked_keyfile))
+        config = SslConfig(ca, certificate, key, made.password)
+    elif form == "stores":
+        config = SslConfig(str(made.truststore), ca_password=made.password)
     with KafkaClient(hosts=secure.tls_hosts, ssl_config=config) as client:
         topic = new_topic(client)
         with topic.get_producer(use_rdkafka=True, linger_ms=1) as producer:
