@@ -5,41 +5,36 @@ from __future__ import annotations
 import os
 import re
 import sys
-from pathlib import Path
 
 import click
 
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+from pykafka.config.references import resolved
+from pykafka.exceptions import ConfigurationError
+
+_REFERENCE = re.compile(r"\$\{[^{}]+\}")
 #: How a secret is written on the command line.
 NOTATION = "${VARIABLE} or @FILE"
 
 
 def is_reference(text: str) -> bool:
     """Return whether a text names where a secret is, and is none itself."""
-    return text.startswith("@") or _VARIABLE.fullmatch(text) is not None
+    return text.startswith("@") or _REFERENCE.fullmatch(text) is not None
 
 
 def referred(text: str) -> str:
-    """Return the secret that a text refers to: "${VARIABLE}", or "@FILE" for the first line of a file.
+    """Return the secret that a text refers to: "@FILE" for the first line of a file, "${VARIABLE}", as configuration files do.
 
     :raises click.UsageError: the text is no such reference, or nothing is there
     """
-    variable = _VARIABLE.fullmatch(text)
-    if variable is not None:
-        found = os.environ.get(variable[1])
-        if found is None:
-            raise click.UsageError(f"there is no variable {variable[1]} in the environment; export it first")
-        return _given(found, text)
-    if not text.startswith("@"):
+    if not is_reference(text):
         raise click.UsageError(
             f"a secret does not belong on the command line, where every user of this machine can read it; write {NOTATION}"
         )
+    reference = f"${{file:{text[1:]}}}" if text.startswith("@") else text
     try:
-        lines = Path(text[1:]).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(
-            f"cannot read {text[1:]}: {getattr(error, 'strerror', None) or 'it is no text'}"
-        ) from None
+        lines = resolved(reference, "the command line", os.environ).splitlines()
+    except ConfigurationError as error:
+        raise click.UsageError(error.text) from None
     return _given(lines[0] if lines else "", text)
 
 

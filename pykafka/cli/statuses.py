@@ -71,9 +71,11 @@ def explain(error: KafkaException) -> str:
 
 
 def in_options(text: str) -> str:
-    """Return a sentence of the library, with kafka-tools' options added if it names parameters for TLS."""
+    """Return a sentence of the library, with kafka-tools' options added if it names parameters for TLS or SASL."""
     if "ssl_config" in text or "SslConfig" in text:
         return f"{text} (of kafka-tools: --tls, --cafile, --certfile, --keyfile)"
+    if "sasl=" in text or "sasl_" in text:
+        return f"{text} (of kafka-tools: --config FILE with security.protocol, sasl.mechanism, sasl.username, sasl.password)"
     return text
 
 

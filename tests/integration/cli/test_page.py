@@ -60,7 +60,8 @@ def prepare(kafka: KafkaCluster, directory: Path, topics: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(500)
+@pytest.mark.matrix
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("heading", list(SECTIONS))
 def test_commands_of_a_section(heading: str, guarded: KafkaCluster, tmp_path: Path) -> None:
     program = tmp_path / "bin" / "kafka-tools"
@@ -79,7 +80,7 @@ def test_commands_of_a_section(heading: str, guarded: KafkaCluster, tmp_path: Pa
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
@@ -88,7 +89,7 @@ def test_commands_of_a_section(heading: str, guarded: KafkaCluster, tmp_path: Pa
 
 def test_every_verb_is_in_the_table() -> None:
     from pykafka.cli.app import tools
-    from tests.unit.cli.test_nouns import NOUNS
+    from tests.unit.cli.test_commands import NOUNS
 
     text = PAGE.read_text()
     for name, command in tools.commands.items():
