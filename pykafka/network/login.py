@@ -122,13 +122,14 @@ class Login:
 
     def first(self) -> Ask | None:
         """Return the first request."""
-        if self.ranges is None:
-            # Version 0: a login must not fail because the two sides have no later one in common.
-            return self._ask(wire.ApiVersionsRequest(), 0)
-        if wire.ApiVersionsRequest.api_key not in self.ranges and self._mechanism.name == "GSSAPI":  # Kafka 0.9
-            self._bare = True
+        ranges = self.ranges
+        if ranges is not None and wire.SaslHandshakeRequest.api_key in ranges:
+            return self._shake_hands(ranges)
+        if ranges is not None and wire.ApiVersionsRequest.api_key not in ranges and self._mechanism.name == "GSSAPI":
+            self._bare = True  # Kafka 0.9
             return self._say_first()
-        return self._shake_hands(self.ranges)
+        # Version 0: a login must not fail because the two sides have no later one in common.
+        return self._ask(wire.ApiVersionsRequest(), 0)
 
     def answered(self, frame: memoryview) -> Ask | None:
         """Take the answer to the last request and return the next one; None: the login is complete.
