@@ -54,6 +54,7 @@ SOURCE_AND_SINK = [
     f"tests/spark/test_{name}.py"
     for name in ("batch_read", "jvm_connector", "lag", "positions", "sink", "stream_read", "transactions")
 ]
+KERBEROS_BROKERS = f"{INTEGRATION}/security/test_kerberos_brokers.py"
 #: The contract of handlers, programs of PyKafka 2, and checks by Kafka's own classes.
 PROMISES = [f"tests/{name}" for name in ("contract", "java_judge", "regressions")]
 #: Tests without a broker, or with an embedded one: some seconds each.
@@ -180,7 +181,8 @@ MATRIX = {
         f"security-{release}": Part(release, [f"{INTEGRATION}/security", "-m", "not matrix"], 3)
         for release in ("0.10.2.2", "3.9.2")
     },
-    "kerberos-brokers": Part("4.3.1", [f"{INTEGRATION}/security/test_kerberos_brokers.py"], 3),
+    "security": Part("4.3.1", [f"{INTEGRATION}/security", "-m", "matrix", *without([KERBEROS_BROKERS])], 3),
+    "kerberos-brokers": Part("4.3.1", [KERBEROS_BROKERS], 3),
     "closing": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_closing.py"], 4),
     "idempotence-threads": Part("4.3.1", [FIVE_MILLION, "-k", "threads"], 5),
     "idempotence-greenlets": Part("4.3.1", [FIVE_MILLION, "-k", "greenlets"], 5),

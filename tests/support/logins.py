@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykafka import KafkaClient, Plain, Scram, SslConfig
+from pykafka import KafkaClient, OAuthBearer, Plain, Scram, SslConfig
 from pykafka.security import Mechanism
 from tests.brokers import KafkaCluster
 
@@ -13,11 +13,13 @@ def credentials(kafka: KafkaCluster, mechanism: str, secret: str | None = None, 
     """Return credentials that the brokers accept.
 
     :param mechanism: its name
-    :param secret: another password than the right one
+    :param secret: another password or token than the right one
     :param user: another user
     """
     if mechanism == "PLAIN":
         return Plain(user or kafka.user, secret or kafka.password)
+    if mechanism == "OAUTHBEARER":
+        return OAuthBearer(secret or (lambda: kafka.token(user or kafka.user)))
     return Scram(user or kafka.user, secret or kafka.password, mechanism)
 
 

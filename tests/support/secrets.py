@@ -10,7 +10,7 @@ import threading
 import traceback
 import urllib.parse
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,8 +77,10 @@ class Search:
         """Look at repr and str of all live objects of the package."""
         for one in gc.get_objects():
             if str(type(one).__module__).split(".")[0] in ("pykafka", "handlers", "pyspark_pykafka"):
-                for name, say in (("repr", repr), ("str", str)):
-                    self.look(f"{name} of a {type(one).__qualname__}", say(one))
+                # The attributes of one whose constructor has raised are missing.
+                with suppress(AttributeError):
+                    for name, say in (("repr", repr), ("str", str)):
+                        self.look(f"{name} of a {type(one).__qualname__}", say(one))
 
     def look_at_process(self) -> None:
         """Look at the arguments, the title and the thread names of this process."""

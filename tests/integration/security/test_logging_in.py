@@ -19,7 +19,8 @@ from tests.support.topics import create_topic
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("sasl"), pytest.mark.timeout(400)]
 
 PROTOCOLS = ["SASL_PLAINTEXT", "SASL_SSL"]
-MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+TOKENS = pytest.param("OAUTHBEARER", marks=pytest.mark.needs("bearer tokens"))
+MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", TOKENS]
 GREENLETS = pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
 
 
@@ -71,7 +72,7 @@ from pykafka import KafkaClient
 from tests.support.logins import credentials, log_in
 _, mode, protocol, mechanism, hosts, cafile, topic = sys.argv
 user, password = sys.stdin.readline().split()
-kafka = SimpleNamespace(user=user, password=password, cafile=cafile, hosts_of=lambda _: hosts, token=lambda: password)
+kafka = SimpleNamespace(user=user, password=password, cafile=cafile, hosts_of=lambda _: hosts, token=lambda _: password)
 """
 
 PATCHED = (

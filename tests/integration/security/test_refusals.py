@@ -12,6 +12,7 @@ from pykafka.exceptions import (
     KafkaException,
     NoBrokersAvailableError,
     SaslAuthenticationFailed,
+    SaslRequiredError,
     UnsupportedSaslMechanism,
 )
 from pykafka.handlers import GEventHandler, Handler
@@ -68,6 +69,29 @@ def test_a_listener_without_sasl(secure_kafka: KafkaCluster, handler: Handler, l
     sasl = credentials(secure_kafka, "PLAIN")
     error = refusal(handler, secure_kafka, listener, sasl, IllegalSaslState)
     assert "this listener takes no login by SASL" in str(error)
+
+
+@pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_listener_with_sasl_met_without(secure_kafka: KafkaCluster, handler: Handler, listener: str) -> None:
+    tls = SslConfig(secure_kafka.cafile) if listener == "SASL_SSL" else None
+    hosts = secure_kafka.hosts_of(listener)
+    with pytest.raises(KafkaException, match="wants SASL") as refused:
+        KafkaClient(hosts=hosts, ssl_config=tls, use_greenlets=isinstance(handler, GEventHandler))
+    assert isinstance(refused.value, SaslRequiredError)
+    assert sorted(refused.value.mechanisms) == sorted(secure_kafka.mechanisms)
+
+
+@pytest.mark.needs("signed tokens")
+@pytest.mark.parametrize("fault", ["expired", "audience", "signature"])
+def test_a_wrong_token(secure_kafka: KafkaCluster, handler: Handler, fault: str) -> None:
+    token = {
+        "expired": secure_kafka.token(lifetime_s=-5),
+        "audience": secure_kafka.token(aud="another"),
+        "signature": secure_kafka.token().rpartition(".")[0] + "." + secure_kafka.token("bob").rpartition(".")[2],
+    }[fault]
+    sasl = credentials(secure_kafka, "OAUTHBEARER", token)
+    error = refusal(handler, secure_kafka, "SASL_PLAINTEXT", sasl, SaslAuthenticationFailed)
+    assert token not in str(error)
 
 
 @pytest.mark.parametrize("sasl", [False, True], ids=["without", "with"])

@@ -8,6 +8,7 @@ import logging
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -17,15 +18,17 @@ from pykafka.exceptions import KafkaException
 from pykafka.handlers import GEventHandler, Handler
 from pykafka.network.login import Ask
 from pykafka.protocol import wire
-from pykafka.security import DelegationToken, Mechanism, Plain, Scram
+from pykafka.security import DelegationToken, Mechanism, OAuthBearer, OidcClientCredentials, Plain, Scram
 from tests.brokers import KafkaCluster
 from tests.support.logins import credentials, log_in
 from tests.support.sasl import OLD, USERS, Cut, SaslBroker
 from tests.support.secrets import Search
+from tests.support.token_endpoint import TokenEndpoint
 from tests.support.topics import create_topic
 
 PASSWORD = USERS["alice"]
-MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+TOKENS = pytest.param("OAUTHBEARER", marks=pytest.mark.needs("signed tokens"))
+MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", TOKENS]
 
 
 def look_for_salted(search: Search, sasl: Mechanism) -> None:
@@ -46,8 +49,9 @@ def test_the_search_finds_what_is_there() -> None:
 @pytest.mark.needs("sasl")
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_of_a_client_at_work(secure_kafka: KafkaCluster, handler: Handler, mechanism: str) -> None:
-    sasl = credentials(secure_kafka, mechanism)
-    search = Search(secure_kafka.password)
+    secret = secure_kafka.token() if mechanism == "OAUTHBEARER" else secure_kafka.password
+    sasl = credentials(secure_kafka, mechanism, secret)
+    search = Search(secret)
     with search.logging():
         with log_in(secure_kafka, "SASL_SSL", sasl, use_greenlets=isinstance(handler, GEventHandler)) as client:
             topic = create_topic(client)
@@ -65,14 +69,49 @@ def test_of_a_client_at_work(secure_kafka: KafkaCluster, handler: Handler, mecha
 @pytest.mark.needs("sasl")
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_of_a_refused_login(secure_kafka: KafkaCluster, handler: Handler, mechanism: str) -> None:
-    sasl = credentials(secure_kafka, mechanism, "Pw-that-is-wrong-8811")
-    search = Search("Pw-that-is-wrong-8811")
+    secret = secure_kafka.token(aud="another") if mechanism == "OAUTHBEARER" else "Pw-that-is-wrong-8811"
+    sasl = credentials(secure_kafka, mechanism, secret)
+    search = Search(secret)
     with search.logging(), pytest.raises(KafkaException) as refused:
         log_in(secure_kafka, "SASL_PLAINTEXT", sasl, use_greenlets=isinstance(handler, GEventHandler))
         look_for_salted(search, sasl)
     search.look_at_error(refused.value)
     search.look_at_objects()
     search.look_at_process()
+    assert search.verdict() == []
+
+
+@pytest.mark.needs("sasl")
+def test_of_a_refused_login_with_the_names_of_other_clients(secure_kafka: KafkaCluster, handler: Handler) -> None:
+    search = Search("Pw-that-is-wrong-8811")
+    options: dict[str, Any] = {
+        "hosts": secure_kafka.hosts_of("SASL_PLAINTEXT"),
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "SCRAM-SHA-256",
+        "sasl_plain_username": secure_kafka.user,
+        "sasl_plain_password": "Pw-that-is-wrong-8811",
+    }
+    with search.logging(), pytest.raises(KafkaException) as refused:
+        KafkaClient(use_greenlets=isinstance(handler, GEventHandler), **options)
+    search.look_at_error(refused.value)
+    search.look_at_objects()
+    assert search.verdict() == []
+
+
+@pytest.mark.needs("signed tokens")
+@pytest.mark.parametrize("answer", ["refused", "broken", "nonsense"])
+def test_of_a_token_endpoint(
+    secure_kafka: KafkaCluster, token_endpoint: TokenEndpoint, handler: Handler, answer: str
+) -> None:
+    secret = "Secret-of-client-that-is-wrong" if answer == "refused" else token_endpoint.client_secret
+    if answer != "refused":
+        token_endpoint.fail(200 if answer == "nonsense" else 400, secret.encode(), times=10)
+    search = Search(secret)
+    sasl = OAuthBearer(OidcClientCredentials(token_endpoint.url, token_endpoint.client_id, secret))
+    with search.logging(), pytest.raises(KafkaException) as refused:
+        log_in(secure_kafka, "SASL_PLAINTEXT", sasl, use_greenlets=isinstance(handler, GEventHandler))
+    search.look_at_error(refused.value)
+    search.look_at_objects()
     assert search.verdict() == []
 
 

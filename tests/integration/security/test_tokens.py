@@ -1,0 +1,130 @@
+"""OAUTHBEARER on a real broker, which checks the signature of each token, with a token endpoint on 127.0.0.1."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from contextlib import suppress
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.exceptions import KafkaException
+from pykafka.handlers import GEventHandler, Handler
+from pykafka.security import OAuthBearer, OidcClientCredentials
+from tests.brokers import KafkaCluster
+from tests.support.logins import log_in
+from tests.support.token_endpoint import TokenEndpoint
+from tests.support.topics import create_topic
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("signed tokens"), pytest.mark.timeout(400)]
+
+
+def bearer(endpoint: TokenEndpoint, timeout_s: float = 10) -> OAuthBearer:
+    return OAuthBearer(
+        OidcClientCredentials(
+            endpoint.url, endpoint.client_id, endpoint.client_secret, scope="kafka", timeout_s=timeout_s
+        )
+    )
+
+
+def client_of(
+    kafka: KafkaCluster, handler: Handler, sasl: OAuthBearer, listener: str = "SASL_PLAINTEXT"
+) -> KafkaClient:
+    return log_in(kafka, listener, sasl, use_greenlets=isinstance(handler, GEventHandler))
+
+
+@pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
+def test_one_token_for_all_connections(
+    secure_kafka: KafkaCluster, token_endpoint: TokenEndpoint, handler: Handler, listener: str
+) -> None:
+    with client_of(secure_kafka, handler, bearer(token_endpoint), listener) as client:
+        topic = create_topic(client)
+        with topic.get_sync_producer() as producer:
+            producer.produce(b"one")
+        with topic.get_simple_consumer(consumer_timeout_ms=20_000) as consumer:
+            message = consumer.consume()
+            assert message is not None
+            assert message.value == b"one"
+    assert len(token_endpoint.given) == 1
+    assert token_endpoint.asked[0].form["scope"] == "kafka"
+
+
+def test_tokens_are_refreshed_under_load(
+    secure_kafka: KafkaCluster, token_endpoint: TokenEndpoint, handler: Handler
+) -> None:
+    """Sessions end with the token of five seconds: each connection shows the next one in time, and nothing is lost."""
+    token_endpoint.lifetime_s = 5
+    produced = 0
+    with client_of(secure_kafka, handler, bearer(token_endpoint)) as client:
+        topic = create_topic(client)
+        consumer = topic.get_simple_consumer(consumer_timeout_ms=20_000, fetch_wait_max_ms=100)
+        found = []
+        with topic.get_producer(linger_ms=1) as producer:
+            end = time.monotonic() + 14
+            while time.monotonic() < end:
+                for _ in range(50):
+                    producer.produce(b"%d" % produced)
+                    produced += 1
+                while (message := consumer.consume(block=False)) is not None:
+                    found.append(message.value)
+                handler.sleep(0.01)
+        found += [message.value for message in itertools.islice(consumer, produced - len(found))]
+        consumer.stop()
+    assert found == [b"%d" % number for number in range(produced)]
+    assert 3 <= len(token_endpoint.given) <= 12
+
+
+@pytest.mark.parametrize("kind", ["refused", "broken", "nonsense", "hangs"])
+def test_an_endpoint_that_gives_no_token(
+    secure_kafka: KafkaCluster, token_endpoint: TokenEndpoint, handler: Handler, kind: str
+) -> None:
+    """The error says which endpoint answered what; afterwards the same credentials log in."""
+    sasl = bearer(token_endpoint, timeout_s=2)
+    if kind == "hangs":
+        token_endpoint.hang(times=20)
+    else:
+        status, body = {
+            "refused": (401, b'{"error": "invalid_client", "error_description": "no such client"}'),
+            "broken": (500, b"it is broken"),
+            "nonsense": (200, b"<html>no token"),
+        }[kind]
+        token_endpoint.fail(status, body, times=20)
+    started = time.monotonic()
+    with pytest.raises(KafkaException, match=token_endpoint.url) as failed:
+        client_of(secure_kafka, handler, sasl)
+    assert time.monotonic() - started < 60
+    said = {"refused": "invalid_client", "broken": "500", "nonsense": "without a token", "hangs": "answer"}[kind]
+    assert said in str(failed.value)
+    assert token_endpoint.client_secret not in str(failed.value)
+    token_endpoint.work()
+
+    def logs_in() -> bool:
+        # A failure is told to all who ask within some seconds: the endpoint has rest.
+        with suppress(KafkaException):
+            client_of(secure_kafka, handler, sasl).close()
+            return True
+        return False
+
+    until(handler, logs_in, 60)
+
+
+def test_an_old_token_serves_while_the_endpoint_is_down(
+    secure_kafka: KafkaCluster, token_endpoint: TokenEndpoint, handler: Handler
+) -> None:
+    token_endpoint.lifetime_s = 10
+    sasl = bearer(token_endpoint)
+    with client_of(secure_kafka, handler, sasl) as client:
+        topic = create_topic(client)
+        token_endpoint.fail(503, b"", times=1000)
+        # Past four fifths of the token's life, when the next one is asked for.
+        handler.sleep(8.5)
+        with client_of(secure_kafka, handler, sasl) as another:
+            with another.topics[topic.name].get_sync_producer() as producer:
+                producer.produce(b"one")
+        token_endpoint.work()
+        handler.sleep(2.5)
+        with topic.get_sync_producer() as producer:
+            producer.produce(b"two")
+    assert len(token_endpoint.given) >= 2
