@@ -124,6 +124,8 @@ class KafkaClient:
     ) -> None:
         sasl, ssl_config = security_of(other_names, sasl, _one_of(ssl_config, tls))
         settings, metadata = ConnectionSettings.of(locals()), MetadataSettings.of(locals())
+        # They may hold secrets as text, and reports of errors may show the local variables of this function.
+        del other_names, proxy
         self._seed_hosts = zookeeper_hosts if zookeeper_hosts is not None else hosts
         self._source_address = source_address
         self._socket_timeout_ms = socket_timeout_ms
@@ -170,7 +172,10 @@ class KafkaClient:
                 found.client.pop("ssl_config", None)
             if name.startswith(("sasl_", "security_")):
                 found.client.pop("sasl", None)
-        client = cls(**{**found.client, **overrides})
+        found.client |= overrides
+        # They may hold secrets as text, and reports of errors may show the local variables of this function.
+        del config, overrides
+        client = cls(**found.client)
         client.cluster.defaults = found.defaults
         return client
 

@@ -66,7 +66,6 @@ class Search:
             self.look(f"pickle of {kind}", pickle.dumps(one))
             told = traceback.TracebackException.from_exception(one, capture_locals=True)
             for frame in told.stack:
-                self.look(f"source line of {kind}", frame.line or "")
                 if frame.filename.startswith(OURS):
                     for name, value in (frame.locals or {}).items():
                         self.look(

@@ -81,18 +81,45 @@ def test_of_a_refused_login(secure_kafka: KafkaCluster, handler: Handler, mechan
     assert search.verdict() == []
 
 
-@pytest.mark.needs("sasl")
-def test_of_a_refused_login_with_the_names_of_other_clients(secure_kafka: KafkaCluster, handler: Handler) -> None:
-    search = Search("Pw-that-is-wrong-8811")
-    options: dict[str, Any] = {
-        "hosts": secure_kafka.hosts_of("SASL_PLAINTEXT"),
+#: Makes a client, of hosts, a wrong password and further options.
+WAYS: dict[str, Callable[..., KafkaClient]] = {
+    "other names": lambda hosts, secret, **options: KafkaClient(hosts=hosts, **names(secret), **options),
+    "a mapping": lambda hosts, secret, **options: KafkaClient.from_config(
+        {
+            "bootstrap.servers": hosts,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+            f'username="alice" password="{secret}";',
+        },
+        **options,
+    ),
+    "overrides": lambda hosts, secret, **options: KafkaClient.from_config(
+        {"bootstrap.servers": hosts}, **names(secret), **options
+    ),
+    "a proxy": lambda hosts, secret, **options: KafkaClient(
+        hosts=hosts, proxy=f"http://alice:{secret}@{hosts}", **options
+    ),
+}
+
+
+def names(secret: str) -> dict[str, Any]:
+    return {
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanism": "SCRAM-SHA-256",
-        "sasl_plain_username": secure_kafka.user,
-        "sasl_plain_password": "Pw-that-is-wrong-8811",
+        "sasl_plain_username": "alice",
+        "sasl_plain_password": secret,
     }
+
+
+@pytest.mark.needs("sasl")
+@pytest.mark.parametrize("way", list(WAYS))
+def test_of_options_as_text(secure_kafka: KafkaCluster, handler: Handler, way: str) -> None:
+    """The constructor is one of the functions whose local variables reports of errors show."""
+    search = Search("Pw-that-is-wrong-8811")
+    hosts = secure_kafka.hosts_of("SASL_PLAINTEXT")
     with search.logging(), pytest.raises(KafkaException) as refused:
-        KafkaClient(use_greenlets=isinstance(handler, GEventHandler), **options)
+        WAYS[way](hosts, "Pw-that-is-wrong-8811", use_greenlets=isinstance(handler, GEventHandler))
     search.look_at_error(refused.value)
     search.look_at_objects()
     assert search.verdict() == []
