@@ -41,7 +41,7 @@ class Failure(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What became of the input.
+    """The outcome of the input.
 
     `messages` were delivered, or, in a dry run, would be produced; `bytes` counts their keys and values.
     """

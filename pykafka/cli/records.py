@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Deletion(NamedTuple):
-    """What a deletion does in a partition; `error` says why it does nothing."""
+    """The effect of a deletion in a partition; `error` says why it does nothing."""
 
     partition: int
     earliest: int

@@ -1,4 +1,4 @@
-"""What the verbs of all nouns share: options, the question before a change, the report of what was done."""
+"""The common part of the verbs of all nouns: options, the question before a change, the report of what was done."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Request(Generic[K, V]):
-    """What a request has to say.
+    """The content of a request.
 
     :param step: which request of which session it is
     :param named: the partitions to name

@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 from pyspark import __version__
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
 
-from pykafka.spark.batch import KafkaBatchReader
 from pykafka.spark.columns import chosen, ddl
 from pykafka.spark.errors import OptionError
-from pykafka.spark.options import Mode, check_read, includes_headers, read_options, write_options
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter
     from pyspark.sql.types import StructType
 
 
-# Modules that talk to Kafka are imported on use: Spark imports this module to look a format's name up.
+# All else is imported on use: Spark imports this module to look any format's name up.
 
 
 class KafkaDataSource(DataSource):
@@ -42,6 +40,8 @@ class KafkaDataSource(DataSource):
 
         :raises OptionError: an option that no kind of read accepts, so that load() already raises it
         """
+        from pykafka.spark.options import check_read, includes_headers
+
         check_read(self.options)
         return ddl(includes_headers(self.options))
 
@@ -50,6 +50,9 @@ class KafkaDataSource(DataSource):
 
         :raises OptionError: names the wrong option or column
         """
+        from pykafka.spark.batch import KafkaBatchReader
+        from pykafka.spark.options import Mode, read_options
+
         options, columns = read_options(self.options, Mode.BATCH_READ), chosen(schema)
         if not options.push_down_filters:
             return KafkaBatchReader(options, columns)
@@ -63,6 +66,8 @@ class KafkaDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream; errors as in `reader`."""
+        from pykafka.spark.options import Mode, read_options
+
         options, columns = read_options(self.options, Mode.STREAM_READ), chosen(schema)
         if find_spec("pyspark.sql.streaming.datasource") is None:
             from pykafka.spark.stream41 import SelfLimitingStreamReader
@@ -78,6 +83,7 @@ class KafkaDataSource(DataSource):
         :raises OptionError: names the wrong option
         :raises SinkError: names the wrong column, or the save mode
         """
+        from pykafka.spark.options import Mode, write_options
         from pykafka.spark.sink import KafkaBatchWriter, check_mode, check_schema
 
         options = write_options(self.options, Mode.BATCH_WRITE)
@@ -86,6 +92,7 @@ class KafkaDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return the writer of a stream; errors as in `writer`."""
+        from pykafka.spark.options import Mode, write_options
         from pykafka.spark.sink import KafkaStreamWriter, check_schema
 
         options = write_options(self.options, Mode.STREAM_WRITE)

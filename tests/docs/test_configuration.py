@@ -37,7 +37,8 @@ def test_every_option_of_spark_is_listed_with_where_it_is_valid() -> None:
     rows = spark_rows()
     modes = (Mode.BATCH_READ, Mode.STREAM_READ, Mode.BATCH_WRITE)
     for option in OPTIONS:
-        cells = rows["kafka.ssl.*"] if option.name.startswith("kafka.ssl.") else rows[option.name]
+        family = next((name for name in ("kafka.ssl.", "kafka.sasl.") if option.name.startswith(name)), None)
+        cells = rows[option.name if family is None else f"{family}*"]
         for mode, cell in zip(modes, cells, strict=False):
             assert bool(mode & option.valid) == (cell not in {"", "ignored"}), (option.name, mode, cell)
         if cells[3].isdigit():
