@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from pykafka.cli.app import tools
@@ -39,3 +40,29 @@ def test_what_every_broker_has(embedded: EmbeddedCluster, verb: str) -> None:
     result = CliRunner().invoke(tools, ["-b", embedded.hosts, *verb.split(), *WORDS[verb]])
     assert result.exit_code == Status.OK, result.output
     assert result.stdout
+
+
+def completed(*words: str) -> list[str]:
+    """Return what a shell offers for the last of these words."""
+    shell = ShellComplete(tools, {}, "kafka-tools", "_KAFKA_TOOLS_COMPLETE")
+    return [one.value for one in shell.get_completions(list(words[:-1]), words[-1])]
+
+
+def test_the_shell_completes_names_of_topics(embedded: EmbeddedCluster) -> None:
+    for name in ("clicks", "clips", "views"):
+        embedded.create_topic(name, 1)
+    for words in (
+        ("-b", embedded.hosts, "topics", "describe", "cl"),
+        ("topics", "describe", "-b", embedded.hosts, "views", "cl"),
+        ("-b", embedded.hosts, "consume", "cl"),
+        ("-b", embedded.hosts, "configs", "describe", "topic", "cl"),
+        ("-b", embedded.hosts, "groups", "reset", "billing", "--topic", "cl"),
+    ):
+        assert completed(*words) == ["clicks", "clips"], words
+    assert completed("-b", "127.0.0.1:1", "topics", "describe", "cl") == []
+    assert completed("-b", embedded.hosts, "groups", "describe", "b") == []  # this broker lists none
+
+
+def test_the_shell_completes_verbs_and_types() -> None:
+    assert completed("topics", "de") == ["delete", "delete-records", "describe"]
+    assert "topic" in completed("acls", "create", "--resource", "to")

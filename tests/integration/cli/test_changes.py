@@ -206,12 +206,13 @@ def test_a_topic_is_made_and_deleted(run: Run, client: KafkaClient) -> None:
     assert made == {"topic": name, "partitions": 3, "replicas": 1}
     found = data(run("desc_topic", name, "--json"))
     assert len(found["partitions"]) == 3
-    assert found["settings"] == {
+    expected = {
         "retention.ms": "7000000",
         "cleanup.policy": "compact",
         "preallocate": "true",
         "segment.ms": "600000",
     }
+    assert found["settings"] == (expected if kafka_since(0, 11) else None)  # older brokers tell no settings
     assert "already exists" in run("create_topic", name, status=Status.FAILED).stderr
     assert name in topics(client)
     run("delete_topic", name, "-t", "20000")
