@@ -248,6 +248,9 @@ def test_what_no_connection_could_be_made_with(options: dict[str, Any], text: st
     ("error", "text"),
     [
         (ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] it is"), "TLSV13_ALERT_CERTIFICATE_REQUIRED"),
+        (ssl.SSLError(1, "[SSL: SSLV3_ALERT_CERTIFICATE_REVOKED] it is"), "the client certificate was revoked"),
+        (ssl.SSLError(1, "[SSL: TLSV1_UNRECOGNIZED_NAME] it is"), "does not know the host name"),
+        (ssl.SSLError(1, "[SSL: TLSV1_ALERT_DECRYPT_ERROR] it is"), "may not belong to the certificate"),
         (TimeoutError("late"), "not answered in time"),
         (TypeError("only wraps"), "only wraps"),
         (ConnectionResetError(104, "reset"), "may not be a TLS port"),
