@@ -1,0 +1,63 @@
+"""Logins that are renewed at real brokers whose sessions last three seconds (KIP-368)."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from pykafka import OAuthBearer
+from pykafka.handlers import Handler
+from pykafka.security import Mechanism
+from tests.brokers import KafkaCluster
+from tests.support.logins import credentials, log_in
+from tests.support.topics import create_topic
+
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("sasl", "sessions"), pytest.mark.timeout(400)]
+
+LOAD_S = 8.0
+
+
+def renewals(caplog: pytest.LogCaptureFixture) -> int:
+    return sum("renewed the login" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"])
+def test_nothing_is_lost_while_logins_are_renewed(
+    secure_kafka: KafkaCluster, handler: Handler, mechanism: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "pykafka.network")
+    sasl: Mechanism = (
+        OAuthBearer(lambda: secure_kafka.token(secure_kafka.user, 10))
+        if mechanism == "OAUTHBEARER"
+        else credentials(secure_kafka, mechanism)
+    )
+    sent, got = 0, []
+    with log_in(secure_kafka, "SHORT_PLAINTEXT", sasl, handler=handler) as client:
+        topic = create_topic(client)
+        consumer = topic.get_simple_consumer(consumer_timeout_ms=100, fetch_wait_max_ms=100)
+        with topic.get_producer(linger_ms=2) as producer:
+            end = handler.now() + LOAD_S
+            while handler.now() < end:
+                for _ in range(20):
+                    producer.produce(b"%d" % sent)
+                    sent += 1
+                got += [int(message.value) for message in consumer.consume_batch(200, 5)]
+        patience = handler.now() + 20
+        while len(got) < sent and handler.now() < patience:
+            got += [int(message.value) for message in consumer.consume_batch(1000, 500)]
+        consumer.stop()
+    assert sorted(got) == list(range(sent))
+    assert renewals(caplog) >= 3
+    assert "could not be renewed" not in caplog.text
+
+
+def test_an_idle_connection_is_renewed_after_the_end_of_its_session(
+    secure_kafka: KafkaCluster, handler: Handler, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "pykafka.network")
+    with log_in(secure_kafka, "SHORT_PLAINTEXT", handler=handler) as client:
+        client.update_cluster()  # over the connection to the broker itself, as later
+        handler.sleep(3.5)
+        client.update_cluster()
+        assert renewals(caplog) == 1

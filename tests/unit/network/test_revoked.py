@@ -1,0 +1,76 @@
+"""Credentials that stop working while a producer and a consumer run, and that work again later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pykafka import KafkaClient, MessagesNotDelivered, Scram
+from pykafka.exceptions import SaslAuthenticationFailed
+from pykafka.handlers import Handler
+from tests.support.sasl import USERS, SaslBroker
+from tests.support.scripted import TOPIC, batch
+
+LIMIT = 30.0
+ALICE = Scram("alice", USERS["alice"])
+
+
+@pytest.fixture
+def broker() -> Iterator[SaslBroker]:
+    """Yield a broker whose sessions last half a second; restore its users."""
+    before = dict(USERS)
+    with SaslBroker(lifetime_ms=500, records=batch([b"a"] * 5)) as broker:
+        yield broker
+    USERS.update(before)
+
+
+def test_a_producer_reports_it_by_name_and_goes_on_later(broker: SaslBroker, handler: Handler) -> None:
+    with KafkaClient(broker.hosts, handler=handler, sasl=ALICE, socket_timeout_ms=2000) as client:
+        producer = client.topics[TOPIC].get_producer(
+            delivery_timeout_ms=1000, linger_ms=1, enable_idempotence=False, required_acks=1
+        )
+        producer.produce(b"first")
+        producer.flush()
+        right, USERS["alice"] = USERS["alice"], "another"
+        handler.sleep(0.6)
+        started = handler.now()
+        with pytest.raises(MessagesNotDelivered, match="SaslAuthenticationFailed: the broker refuses the login"):
+            producer.produce(b"second")
+            producer.flush()
+        assert handler.now() - started < 15
+        USERS["alice"] = right
+        deadline = handler.now() + LIMIT
+        while True:
+            try:
+                producer.produce(b"third")
+                producer.flush()
+                break
+            except MessagesNotDelivered:  # the pause before the next login is not over
+                assert handler.now() < deadline
+        producer.stop()
+
+
+def test_a_consumer_raises_it_by_name_and_goes_on_later(broker: SaslBroker, handler: Handler) -> None:
+    with KafkaClient(broker.hosts, handler=handler, sasl=ALICE, socket_timeout_ms=1500) as client:
+        consumer = client.topics[TOPIC].get_simple_consumer(consumer_timeout_ms=200, fetch_wait_max_ms=100)
+        for _ in range(5):
+            message = consumer.consume()
+            assert message is not None
+            assert message.value == b"a"
+        right, USERS["alice"] = USERS["alice"], "another"
+        deadline = handler.now() + LIMIT
+        with pytest.raises(SaslAuthenticationFailed, match="the broker refuses the login"):
+            while handler.now() < deadline:
+                consumer.consume()
+        USERS["alice"] = right
+        broker.records += batch([b"b"], base_offset=5)
+        found = None
+        while found is None:
+            assert handler.now() < deadline
+            try:
+                found = consumer.consume()
+            except SaslAuthenticationFailed:
+                continue
+        assert found.value == b"b"
+        consumer.stop()
