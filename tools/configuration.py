@@ -149,6 +149,8 @@ def unit(name: str) -> str:
 def shown(parameter: inspect.Parameter) -> str:
     """Return how the page writes a default."""
     default = parameter.default
+    if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        return ""
     if default is inspect.Parameter.empty:
         return "required"
     if isinstance(default, enum.Enum):
