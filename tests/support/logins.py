@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pykafka import KafkaClient, OAuthBearer, Plain, Scram, SslConfig
+from pykafka.exceptions import SaslAuthenticationFailed
+from pykafka.handlers import ThreadingHandler
 from pykafka.security import Mechanism
 from tests.brokers import KafkaCluster
+from tests.support.waiting import until
 
 
 def credentials(kafka: KafkaCluster, mechanism: str, secret: str | None = None, user: str | None = None) -> Mechanism:
@@ -34,3 +38,17 @@ def log_in(
     tls = SslConfig(kafka.cafile) if listener.endswith("SSL") else None
     sasl = sasl or credentials(kafka, "SCRAM-SHA-256")
     return KafkaClient(hosts=kafka.hosts_of(listener), sasl=sasl, ssl_config=tls, **options)
+
+
+def logs_in(kafka: KafkaCluster, listener: str, sasl: Mechanism) -> bool:
+    """Return whether the brokers accept the credentials."""
+    try:
+        log_in(kafka, listener, sasl).close()
+    except SaslAuthenticationFailed:
+        return False
+    return True
+
+
+def eventually(happened: Callable[[], bool]) -> None:
+    """Wait for what a broker does some milliseconds after it has answered the request for it."""
+    until(ThreadingHandler(), happened, 30)

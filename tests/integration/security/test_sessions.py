@@ -18,7 +18,7 @@ from pykafka.exceptions import MessagesNotDelivered, SaslAuthenticationFailed
 from pykafka.handlers import GEventHandler, Handler
 from tests.brokers import KafkaCluster
 from tests.support.groups import Group
-from tests.support.logins import credentials, log_in
+from tests.support.logins import credentials, eventually, log_in, logs_in
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 
@@ -62,6 +62,8 @@ def user(secure_kafka: KafkaCluster) -> Iterator[User]:
     with KafkaClient(secure_kafka.hosts) as client:
         made = User(secure_kafka, client.admin)
         made.let_in()
+        sasl = credentials(secure_kafka, "SCRAM-SHA-256", user=made.name)
+        eventually(lambda: logs_in(secure_kafka, "SASL_PLAINTEXT", sasl))
         yield made
 
 
