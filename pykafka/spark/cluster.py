@@ -6,7 +6,13 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from pykafka.common import TopicPartition
-from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, error_for
+from pykafka.exceptions import (
+    KafkaException,
+    SaslAuthenticationFailed,
+    UnknownTopicOrPartition,
+    UnsupportedSaslMechanism,
+    error_for,
+)
 from pykafka.metadata.cluster import BaseCluster
 from pykafka.metadata.listoffsets import FoundOffset
 from pykafka.spark import session
@@ -166,7 +172,11 @@ class OffsetReader:
         for retries_left in range(self._options.offset_retries, -1, -1):
             try:
                 return ask(session.cluster_for(self._options.client))
-            except OptionError:
+            except (
+                OptionError,
+                SaslAuthenticationFailed,
+                UnsupportedSaslMechanism,
+            ):  # brokers may count refused logins
                 raise
             except KafkaException as error:
                 session.forget(self._options.client)

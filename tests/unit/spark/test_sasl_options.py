@@ -7,9 +7,12 @@ import pickle
 import pytest
 
 from pykafka import OAuthBearer, OidcClientCredentials, Plain, Scram
+from pykafka.exceptions import SaslAuthenticationFailed
 from pykafka.security import Mechanism
+from pykafka.spark.cluster import OffsetReader
 from pykafka.spark.errors import OptionError
 from pykafka.spark.options import Mode, read_options, write_options
+from tests.support.sasl import SaslBroker
 
 READ = {"kafka.bootstrap.servers": "localhost:9093", "subscribe": "a"}
 SCRAM = {
@@ -74,3 +77,19 @@ def test_what_cannot_be(options: dict[str, str], reason: str) -> None:
 
 def test_tuning_of_the_java_client_has_no_effect() -> None:
     assert sasl({**SCRAM, "kafka.sasl.login.refresh.window.factor": "0.8"}) == Scram("alice", "x-secret")
+
+
+def test_refused_credentials_are_not_tried_again() -> None:
+    with SaslBroker() as broker:
+        options = {**READ, **SCRAM, "kafka.bootstrap.servers": broker.hosts, "fetchOffset.numRetries": "3"}
+        asked = OffsetReader(read_options(options, Mode.BATCH_READ))
+        answers: list[bytes] = []
+
+        def count(frame: bytes) -> bytes:
+            answers.append(frame)
+            return frame
+
+        broker.damage_login = count
+        with pytest.raises(SaslAuthenticationFailed):
+            asked._retrying(lambda cluster: cluster.brokers)
+        assert len(answers) == 4  # ApiVersions, SaslHandshake, two SaslAuthenticate: one login
