@@ -223,7 +223,8 @@ class Probe:
         """
         raise ResponseTimeoutError(
             "the broker did not answer the request for its versions: it may be overloaded, require "
-            f"{self._may_want}, or not be a Kafka broker",
+            # Kafka 0.10 leaves a TLS connection open at which it wants SASL.
+            f"{self._may_want} or SASL (give sasl=), or not be a Kafka broker",
             broker=self._broker,
             api="ApiVersions",
         )

@@ -75,8 +75,13 @@ def test_a_listener_without_sasl(secure_kafka: KafkaCluster, handler: Handler, l
 def test_a_listener_with_sasl_met_without(secure_kafka: KafkaCluster, handler: Handler, listener: str) -> None:
     tls = SslConfig(secure_kafka.cafile) if listener == "SASL_SSL" else None
     hosts = secure_kafka.hosts_of(listener)
-    with pytest.raises(KafkaException, match="wants SASL") as refused:
+    with pytest.raises(KafkaException) as refused:
         KafkaClient(hosts=hosts, ssl_config=tls, use_greenlets=isinstance(handler, GEventHandler))
+    if tls is not None and secure_kafka.release.numbers < (1, 0):
+        # It neither answers nor closes such a connection.
+        assert "or SASL (give sasl=)" in str(refused.value)
+        return
+    assert "wants SASL" in str(refused.value)
     assert isinstance(refused.value, SaslRequiredError)
     assert sorted(refused.value.mechanisms) == sorted(secure_kafka.mechanisms)
 
