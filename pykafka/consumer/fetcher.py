@@ -63,7 +63,8 @@ SHORT_WAIT_MS = 5
 SMALL_PART = 4
 #: How long stop() waits for the worker, which does not wait for anything then (s).
 JOIN_TIMEOUT_S = 5.0
-#: From version 13 on Fetch names topics by id; this is the highest version that the client uses for that.
+#: From this version on Fetch names topics by id, and the highest version that the client uses for that.
+IDS_FROM = 13
 IDS_CEILING = 18
 NO_ID = UUID(int=0)
 #: The errors beside which brokers name the leader.
@@ -448,11 +449,13 @@ class Fetcher:
             self._short_wait_ms = min(self._short_wait_ms * 2, max(settings.max_wait_ms, SHORT_WAIT_MS))
         else:
             self._short_wait_ms = SHORT_WAIT_MS
-        by_id = all(asked.topic_id is not None for asked in plan.values())
-        version = self._broker.api_version(wire.FetchRequest, IDS_CEILING if by_id else None)
+        known = all(asked.topic_id is not None for asked in plan.values())
+        version = self._broker.api_version(wire.FetchRequest, IDS_CEILING if known else None)
+        by_id = version >= IDS_FROM
         tells = version >= FETCH_TELLS_FROM
+        # A session by name knows nothing of ids: a name that is fetched on and forgotten in one request is forgotten.
         wanted = {
-            (key, asked.topic_id): (asked.offset, asked.log_epoch, asked.leader_epoch, asked.max_bytes)
+            (key, asked.topic_id if by_id else None): (asked.offset, asked.log_epoch, asked.leader_epoch, asked.max_bytes)
             for key, asked in plan.items()
         }
         if version >= SESSIONS_FROM:

@@ -1,0 +1,68 @@
+"""The requests of a fetch worker: how topics are named within a session."""
+
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+
+from pykafka.common import TopicPartition
+from pykafka.consumer.fetcher import Fetcher, FetchSettings, _Asked
+from pykafka.handlers import ThreadingHandler
+from pykafka.protocol import wire
+
+OLD, NEW = UUID(int=1), UUID(int=2)
+KEY = TopicPartition("t", 0)
+OTHER = TopicPartition("other", 0)
+
+
+class FakeBroker:
+    """Takes requests, and answers nothing."""
+
+    id = 0
+    address = "127.0.0.1:9092"
+    socket_timeout_ms = 1000
+
+    def __init__(self, version):
+        self.version = version
+        self.requests = []
+
+    def api_version(self, kind, ceiling=None):
+        return self.version if ceiling else min(self.version, 12)
+
+    def send(self, request, channel, **how):
+        self.requests.append((request, how["version"]))
+
+
+def asked(topic_id, offset=0):
+    owned = SimpleNamespace(max_bytes=1000)
+    return _Asked(offset, -1, -1, topic_id, [(SimpleNamespace(owned=owned), 0)])
+
+
+def requests(version, *plans):
+    broker = FakeBroker(version)
+    fetcher = Fetcher(broker, ThreadingHandler(), FetchSettings())
+    for plan in plans:
+        fetcher._send(dict(plan))
+        fetcher._read({}, wire.FetchResponse(session_id=7, responses=[]), full=False)
+    return broker.requests
+
+
+@pytest.mark.parametrize("other", [None, OLD])
+@pytest.mark.parametrize("before", [None, OLD])
+def test_a_session_by_name_does_not_forget_a_topic_that_was_made_anew(before, other):
+    """A broker forgets last: it would fetch the partition no more, and this client would think it does."""
+    plans = {OTHER: asked(other), KEY: asked(before, 9)}, {OTHER: asked(other), KEY: asked(NEW)}
+    _, (request, version) = requests(12, *plans)
+    assert version == 12
+    assert request.session_id == 7
+    assert not request.forgotten_topics_data
+    ((topic, part),) = [(topic.topic, part) for topic in request.topics for part in topic.partitions]
+    assert (topic, part.fetch_offset) == ("t", 0)
+
+
+def test_a_session_by_id_forgets_the_former_topic():
+    plans = {OTHER: asked(OLD), KEY: asked(OLD, 9)}, {OTHER: asked(OLD), KEY: asked(NEW)}
+    _, (request, version) = requests(13, *plans)
+    assert version == 13
+    assert [one.topic_id for one in request.forgotten_topics_data] == [OLD]
+    assert [one.topic_id for one in request.topics] == [NEW]
