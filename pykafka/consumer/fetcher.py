@@ -455,7 +455,12 @@ class Fetcher:
         tells = version >= FETCH_TELLS_FROM
         # A session by name knows nothing of ids: a name that is fetched on and forgotten in one request is forgotten.
         wanted = {
-            (key, asked.topic_id if by_id else None): (asked.offset, asked.log_epoch, asked.leader_epoch, asked.max_bytes)
+            (key, asked.topic_id if by_id else None): (
+                asked.offset,
+                asked.log_epoch,
+                asked.leader_epoch,
+                asked.max_bytes,
+            )
             for key, asked in plan.items()
         }
         if version >= SESSIONS_FROM:

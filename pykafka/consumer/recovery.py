@@ -202,7 +202,7 @@ class Recovery:
         broker = self._broker_of(owned)
         if broker is None:
             return
-        if _has_lineage(owned) and not (broker.knows_versions and fetch_tells(broker)):
+        if self._is_unsure(owned) and not (broker.knows_versions and fetch_tells(broker)):
             self._take(owned, None)
         else:
             self._attach_to(broker, owned)
@@ -216,7 +216,7 @@ class Recovery:
                 by_broker[broker].append(owned)
         for broker, group in by_broker.items():
             errors: Mapping[OwnedPartition, KafkaException] = {}
-            unsure = [owned for owned in group if _has_lineage(owned)]
+            unsure = [owned for owned in group if self._is_unsure(owned)]
             if unsure:
                 try:
                     errors = {} if fetch_tells(broker) else find_truncations(broker, unsure)
@@ -227,6 +227,12 @@ class Recovery:
                     self.failed(owned, errors[owned])
                 else:
                     self._attach_to(broker, owned)
+
+    def _is_unsure(self, owned: OwnedPartition) -> bool:
+        """Return whether the leader may be asked if its log has what was fetched. Replicas answer that to nobody."""
+        reader = self._reader()
+        at_leader = reader is None or reader.sources.of(owned.key).broker_id is None
+        return at_leader and owned.lineage.before(owned.fetch_offset) >= 0
 
     def _broker_of(self, owned: OwnedPartition) -> Broker | None:
         """Return the broker to fetch a partition from; None if it is being fetched, or has failed."""
@@ -549,10 +555,6 @@ def _recreated(owned: OwnedPartition, now: UUID | None) -> TopicRecreatedError:
 
 def _is_nowhere(error: KafkaException) -> bool:
     return isinstance(error, OffsetResetNeededError) and not isinstance(error, LOST)
-
-
-def _has_lineage(owned: OwnedPartition) -> bool:
-    return owned.lineage.before(owned.fetch_offset) >= 0
 
 
 def _wants_metadata(case: _Case) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
     ClusterAuthorizationFailed,
+    IncompleteResponseError,
     KafkaException,
     LogTruncationError,
     TopicAuthorizationFailed,
@@ -50,7 +51,7 @@ def find_truncations(broker: Broker, parts: Collection[OwnedPartition]) -> dict[
         return {}
     kind = wire.OffsetForLeaderEpochRequest.Topic
     by_topic: dict[str, list[wire.OffsetForLeaderEpochRequest.Topic.Partition]] = defaultdict(list)
-    asked = {}
+    asked: dict[tuple[str, int], tuple[OwnedPartition, int]] = {}
     for owned in parts:
         epoch = owned.lineage.before(owned.fetch_offset)
         asked[owned.key.topic, owned.partition_id] = owned, epoch
@@ -58,13 +59,16 @@ def find_truncations(broker: Broker, parts: Collection[OwnedPartition]) -> dict[
             kind.Partition(partition=owned.partition_id, current_leader_epoch=owned.leader_epoch, leader_epoch=epoch)
         )
     request = wire.OffsetForLeaderEpochRequest(
-        replica_id=-1, topics=[kind(topic=topic, partitions=found) for topic, found in by_topic.items()]
+        replica_id=-1, topics=[kind(topic=topic, partitions=wanted) for topic, wanted in by_topic.items()]
     )
     response = broker.call(request, CHANNEL, version=version)
     errors: dict[OwnedPartition, KafkaException] = {}
     for topic in response.topics:
         for part in topic.partitions:
-            owned, epoch = asked[topic.topic, part.partition]
+            found = asked.pop((topic.topic, part.partition), None)
+            if found is None:
+                continue
+            owned, epoch = found
             context: dict[str, Any] = {
                 "broker": broker.address,
                 "topic": topic.topic,
@@ -81,4 +85,8 @@ def find_truncations(broker: Broker, parts: Collection[OwnedPartition]) -> dict[
                 error = LogTruncationError(owned.fetch_offset, divergent, **context)
             if error is not None:
                 errors[owned] = error
+    for (name, id_), (owned, _) in asked.items():
+        errors[owned] = IncompleteResponseError(
+            broker=broker.address, topic=name, partition=id_, api="OffsetForLeaderEpoch"
+        )
     return errors

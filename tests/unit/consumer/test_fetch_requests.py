@@ -1,6 +1,9 @@
 """The requests of a fetch worker: how topics are named within a session."""
 
+from __future__ import annotations
+
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -22,34 +25,35 @@ class FakeBroker:
     address = "127.0.0.1:9092"
     socket_timeout_ms = 1000
 
-    def __init__(self, version):
+    def __init__(self, version: int) -> None:
         self.version = version
-        self.requests = []
+        self.requests: list[tuple[wire.FetchRequest, int]] = []
 
-    def api_version(self, kind, ceiling=None):
+    def api_version(self, kind: object, ceiling: int | None = None) -> int:
         return self.version if ceiling else min(self.version, 12)
 
-    def send(self, request, channel, **how):
+    def send(self, request: wire.FetchRequest, channel: str, **how: Any) -> None:
         self.requests.append((request, how["version"]))
 
 
-def asked(topic_id, offset=0):
-    owned = SimpleNamespace(max_bytes=1000)
-    return _Asked(offset, -1, -1, topic_id, [(SimpleNamespace(owned=owned), 0)])
+def asked(topic_id: UUID | None, offset: int = 0) -> _Asked:
+    member: Any = SimpleNamespace(owned=SimpleNamespace(max_bytes=1000))
+    return _Asked(offset, -1, -1, topic_id, [(member, 0)])
 
 
-def requests(version, *plans):
-    broker = FakeBroker(version)
+def requests(version: int, *plans: dict[TopicPartition, _Asked]) -> list[tuple[wire.FetchRequest, int]]:
+    broker: Any = FakeBroker(version)
     fetcher = Fetcher(broker, ThreadingHandler(), FetchSettings())
     for plan in plans:
         fetcher._send(dict(plan))
         fetcher._read({}, wire.FetchResponse(session_id=7, responses=[]), full=False)
-    return broker.requests
+    found: list[tuple[wire.FetchRequest, int]] = broker.requests
+    return found
 
 
 @pytest.mark.parametrize("other", [None, OLD])
 @pytest.mark.parametrize("before", [None, OLD])
-def test_a_session_by_name_does_not_forget_a_topic_that_was_made_anew(before, other):
+def test_a_session_by_name_does_not_forget_a_topic_that_was_made_anew(before: UUID | None, other: UUID | None) -> None:
     """A broker forgets last: it would fetch the partition no more, and this client would think it does."""
     plans = {OTHER: asked(other), KEY: asked(before, 9)}, {OTHER: asked(other), KEY: asked(NEW)}
     _, (request, version) = requests(12, *plans)
@@ -60,7 +64,7 @@ def test_a_session_by_name_does_not_forget_a_topic_that_was_made_anew(before, ot
     assert (topic, part.fetch_offset) == ("t", 0)
 
 
-def test_a_session_by_id_forgets_the_former_topic():
+def test_a_session_by_id_forgets_the_former_topic() -> None:
     plans = {OTHER: asked(OLD), KEY: asked(OLD, 9)}, {OTHER: asked(OLD), KEY: asked(NEW)}
     _, (request, version) = requests(13, *plans)
     assert version == 13
