@@ -38,6 +38,8 @@ CASES = [f"{INTEGRATION}/groups/test_{name}.py" for name in ("commits", "managed
 CASES += [
     f"{INTEGRATION}/{name}.py" for name in ("consumer/test_isolation", "network/test_throttling", "network/test_tls")
 ]
+#: Logins, administration, command lines and configuration files.
+ACCESS = [f"{INTEGRATION}/{name}" for name in ("security", "admin", "cli", "config")]
 #: Groups through ZooKeeper, in its outages, and together with other clients.
 BALANCED = [f"{INTEGRATION}/groups/test_balanced_{name}.py" for name in ("outages", "mixed")]
 #: Pipelines, as Python calls them and as programs.
@@ -150,7 +152,8 @@ TEST = {
     "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 5),
     "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 4),
     "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 4, ".venvs/spark42"),
-    "kafka": Part("4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS]), "-m", "not matrix"], 4),
+    "kafka": Part("4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS]), "-m", "not matrix"], 5),
+    "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 6),
     "promises": Part("4.3.1", [*PROMISES, "-m", "not matrix"], 2),
     "core-0.9.0.1": Part("0.9.0.1", CORE, 2),
     "core-2.8.2": Part("2.8.2", CORE, 2),

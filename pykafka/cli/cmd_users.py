@@ -93,7 +93,7 @@ def delete(session: Session, user: str, mechanisms: tuple[str, ...], dry_run: bo
     ask(f"Delete the credentials of user {user}?", yes, dry_run)
     with session.client() as client:
         there = [_NAMES[one.mechanism] for one in client.admin.describe_user_scram_credentials(user)[user]]
-        names = [name.upper() for name in dict.fromkeys(mechanisms)] or there
+        names = [name.upper() for name in dict.fromkeys(mechanisms)] or sorted(there)
         if dry_run:
             _tell_dry_run(as_json, user, names, "delete")
             return

@@ -76,6 +76,7 @@ def take(consumer: SimpleConsumer, count: int) -> list[bytes | None]:
     return found
 
 
+@pytest.mark.later("gevent")
 def test_the_replica_of_the_rack_is_fetched_from(client: KafkaClient) -> None:
     topic, values = filled(client)
     replica = elsewhere(topic)
@@ -124,6 +125,7 @@ def test_the_leader_is_asked_again_when_metadata_is_old(client: KafkaClient) -> 
         assert take(consumer, 200) == [b"%d" % number for number in range(200, 400)]
 
 
+@pytest.mark.later("threads")
 def test_the_leader_takes_over_when_the_replica_dies(client: KafkaClient, racks: KafkaCluster) -> None:
     topic = create_topic(client, replicas=3, config={"min.insync.replicas": "2"})
     values = [b"%d" % number for number in range(200)]

@@ -139,6 +139,7 @@ def told_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return str(request.param)
 
 
+@pytest.mark.later("threads-asked", "gevent-fetch")
 def test_lost_offsets_are_reported_and_none_is_skipped(
     election: Election, told_by: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -154,6 +155,7 @@ def test_lost_offsets_are_reported_and_none_is_skipped(
     assert f"from offset {COMMON + LOST} back to {COMMON}" in told
 
 
+@pytest.mark.later("threads-fetch", "gevent-asked")
 def test_without_a_reset_consume_raises_until_told_where_to_go_on(election: Election, told_by: str) -> None:
     topic = election.topic
     consumer = topic.get_simple_consumer(auto_offset_reset="none", auto_start=False, **OPTIONS)
@@ -176,6 +178,7 @@ def test_without_a_reset_consume_raises_until_told_where_to_go_on(election: Elec
         assert [value for _, value in take(consumer, 2 * LOST)] == numbered(0, 2 * LOST, b"new")
 
 
+@pytest.mark.later("threads-asked", "gevent")
 def test_a_committed_position_is_checked_when_a_consumer_starts(
     election: Election, told_by: str, caplog: pytest.LogCaptureFixture
 ) -> None:
