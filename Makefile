@@ -68,7 +68,7 @@ docs: $(VENV)/.ready-lint ## the pages and the reference as HTML in build/docs; 
 	$(PY) -m sphinx --fail-on-warning --keep-going --nitpicky --quiet --fresh-env -d build/docs-doctrees docs build/docs
 	@echo "docs: build/docs/index.html"
 
-demo: java build ## the flights job; BROKER=kafka or BROKER=host:port for real Kafka
+demo: java build ## the flights job; BROKER=kafka, kafka-sasl or host:port for real Kafka
 	@$(PY) -m examples.flights --broker "$(BROKER)" $(ARGS)
 
 dist: $(VENV)/.ready-dist ## build wheel (manylinux) and sdist, and try both in clean environments, compiled and pure

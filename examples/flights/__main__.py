@@ -42,7 +42,9 @@ def main() -> int:
     """
     interrupts = Interrupts()
     parser = argparse.ArgumentParser(prog="python -m examples.flights", description=__doc__)
-    parser.add_argument("--broker", default="embedded", help="embedded (default), kafka, or host:port of your own")
+    parser.add_argument(
+        "--broker", default="embedded", help="embedded (default), kafka, kafka-sasl, or host:port of your own"
+    )
     add_common_arguments(parser)
     options = parser.parse_args()
     job = Job("", options.directory.resolve(), limit=options.limit)

@@ -13,7 +13,7 @@ import pandas as pd
 from examples.flights import data
 from examples.flights.job import ALERT_MINUTES, Job
 from examples.flights.topics import TopicIncompleteError, read_json
-from pykafka import KafkaClient, KafkaException
+from pykafka import KafkaException
 
 Row = dict[str, Any]
 Table = dict[tuple[Any, ...], tuple[Any, ...]]
@@ -33,7 +33,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     truth = load_truth(job.limit)
     try:
-        with KafkaClient(job.hosts) as client:
+        with job.client() as client:
             delays = list(read_json(client, job.delays))
             alerts = list(read_json(client, job.alerts))
     except (KafkaException, TopicIncompleteError) as error:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pykafka import KafkaClient
 
 #: Enough for the embedded broker, which keeps about 5 MB a partition, to hold all flights.
 PARTITIONS = 12
@@ -21,12 +25,14 @@ class Job:
     :param directory: the directory of the results
     :param suffix: suffix of the topics' names, for a run on a cluster that others use
     :param limit: the largest number of flights to replay
+    :param config: file with the properties of the client, where brokers ask for TLS and a login, as Java has them
     """
 
     hosts: str
     directory: Path
     suffix: str = ""
     limit: int | None = None
+    config: Path | None = None
 
     @property
     def flights(self) -> str:
@@ -78,9 +84,29 @@ class Job:
         """Spark's log file."""
         return self.directory / "spark.log"
 
+    def client(self, **options: Any) -> KafkaClient:
+        """Return a client of the brokers.
+
+        :param options: as of `KafkaClient`
+        """
+        from pykafka import KafkaClient
+
+        if self.config is None:
+            return KafkaClient(self.hosts, **options)
+        return KafkaClient.from_config(self.config, **options)
+
+    def spark_options(self) -> dict[str, str]:
+        """Return the options by which Spark's source and sink reach the brokers: the same properties, with a prefix."""
+        if self.config is None:
+            return {"kafka.bootstrap.servers": self.hosts}
+        properties = (line.partition("=") for line in self.config.read_text().splitlines() if line)
+        return {f"kafka.{key}": value for key, _, value in properties}
+
     def arguments(self) -> list[str]:
         """Return the command line of this job for a stage."""
         arguments = ["--hosts", self.hosts, "--directory", str(self.directory), f"--suffix={self.suffix}"]
+        if self.config is not None:
+            arguments += ["--config", str(self.config)]
         return arguments if self.limit is None else [*arguments, "--limit", str(self.limit)]
 
     @classmethod
@@ -88,6 +114,7 @@ class Job:
         """Return the job that a stage's command line describes."""
         parser = argparse.ArgumentParser(description=description)
         parser.add_argument("--hosts", default="127.0.0.1:9092", help="host:port,host:port of the brokers")
+        parser.add_argument("--config", type=Path, help="file with the properties of the client, as Java has them")
         parser.add_argument("--suffix", default="", help="of the topics' names")
         add_common_arguments(parser)
         return cls(**vars(parser.parse_args()))

@@ -100,7 +100,7 @@ def weather(spark: SparkSession, job: Job) -> DataFrame:
 
 def source(job: Job, topic: str) -> dict[str, Any]:
     """Return the options of a read, which have the same names as in Spark's own Kafka connector."""
-    return {"kafka.bootstrap.servers": job.hosts, "subscribe": topic, "startingOffsets": "earliest"}
+    return job.spark_options() | {"subscribe": topic, "startingOffsets": "earliest"}
 
 
 def land(spark: SparkSession, job: Job) -> StreamingQuery:
@@ -124,7 +124,7 @@ def alert(spark: SparkSession, job: Job) -> StreamingQuery:
 
 def sink(job: Job, topic: str) -> dict[str, Any]:
     """Return the options of a write."""
-    return {"kafka.bootstrap.servers": job.hosts, "topic": topic, "kafka.compression.type": "zstd"}
+    return job.spark_options() | {"topic": topic, "kafka.compression.type": "zstd"}
 
 
 def wait_for(streams: list[StreamingQuery]) -> None:

@@ -36,7 +36,7 @@ def main() -> int:
     # Raised in a greenlet of its own, so that the exit never ends one of the client's workers in its middle.
     gevent.signal_handler(signal.SIGTERM, sys.exit, 128 + signal.SIGTERM)
     try:
-        with KafkaClient(job.hosts, use_greenlets=True) as client:
+        with job.client(use_greenlets=True) as client:
             counts = produce_all(client, job)
             for name, count in counts.items():
                 check_kept(client.topics[name], count)

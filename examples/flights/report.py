@@ -15,7 +15,7 @@ from rich.table import Table
 
 from examples.flights.job import Job
 from examples.flights.topics import TopicIncompleteError, read_json
-from pykafka import KafkaClient, KafkaException
+from pykafka import KafkaException
 
 Row = dict[str, Any]
 
@@ -29,7 +29,7 @@ def main() -> int:
     job = Job.from_command_line(__doc__)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        with KafkaClient(job.hosts) as client:
+        with job.client() as client:
             rows = list(read_json(client, job.delays))
     except (KafkaException, TopicIncompleteError) as error:
         print(f"report: {error}", file=sys.stderr)

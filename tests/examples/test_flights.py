@@ -42,9 +42,10 @@ def test_whole_job_on_embedded_broker(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.timeout(400)
-def test_job_on_kafka_that_it_starts(tmp_path: Path) -> None:
-    """BROKER=kafka: a broker is started and ended with the job."""
-    status, output = run(FLIGHTS, "--broker", "kafka", "--limit", "4000", "--directory", str(tmp_path), timeout=230)
+@pytest.mark.parametrize("broker", ["kafka", "kafka-sasl"])
+def test_job_on_kafka_that_it_starts(tmp_path: Path, broker: str) -> None:
+    """BROKER=kafka: a broker is started and ended with the job; kafka-sasl: over TLS, with a login, in Spark too."""
+    status, output = run(FLIGHTS, "--broker", broker, "--limit", "4000", "--directory", str(tmp_path), timeout=230)
     assert status == 0, output
     assert "right: 4,000 flights, each landed once" in output
 
