@@ -507,9 +507,8 @@ class Fetcher:
 
         :param full: whether the answer has to have all partitions of the plan, also those without news
         """
-        if response.error_code in SESSION_ERRORS:
+        if response.error_code in SESSION_ERRORS and self._session.refused():
             log.debug("broker %d has ended the fetch session: error %d", self._broker.id, response.error_code)
-            self._session.refused()
             return []
         if response.error_code:
             raise error_for(response.error_code, broker=self._broker.address, api="Fetch")

@@ -121,10 +121,14 @@ class FetchSession(Generic[K, V]):
             self._epoch = FIRST_EPOCH
             self._advance()
 
-    def refused(self) -> None:
-        """Process an answer that says that the session is over."""
+    def refused(self) -> bool:
+        """Process an answer that says that the session is over.
+
+        :returns: whether to ask for the same by another request at once; False: the request was of no session
+        """
         self._refused += 1
         self._begin_anew(NO_SESSION)
+        return self._refused <= REFUSED_AT_MOST
 
     def failed(self) -> None:
         """Begin anew: a request may have reached the broker or not. The next one ends the session that may still be there."""

@@ -10,6 +10,8 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.fetcher import Fetcher, FetchSettings, _Asked
+from pykafka.consumer.fetchsession import REFUSED_AT_MOST
+from pykafka.exceptions import FetchSessionIdNotFound
 from pykafka.handlers import ThreadingHandler
 from pykafka.protocol import wire
 
@@ -70,3 +72,17 @@ def test_a_session_by_id_forgets_the_former_topic() -> None:
     assert version == 13
     assert [one.topic_id for one in request.forgotten_topics_data] == [OLD]
     assert [one.topic_id for one in request.topics] == [NEW]
+
+
+def test_a_broker_that_refuses_requests_without_a_session_fails_the_fetch() -> None:
+    """It would be asked again and again without a pause."""
+    broker: Any = FakeBroker(13)
+    fetcher = Fetcher(broker, ThreadingHandler(), FetchSettings())
+    refusal = wire.FetchResponse(error_code=FetchSessionIdNotFound.ERROR_CODE)
+    for _ in range(REFUSED_AT_MOST):
+        fetcher._send({KEY: asked(OLD)})
+        assert fetcher._read({KEY: asked(OLD)}, refusal, full=True) == []
+    fetcher._send({KEY: asked(OLD)})
+    with pytest.raises(FetchSessionIdNotFound):
+        fetcher._read({KEY: asked(OLD)}, refusal, full=True)
+    assert [request.session_epoch for request, _ in broker.requests] == [0] * REFUSED_AT_MOST + [-1]
