@@ -202,7 +202,7 @@ class ConsumerEngine:
 
     def redirected(self, owned: OwnedPartition, broker_id: int) -> None:
         """Fetch a partition from the replica that its leader has named. Fetchers call this; it never blocks."""
-        log.debug("%s is fetched from broker %d, a closer replica", owned.key, broker_id)
+        log.debug("%s: broker %d is named as a closer replica", owned.key, broker_id)
         self.sources.told(owned.key, broker_id, self.handler.now())
         self.recovery.reattach(owned)
 

@@ -535,7 +535,7 @@ class Fetcher:
                 if part.diverging_epoch.end_offset >= 0:
                     self._fail_as_cut(asked, part.diverging_epoch, context)
                     continue
-                if part.preferred_read_replica >= 0 and not part.records:
+                if part.preferred_read_replica >= 0 and not part.records and self._settings.rack:
                     self._redirect(asked, part.preferred_read_replica)
                     continue
                 try:

@@ -51,8 +51,9 @@ class Sources:
         return self._usual if choice is None else choice.source
 
     def told(self, key: TopicPartition, broker_id: int, now: float) -> None:
-        """Fetch from the replica that the leader has named."""
-        self._choices[key] = _Choice(Source(broker_id, self._usual.rack), now + self._max_age_s)
+        """Fetch from the replica that the leader has named; if a replica has named another one, avoid both."""
+        if not self.failed(key, now):
+            self._choices[key] = _Choice(Source(broker_id, self._usual.rack), now + self._max_age_s)
 
     def failed(self, key: TopicPartition, now: float) -> bool:
         """Avoid the replica of a partition that could not be fetched; return False if it was fetched from its leader."""

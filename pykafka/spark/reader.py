@@ -166,7 +166,9 @@ class RangeReader:
         code = response.error_code or (part.error_code if part is not None else -1)
         if code:
             raise error_for(code, **self._context())
-        if part.preferred_read_replica >= 0 and not part.records:
+        if part.preferred_read_replica >= 0 and not part.records and self._rack:
+            if self._replica is not None:  # only leaders name replicas; two could name each other for ever
+                raise KafkaException(f"it names another replica, {part.preferred_read_replica}", **self._context())
             self._replica = part.preferred_read_replica
             return []
         found, needed = scan(part.records) if part.records is not None else ([], 0)

@@ -11,12 +11,14 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.embedded import EmbeddedCluster
+from pykafka.protocol import wire
 from pykafka.spark import session
 from pykafka.spark.errors import DataLossError, PollTimeoutError, SinkError
 from pykafka.spark.offsets import OffsetRange
 from pykafka.spark.options import Mode, ReadOptions, WriteOptions, read_options, write_options
 from pykafka.spark.reader import RangeReader, read_range
 from pykafka.spark.writer import write_rows
+from tests.support import scripted
 from tests.support.spark.topics import Record, Topics
 
 TOPIC = "t"
@@ -253,3 +255,15 @@ def test_a_topic_that_does_not_exist_is_named(cluster: EmbeddedCluster) -> None:
     options: Any = writing(cluster, topic="absent")
     with pytest.raises(SinkError, match="the topic 'absent' does not exist on"):
         write_rows(iter([rows(1)]), options, frozenset({"value"}))
+
+
+def test_a_leader_that_names_itself_as_the_closest_replica_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task would go to and fro between a broker and itself, without a deadline."""
+    monkeypatch.setitem(scripted.VERSIONS, wire.FetchRequest, 11)
+    with scripted.NamesItself() as broker:
+        raw = {"kafka.bootstrap.servers": broker.hosts, "subscribe": scripted.TOPIC, "kafka.client.rack": "north"}
+        options = read_options(raw | {"kafka.fetch.max.wait.ms": "50"}, Mode.BATCH_READ)
+        wanted = OffsetRange(TopicPartition(scripted.TOPIC, 0), 0, 1)
+        assert values(read_range(wanted, options, COLUMNS)) == [b"message"]
+        assert broker.fetches < 20
+        session.close_all()

@@ -155,3 +155,18 @@ class ScriptedBroker:
             threading.Event().wait(request.max_wait_ms / 1000)
         partition = wire.FetchResponse.Topic.Partition(partition_index=0, high_watermark=100, records=self.records[at:])
         return wire.FetchResponse(responses=[wire.FetchResponse.Topic(topic=TOPIC, partitions=[partition])])
+
+
+class NamesItself(ScriptedBroker):
+    """A leader that names itself as the closest replica, to all who name a rack."""
+
+    def __init__(self) -> None:
+        super().__init__(batch([b"message"]))
+        self.fetches = 0
+
+    def _fetch(self, request: wire.FetchRequest) -> wire.FetchResponse:
+        self.fetches += 1
+        if not request.rack_id:
+            return super()._fetch(request)
+        part = wire.FetchResponse.Topic.Partition(partition_index=0, preferred_read_replica=1)
+        return wire.FetchResponse(responses=[wire.FetchResponse.Topic(topic=TOPIC, partitions=[part])])

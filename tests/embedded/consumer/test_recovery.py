@@ -27,7 +27,7 @@ from pykafka.handlers import Handler
 from pykafka.metadata.groupoffsets import commit_failures, committed_offsets
 from pykafka.protocol import PartitionOffsetCommitRequest, PartitionOffsetFetchRequest, wire
 from tests.support import scripted
-from tests.support.scripted import TOPIC, ScriptedBroker, batch
+from tests.support.scripted import TOPIC, NamesItself, ScriptedBroker, batch
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(120)
@@ -433,3 +433,18 @@ def test_the_coordinator_of_a_member_does_likewise(greenlets: bool) -> None:
         assert found[TopicPartition(TOPIC, 0)].offset == 1
         assert all(one.require_stable for one in broker.asked)
         coordinator.close()
+
+
+@both
+def test_a_leader_that_names_itself_as_the_closest_replica_is_read(
+    greenlets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The consumer would go to and fro between a broker and itself, without a pause or an error."""
+    monkeypatch.setitem(scripted.VERSIONS, wire.FetchRequest, 11)
+    with NamesItself() as broker, KafkaClient(broker.hosts, use_greenlets=greenlets) as client:
+        consumer = client.topics[TOPIC].get_simple_consumer(client_rack="north", consumer_timeout_ms=3000)
+        message = consumer.consume()
+        assert message is not None
+        assert message.value == b"message"
+        assert broker.fetches < 20
+        consumer.stop()

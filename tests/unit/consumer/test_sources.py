@@ -42,3 +42,14 @@ def test_a_consumer_without_a_rack_keeps_to_leaders() -> None:
     sources = Sources("", 60.0)
     assert sources.of(KEY) == Source(None, "")
     assert sources.expired(1e9) == []
+
+
+def test_a_replica_that_names_another_one_is_avoided() -> None:
+    """Two that name each other would send the client to and fro."""
+    sources = Sources("north", 60.0)
+    sources.told(KEY, 3, now=0.0)
+    sources.told(KEY, 4, now=1.0)
+    assert sources.of(KEY) == Source(None, "")
+    assert sources.expired(1.0 + AVOID_S) == [KEY]
+    sources.told(KEY, 4, now=20.0)
+    assert sources.of(KEY) == Source(4, "north")
