@@ -9,7 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from pykafka.config.files import flat, read_file
-from pykafka.config.keys import LEVELS, NO_EFFECT, REFUSED, SASL, TLS, Target, flag, is_ignored, known, plain, targets
+from pykafka.config.keys import (
+    LEVELS,
+    NO_EFFECT,
+    PROTOCOL,
+    REFUSED,
+    SASL,
+    TLS,
+    Target,
+    flag,
+    is_ignored,
+    known,
+    plain,
+    targets,
+)
 from pykafka.config.references import resolved
 from pykafka.config.security import mechanism_of, protocol_of, tls_of
 from pykafka.exceptions import ConfigurationError
@@ -144,11 +157,18 @@ def _by_key(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str,
         if value is None:
             continue
         key = plain(str(written))
-        meant = resolved(value, written, variables) if isinstance(value, str) else value
+        meant = _meant(value, written, variables)
         if key in found and found[key][1] != meant:
             raise ConfigurationError(f"{found[key][0]} and {written} are one key, with two values: remove one of them")
         found[key] = (written, meant)
     return found
+
+
+def _meant(value: Any, written: str, variables: Mapping[str, str]) -> Any:
+    """Return a value with its references replaced, also those in a list."""
+    if isinstance(value, (list, tuple)):
+        return [_meant(one, written, variables) for one in value]
+    return resolved(value, written, variables) if isinstance(value, str) else value
 
 
 def _variables(variables: Mapping[str, str]) -> dict[str, str]:
@@ -199,6 +219,8 @@ def _secure(client: dict[str, Any], values: Mapping[str, Any]) -> None:
         if twice:
             raise ConfigurationError(f"{twice[0]} and {name} say the same: remove one of them")
     tls, sasl = protocol_of(values)
+    if tls and not client.get("ssl_config", True):
+        raise ConfigurationError(f"tls is false, but {PROTOCOL} is {values[PROTOCOL]}: remove one of them")
     if tls and "ssl_config" not in client:
         client["ssl_config"] = tls_of(values)
     if sasl and "sasl" not in client:

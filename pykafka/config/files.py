@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,9 @@ from pykafka.exceptions import ConfigurationError
 
 #: Tables that hold a file's configuration of Kafka where it configures other things, too.
 TABLES = ("pykafka", "kafka")
+#: What ends a line to Java, and what it calls white space: passwords may hold the rest of what Unicode calls so.
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -70,13 +74,13 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def properties(text: str) -> dict[str, str]:
     """Return the keys and values of a Java properties file."""
     found: dict[str, str] = {}
-    lines = iter(text.splitlines())
+    lines = iter(_LINE_END.split(text))
     for raw in lines:
-        line = raw.lstrip()
+        line = raw.lstrip(_BLANKS)
         if not line or line[0] in "#!":
             continue
         while _goes_on(line):
-            line = line[:-1] + next(lines, "").lstrip()
+            line = line[:-1] + next(lines, "").lstrip(_BLANKS)
         key, value = _divided(line)
         found[_unescaped(key)] = _unescaped(value)
     return found
@@ -89,11 +93,11 @@ def _goes_on(line: str) -> bool:
 
 def _divided(line: str) -> tuple[str, str]:
     at = 0
-    while at < len(line) and line[at] not in "=: \t\f":
+    while at < len(line) and line[at] not in f"=:{_BLANKS}":
         at += 2 if line[at] == "\\" else 1
-    rest = line[at:].lstrip(" \t\f")
+    rest = line[at:].lstrip(_BLANKS)
     if rest[:1] in {"=", ":"}:
-        rest = rest[1:].lstrip(" \t\f")
+        rest = rest[1:].lstrip(_BLANKS)
     return line[:at], rest
 
 
@@ -114,4 +118,5 @@ def _unescaped(text: str) -> str:
             else:
                 letter = _ESCAPES.get(letter, letter)
         found.append(letter)
-    return "".join(found)
+    # Java writes a character above U+FFFF as two escapes.
+    return "".join(found).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")

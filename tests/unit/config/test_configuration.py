@@ -462,6 +462,31 @@ def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: str | byt
         read_file(tmp_path / "none.toml")
 
 
+def test_references_in_lists() -> None:
+    assert read({"hosts": ["${KAFKA_PASSWORD}:1", "$${b}:2"]}).client == {"hosts": f"{SECRET}:1,${{b}}:2"}
+
+
+@pytest.mark.parametrize("blank", ["\u2028", "\u0085", "\x0b", "\x1c", "\u00a0"])
+def test_only_what_java_calls_white_space_divides_properties(blank: str) -> None:
+    assert properties(f"a=x{blank}y\\\n{blank}z\nb=1") == {"a": f"x{blank}y{blank}z", "b": "1"}
+
+
+def test_java_writes_characters_beyond_16_bits_as_two_escapes() -> None:
+    assert properties("sasl.password=\\ud83d\\ude00\\u00e4\\ud83d") == {"sasl.password": "\U0001f600\u00e4\ud83d"}
+
+
+@pytest.mark.parametrize("name", ["tls", "ssl_config"])
+def test_no_other_key_takes_tls_from_the_protocol(name: str) -> None:
+    """A password would go over the network as it is."""
+    credentials = {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": SECRET}
+    with pytest.raises(
+        ConfigurationError, match="^tls is false, but security.protocol is SASL_SSL: remove one of them$"
+    ):
+        read({"security.protocol": "SASL_SSL", name: False, **credentials})
+    assert read({"security.protocol": "SASL_SSL", name: True, **credentials}).client["ssl_config"] is True
+    assert read({"security.protocol": "SASL_PLAINTEXT", name: False, **credentials}).client["ssl_config"] is False
+
+
 def test_references(tmp_path: Path) -> None:
     secret, lines = tmp_path / "secret", tmp_path / "lines.properties"
     secret.write_text("one two\n")
