@@ -147,17 +147,18 @@ class Dialer:
 
     def _targets(self, timeout: float, ledger: list[Attempt]) -> list[Address]:
         """Return the addresses of the broker; its name, if a proxy looks that up."""
+        # The system would cut them off, and connect elsewhere; a proxy would get nonsense.
+        if not self.host or "\0" in self.host or not 0 <= self.port <= PORT_MAX:
+            raise NameResolutionError(
+                f"{self.host!r} and {self.port} are no host and port to connect to; correct the address{self._origin}",
+                broker=self.address,
+            )
         if self._proxy is not None and self._proxy.resolves:
             return [Address(ANY_FAMILY, (self.host, self.port))]
         return self._resolve(timeout, ledger)
 
     def _resolve(self, timeout: float, ledger: list[Attempt]) -> list[Address]:
         started = self._handler.now()
-        if "\0" in self.host or not 0 <= self.port <= PORT_MAX:  # the system would cut them off, and connect elsewhere
-            raise NameResolutionError(
-                f"{self.host!r} and {self.port} are no host and port to connect to; correct the address{self._origin}",
-                broker=self.address,
-            )
         try:
             addresses = self._handler.resolve(self.host, self.port, timeout=timeout, wanted=self._wanted)
         except (OSError, ValueError) as error:

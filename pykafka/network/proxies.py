@@ -195,12 +195,18 @@ class _SocksTunnel:
             address = ipaddress.ip_address(host.partition("%")[0])
             kind, packed = (kinds.IPV4_ADDRESS if address.version == 4 else kinds.IPV6_ADDRESS), address.packed
         except ValueError:
-            kind, packed = kinds.DOMAIN_NAME, host.encode("idna" if not host.isascii() else "ascii")
+            kind, packed = kinds.DOMAIN_NAME, self._name(host)
         if len(packed) > FIELD_MAX:
             raise ProxyError(f"{self._proxy} cannot be asked for a name of {len(packed)} bytes; correct the address")
         command = self._socksio.SOCKS5Command.CONNECT
         self._connection.send(self._socksio.SOCKS5CommandRequest(command, kind, packed, port))
         self._take, self.wants = self._take_head, 5
+
+    def _name(self, host: str) -> bytes:
+        try:
+            return host.encode("ascii" if host.isascii() else "idna")
+        except UnicodeError:
+            raise ProxyError(f"{self._proxy} cannot be asked for this host; correct the address") from None
 
     def _take_head(self) -> None:
         code, kind, length = self._reply[1], self._reply[3], self._reply[4]

@@ -189,3 +189,24 @@ def test_a_password_is_in_no_repr() -> None:
     assert settings.proxy == Proxy("http", "::1", 8080, "joe", SECRET)
     assert SECRET not in repr(settings) + str(settings.proxy) + f"{settings.proxy!r}"
     assert valid_proxy("socks5h://host") == Proxy("socks5h", "host", 1080)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(("host", "port"), [("h", 70_000), ("h", -1), ("", 9092), ("a\0b", 9092)])
+def test_no_proxy_is_asked_for_what_is_no_address(
+    handler: Handler, tunnel: TunnelProxy, scheme: str, host: str, port: int
+) -> None:
+    """Metadata of a cluster may name any text and any number of 32 bits."""
+    settings = ConnectionSettings(proxy=tunnel.url(scheme))
+    with pytest.raises(KafkaException, match="no host and port to connect to"):
+        BrokerConnection(host, port, handler, settings=settings).connect(5000)
+
+
+@pytest.mark.parametrize("scheme", ["socks5h", "http"])
+@pytest.mark.parametrize("host", ["\u00e4" * 70 + ".test", "\u00e4\udc80.test"])
+def test_a_name_that_cannot_be_written_is_an_error_of_the_connection(
+    handler: Handler, tunnel: TunnelProxy, scheme: str, host: str
+) -> None:
+    settings = ConnectionSettings(proxy=tunnel.url(scheme))
+    with pytest.raises(ProxyError, match="cannot be asked for this host; correct the address"):
+        BrokerConnection(host, 9092, handler, settings=settings).connect(5000)
