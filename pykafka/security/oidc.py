@@ -81,22 +81,22 @@ class OidcClientCredentials:
         :raises SaslAuthenticationFailed: it refuses to
         """
         # Here, since these modules take longer to import than all of a client's.
+        from http.client import HTTPException
         from urllib.error import HTTPError, URLError
-        from urllib.request import HTTPRedirectHandler, HTTPSHandler, build_opener
 
-        class StayHere(HTTPRedirectHandler):
-            """Follows no redirect: it could lead the secret to somebody else."""
+        from pykafka.handlers import ThreadingHandler
+        from pykafka.security.timed_http import opener
 
-            def redirect_request(self, *_: Any) -> None:
-                """Return nothing: the redirect is an error."""
-
+        now = ThreadingHandler().now
+        deadline = now() + self._timeout_s
         try:
-            opener = build_opener(HTTPSHandler(context=ssl.create_default_context(cafile=self._cafile)), StayHere())
-            with opener.open(self._request(), timeout=self._timeout_s) as answer:
+            context = ssl.create_default_context(cafile=self._cafile)
+            asked = opener(context, lambda: deadline - now()).open(self._request(), timeout=self._timeout_s)
+            with asked as answer:
                 body = answer.read(ANSWER_MAX + 1)
         except HTTPError as error:
             raise self._refused(error) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             reason = error.reason if isinstance(error, URLError) else error
             if isinstance(reason, ssl.SSLCertVerificationError):
                 raise SaslAuthenticationFailed(
@@ -114,23 +114,27 @@ class OidcClientCredentials:
         form = {"grant_type": "client_credentials", **self._parameters}
         if self._scope is not None:
             form["scope"] = self._scope
-        pair = (self.client_id, self._secret)
-        if self._urlencode:
-            pair = (quote_plus(pair[0]), quote_plus(pair[1]))
-        basic = base64.b64encode(":".join(pair).encode()).decode()
         headers = {
-            "Authorization": f"Basic {basic}",
+            "Authorization": f"Basic {self._basic()}",
             "Accept": "application/json",
             "Content-Type": "application/x-www-form-urlencoded",
         }
         return Request(self._url, urlencode(form).encode(), headers, method="POST")
 
+    def _basic(self) -> str:
+        pair = (self.client_id, self._secret)
+        if self._urlencode:
+            pair = (quote_plus(pair[0]), quote_plus(pair[1]))
+        return base64.b64encode(":".join(pair).encode()).decode()
+
     def _refused(self, error: HTTPError) -> Exception:
+        from http.client import HTTPException
+
         with error:
             try:
                 told = json.loads(error.read(ANSWER_MAX))
                 words = [str(told[name]) for name in ("error", "error_description") if told.get(name)]
-            except (OSError, ValueError, AttributeError):
+            except (OSError, ValueError, AttributeError, HTTPException, RecursionError):
                 words = []
         said = self._clean(": ".join(words)) or "without a reason"
         text = f"the token endpoint {self._where} answers {error.code}: {said}"
@@ -151,4 +155,4 @@ class OidcClientCredentials:
             ) from None
 
     def _clean(self, text: str) -> str:
-        return redacted(text, self._secret, quote_plus(self._secret))
+        return redacted(text, self._secret, quote_plus(self._secret), self._basic())

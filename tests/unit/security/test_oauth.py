@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import pickle
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -302,6 +303,77 @@ def test_an_endpoint_that_is_not_there_or_does_not_answer() -> None:
         source = credentials_of(endpoint)
     with pytest.raises(TokenUnavailableError, match="does not answer: .*refused"):
         source()
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("part", ["status", "header", "body"])
+def test_an_endpoint_that_drips_is_given_up_in_time(status: int, part: str) -> None:
+    """Each byte comes in time; all of them never would."""
+    begins = {
+        "status": "",
+        "header": f"HTTP/1.1 {status} No\r\n",
+        "body": f"HTTP/1.1 {status} No\r\nContent-Length: 999\r\n\r\n",
+    }
+    ended = threading.Event()
+
+    def serve() -> None:
+        peer, _ = listener.accept()
+        with peer:
+            peer.recv(65536)
+            try:
+                peer.sendall(begins[part].encode())
+                while not ended.wait(0.02):
+                    peer.sendall(b"x")
+            except OSError:
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=serve)
+        server.start()
+        source = OidcClientCredentials(f"http://127.0.0.1:{listener.getsockname()[1]}/token", "c", "s", timeout_s=0.3)
+        stop = threading.Timer(LIMIT, ended.set)
+        stop.start()
+        try:
+            with pytest.raises(KafkaException):
+                source()
+            assert not ended.is_set()
+        finally:
+            stop.cancel()
+            stop.join()
+            ended.set()
+            server.join(LIMIT)
+
+
+@pytest.mark.parametrize(
+    "answer", [b"no http at all\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"]
+)
+def test_an_endpoint_that_speaks_no_http_is_named(answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(65536)
+                peer.sendall(answer)
+
+        server = threading.Thread(target=serve)
+        server.start()
+        source = OidcClientCredentials(f"http://127.0.0.1:{listener.getsockname()[1]}/token", "c", "s", timeout_s=LIMIT)
+        with pytest.raises(TokenUnavailableError, match="does not answer"):
+            source()
+        server.join(LIMIT)
+
+
+@pytest.mark.parametrize("urlencode", [False, True])
+def test_an_endpoint_that_repeats_the_request_shows_no_secret(urlencode: bool) -> None:
+    with TokenEndpoint(lambda user, seconds: "abc") as endpoint:
+        source = credentials_of(endpoint, urlencode=urlencode)
+        source()
+        sent = endpoint.asked[-1].headers["authorization"].removeprefix("Basic ")
+        endpoint.fail(400, json.dumps({"error": "invalid_client", "error_description": f"not {sent} here"}).encode())
+        with pytest.raises(SaslAuthenticationFailed, match=r"not \[secret\] here") as caught:
+            source()
+    assert sent not in str(caught.value)
 
 
 def test_a_moment_s_failure_of_the_endpoint_is_got_over(handler: Handler) -> None:
