@@ -81,6 +81,7 @@ def create(
 ) -> None:
     """Create a token. Its id and password log in by SCRAM, as its owner."""
     # First, so that no token exists whose password went nowhere.
+    was_there = os.path.lexists(password_file)
     with open(password_file, "w", opener=_private) as out:
         try:
             with session.client() as client:
@@ -88,14 +89,18 @@ def create(
                     owner=owner, renewers=renewers, max_lifetime_ms=_ms(lifetime)
                 )
         except BaseException:
-            os.unlink(password_file)
+            if not was_there:
+                os.unlink(password_file)
             raise
         out.write(base64.b64encode(made.hmac).decode() + "\n")
+        if was_there and os.path.isfile(password_file):
+            out.truncate()
     _print([made], as_json)
 
 
 def _private(path: str, flags: int) -> int:
-    descriptor = os.open(path, flags, 0o600)
+    # Not emptied yet: it may hold the password of another token, which stays if there is no new one.
+    descriptor = os.open(path, flags & ~os.O_TRUNC, 0o600)
     os.fchmod(descriptor, 0o600)  # it may have been there
     return descriptor
 

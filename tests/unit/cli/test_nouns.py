@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from pykafka.admin import AclOperation, ConfigSource, GroupType
+from pykafka.admin import AclOperation, ConfigSource, DelegationToken, GroupType
 from pykafka.cli import show
 from pykafka.cli.app import tools
 from pykafka.cli.groupoffsets import duration, parse_offsets
@@ -336,3 +338,24 @@ def test_names_instead_of_numbers() -> None:
     assert show.cell(ConfigSource.STATIC_BROKER) == "static broker"
     assert show.cell(1_234.5) == "1,234.5"
     assert show.cell(1_048_576.0) == "1,048,576"
+
+
+@pytest.mark.parametrize("held", [None, "the password of another token\n"])
+def test_a_token_that_is_not_made_leaves_the_file_as_it_was(tmp_path: Path, held: str | None) -> None:
+    file = tmp_path / "password"
+    if held is not None:
+        file.write_text(held)
+    result = CliRunner().invoke(tools, ["tokens", "create", "--password-file", str(file), *NOWHERE])
+    assert result.exit_code == Status.UNREACHABLE
+    assert (file.read_text() if file.exists() else None) == held
+
+
+def test_a_token_s_password_replaces_what_the_file_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = DelegationToken("id", b"hmac", "User:a", None, (), 0, 0, 0)
+    client = SimpleNamespace(admin=SimpleNamespace(create_delegation_token=lambda **_: made))
+    monkeypatch.setattr("pykafka.cli.options.Session.client", lambda _: nullcontext(client))
+    file = tmp_path / "password"
+    file.write_text("x" * 99)
+    assert CliRunner().invoke(tools, ["tokens", "create", "--password-file", str(file), *NOWHERE]).exit_code == 0
+    assert file.read_text() == "aG1hYw==\n"
+    assert file.stat().st_mode & 0o777 == 0o600
