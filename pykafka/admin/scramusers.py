@@ -119,6 +119,8 @@ class ScramUsersAdmin(AdminBase):
         :raises ResourceNotFound: there is no such user
         """
         names: list[str] | None = None if users is None else several(users, "users", str)
+        if names == []:  # brokers would take it for all users
+            return Results({})
 
         def request(items: Sequence[str], broker: Broker, left: int) -> wire.DescribeUserScramCredentialsRequest:
             make = wire.DescribeUserScramCredentialsRequest.User

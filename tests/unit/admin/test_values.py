@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import pickle
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from pykafka.admin import (
     AclBinding,
     AclFilter,
     AclOperation,
+    Admin,
     ConfigChange,
     ConfigResource,
     DelegationToken,
@@ -201,3 +204,9 @@ def test_texts_for_people() -> None:
     assert str(AclFilter()) == "ACLs with anything"
     assert str(QuotaEntity(user="a", client_id=QuotaName.DEFAULT)) == "user a, client-id <default>"
     assert str(ScramMechanism.SCRAM_SHA_256) == "SCRAM-SHA-256"
+
+
+def test_no_users_are_not_all_users() -> None:
+    """Brokers take an empty list for all."""
+    nowhere: Any = SimpleNamespace()
+    assert dict(Admin(nowhere).describe_user_scram_credentials([])) == {}
