@@ -41,7 +41,7 @@ class Renewal:
     """The renewal of one connection's login.
 
     The worker whose request finds it due begins it. The worker that reads the connection takes each answer and sends the next
-    request. No worker waits for the others.
+    request. No worker waits for the others, unless the session is over.
 
     State: `under_way` and `_held` belong to the holder of the turn to write; `_login` to the worker that has the last answer.
     `due` is a single store.
@@ -83,10 +83,12 @@ class Renewal:
     def begin(self, timeout: float) -> None:
         """Send the first request of a renewal, unless another worker does that, or the credentials are not ready yet.
 
+        Where the session is over it waits for both: the broker hangs up on any other request.
+
         :param timeout: for each request of the login (s)
         :raises KafkaException: the connection has ended, by this or before
         """
-        if not self._beginning.acquire(blocking=False):
+        if not self._beginning.acquire(timeout=timeout if self._is_over() else 0.0):
             return
         try:
             if self.under_way or self._handler.now() < self.due:
@@ -96,9 +98,9 @@ class Renewal:
             try:
                 while (early := session.not_before - self._handler.now()) > 0:  # sessions of about a second
                     self._handler.sleep(early)
-                now = self._handler.now()
-                if now < session.ends_at and not session.mechanism.prepare(self._handler, 0.0):
-                    self.due = now + AGAIN_S
+                wait_s = timeout if self._is_over() else 0.0
+                if not session.mechanism.prepare(self._handler, wait_s, self._is_wanted) and not wait_s:
+                    self.due = self._handler.now() + AGAIN_S
                     return
                 login = run_step(
                     self._handler, session.mechanism, Login, session.mechanism, session.peer, session.ranges
@@ -111,6 +113,15 @@ class Renewal:
             self._send(ask, first=True)
         finally:
             self._beginning.release()
+
+    def _is_over(self) -> bool:
+        """Return whether the broker has ended the session."""
+        session = self._session
+        return session is not None and self._handler.now() >= session.ends_at
+
+    def _is_wanted(self) -> bool:
+        """Return whether the connection has not ended."""
+        return self._requests.error is None
 
     def hold(self, frame: Sequence[Buffer]) -> None:
         """Keep a frame until the renewal is complete; its request is in the table of those in flight already."""

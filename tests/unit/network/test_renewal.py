@@ -19,6 +19,8 @@ from pykafka.network.login import run_step
 from pykafka.network.requests import RequestHandler
 from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol import documented, wire
+from pykafka.security import Mechanism
+from pykafka.security.scram import ScramExchange
 from tests.support.sasl import USERS, SaslBroker
 
 LIMIT = 20.0
@@ -39,9 +41,9 @@ def broker() -> Iterator[SaslBroker]:
         yield broker
 
 
-def started(broker: SaslBroker, handler: Handler, **options: Any) -> RequestHandler:
+def started(broker: SaslBroker, handler: Handler, sasl: Mechanism = ALICE, **options: Any) -> RequestHandler:
     host, port = broker.hosts.split(":")
-    connection = BrokerConnection(host, int(port), handler, settings=ConnectionSettings(sasl=ALICE))
+    connection = BrokerConnection(host, int(port), handler, settings=ConnectionSettings(sasl=sasl))
     connection.connect(10_000)
     requests = RequestHandler(handler, connection, **options)
     requests.start()
@@ -120,6 +122,58 @@ def test_an_idle_connection_renews_its_login_before_the_next_request(broker: Sas
     assert decode(ask(requests)).controller_id == 1
     handler.sleep(0.7)  # the session is over
     assert broker.renewals == 0
+    assert decode(ask(requests)).controller_id == 1
+    assert (broker.renewals, broker.expired) == (1, 0)
+    requests.stop()
+
+
+class Thoughtful(Scram):
+    """Credentials whose login takes a moment to begin.
+
+    :param handler: supplies the moment
+    """
+
+    def __init__(self, handler: Handler) -> None:
+        super().__init__("alice", USERS["alice"])
+        self._handler = handler
+
+    def begin(self, host: str) -> ScramExchange:
+        self._handler.native.sleep(0.1)
+        return super().begin(host)
+
+
+def test_requests_wait_for_the_one_that_renews_a_session_that_is_over(broker: SaslBroker, handler: Handler) -> None:
+    """The broker would hang up on them."""
+    requests = started(broker, handler, sasl=Thoughtful(handler))
+    handler.sleep(0.7)
+    futures: list[ResponseFuture] = []
+    workers = [handler.spawn(lambda: futures.append(ask(requests))) for _ in range(4)]
+    for worker in workers:
+        worker.join(LIMIT)
+    assert [decode(future).controller_id for future in futures] == [1] * 4
+    assert (broker.renewals, broker.expired) == (1, 0)
+    requests.stop()
+
+
+class Expired(Scram):
+    """Credentials that are not fresh after the first login, until somebody waits for them."""
+
+    fresh = True
+
+    def prepare(self, handler: Handler, timeout: float, wanted: Callable[[], bool] = bool) -> bool:
+        self.fresh = self.fresh or timeout > 0
+        return self.fresh
+
+    def begin(self, host: str) -> ScramExchange:
+        if not self.fresh:
+            raise SaslAuthenticationFailed("the token has expired")
+        self.fresh = False
+        return super().begin(host)
+
+
+def test_a_session_that_is_over_waits_for_credentials(broker: SaslBroker, handler: Handler) -> None:
+    requests = started(broker, handler, sasl=Expired("alice", USERS["alice"]))
+    handler.sleep(0.7)
     assert decode(ask(requests)).controller_id == 1
     assert (broker.renewals, broker.expired) == (1, 0)
     requests.stop()
