@@ -303,15 +303,17 @@ class Fetcher:
 
     def _run(self) -> None:
         flight: _Flight | None = None
-        while not self._stopped:
+        session: FetchSession[Any, Any] | None = None
+        while session is None and not self._stopped:
             try:
                 self._hand_over_kept()
                 self._tick()
                 if flight is None:
                     flight = self._send(self._plan())
                 if flight is None:
-                    if not self._wait():
-                        return
+                    session = self._leave()
+                    if session is None:
+                        self._wait()
                     continue
                 landed, flight = flight, None
                 fetched = self._read(landed.plan, landed.pending.get(), landed.full)
@@ -332,6 +334,8 @@ class Fetcher:
                 with self._lock:
                     self._worker = None
                 raise
+        if session is not None:  # an error of this is not one of the worker that may have come after this one
+            self._end_session(session)
 
     def _tick(self) -> None:
         """Call each consumer's `tick`."""
@@ -342,21 +346,19 @@ class Fetcher:
         for subscriber in {member.owned.buffers: member.subscriber for member in list(self._members)}.values():
             subscriber.tick()
 
-    def _wait(self) -> bool:
-        """Wait until a partition can be fetched; return False if there is none left, so that the worker ends."""
+    def _leave(self) -> FetchSession[Any, Any] | None:
+        """Where no partition is left, let the next one have another worker and session; return the present session then."""
         with self._lock:
-            if not self._members:
-                self._worker = None
-                session, self._session = self._session, FetchSession()
-                ended = True
-            else:
-                ended = False
-        if ended:
-            self._end_session(session)
-            return False
+            if self._members:
+                return None
+            self._worker = None
+            session, self._session = self._session, FetchSession()
+            return session
+
+    def _wait(self) -> None:
+        """Wait until a partition can be fetched."""
         self.wake.wait(self._broker.muted_for(self._settings.channel) or 1.0)
         self.wake.clear()
-        return True
 
     def _end_session(self, session: FetchSession[Any, Any]) -> None:
         """Tell the broker that nothing more is fetched, so that other clients can have the session's place."""

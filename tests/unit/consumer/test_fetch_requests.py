@@ -1,9 +1,10 @@
-"""The requests of a fetch worker: how topics are named within a session."""
+"""The requests of a fetch worker: how topics are named within a session, and how it ends one."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 from uuid import UUID
 
 import pytest
@@ -86,3 +87,40 @@ def test_a_broker_that_refuses_requests_without_a_session_fails_the_fetch() -> N
     with pytest.raises(FetchSessionIdNotFound):
         fetcher._read({KEY: asked(OLD)}, refusal, full=True)
     assert [request.session_epoch for request, _ in broker.requests] == [0] * REFUSED_AT_MOST + [-1]
+
+
+def test_a_worker_that_is_interrupted_as_it_ends_the_session_leaves_the_next_worker_alone() -> None:
+    """It would fail the partitions of that one, and have a third worker started beside it."""
+    failures: list[object] = []
+    workers: list[object] = []
+    subscriber: Any = SimpleNamespace(fetch_failed=lambda owned, error: failures.append(error), tick=lambda: None)
+    owned: Any = mock.Mock(fetcher=None)
+
+    class Interrupting(FakeBroker):
+        def muted_for(self, channel: str) -> float:
+            return 0.0
+
+        def channel(self, name: str) -> SimpleNamespace:
+            return SimpleNamespace(connected=True)
+
+        def forget_versions(self) -> None:
+            pass
+
+        def send(self, request: wire.FetchRequest, channel: str, **how: Any) -> None:
+            fetcher.attach(owned, subscriber)  # by another thread, at this moment
+            raise KeyboardInterrupt
+
+    def spawn(run: object, name: str) -> object:
+        workers.append(name)
+        return object()
+
+    handler: Any = mock.Mock(wraps=ThreadingHandler(), spawn=spawn)
+    broker: Any = Interrupting(13)
+    fetcher = Fetcher(broker, handler, FetchSettings())
+    fetcher._session.answered(7)
+    with pytest.raises(KeyboardInterrupt):
+        fetcher._run()
+    assert failures == []
+    assert owned.fetcher is fetcher
+    fetcher.attach(mock.Mock(fetcher=None), subscriber)
+    assert len(workers) == 1
