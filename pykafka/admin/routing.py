@@ -172,7 +172,6 @@ class _Sent(Generic[K]):
 
     broker: Broker
     items: list[K]
-    was_up: bool
     pending: PendingResponse[Any]
 
 
@@ -224,22 +223,21 @@ class _Round(Generic[K, V]):
 
     def _send(self, broker: Broker, items: list[K]) -> _Sent[K]:
         left_ms = self._left_ms()
-        was_up = broker.channel(CHANNEL).connected
         version = version_of(broker, self._question.api, self._question.ceiling)
         request = self._question.request(items, broker, left_ms)
         answer_ms = left_ms + _GRACE_MS
         if not self._question.waits:
             answer_ms = min(answer_ms, broker.socket_timeout_ms)
         pending = broker.send(request, CHANNEL, timeout_ms=answer_ms, version=version)
-        return _Sent(broker, items, was_up, pending)
+        return _Sent(broker, items, pending)
 
     def _collect(self, sent: _Sent[K], stale: tuple[type[KafkaException], ...]) -> dict[K, V | KafkaException]:
         try:
             answer = self._question.read(sent.pending.get_when_due(), sent.items, sent.broker)
         except KafkaException as error:
             told = error.with_context(broker=sent.broker.address, api=api_name(self._question.api))
-            # A connection that was idle may have been closed before the request arrived.
-            return dict.fromkeys(sent.items, self._judged(told, unsent=sent.was_up or not self._question.once))
+            # `Node.send` has seen to connections that were closed while they were idle.
+            return dict.fromkeys(sent.items, self._judged(told, unsent=not self._question.once))
         found: dict[K, V | KafkaException] = {}
         for item in sent.items:
             if item not in answer:

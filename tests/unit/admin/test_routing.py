@@ -201,16 +201,9 @@ def test_an_error_that_would_stay_is_no_reason_to_go_on() -> None:
 def test_a_connection_lost_on_the_way(once: bool) -> None:
     cluster = Cluster()
     lost = SocketDisconnectedError("lost")
-    node = cluster.add(1, lost, tens)
-    node.connected = False  # so that it was not an idle connection that was lost
+    cluster.add(1, lost, tens)
     found = ask(cluster, [1], AnyBroker(cast("Any", cluster)), question(once=once))
     assert found == {1: lost} if once else {1: 10}
-
-
-def test_an_idle_connection_that_the_broker_has_closed() -> None:
-    cluster = Cluster()
-    cluster.add(1, SocketDisconnectedError("lost"), tens)
-    assert ask(cluster, [1], AnyBroker(cast("Any", cluster)), question(once=True)) == {1: 10}
 
 
 def test_a_change_without_an_answer_is_not_repeated() -> None:
