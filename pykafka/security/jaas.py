@@ -93,7 +93,7 @@ class _Parser:
             name = self._take("word text", "the class of a login module")[1]
             flag = self._take("word", "a flag such as 'required'")[1]
             if flag.lower() not in _FLAGS:
-                raise ValueError(f"the JAAS text has no flag such as 'required' behind the login module {name}")
+                raise ValueError("the JAAS text has no flag such as 'required' behind the class of a login module")
             yield LoginModule(name, flag, self._options())
 
     def _options(self) -> dict[str, str]:
@@ -102,8 +102,9 @@ class _Parser:
             kind, name = self._take("word text ;", "an option or ';'")
             if kind == "sign":
                 return options
-            self._take("=", f"'=' behind {name!r}" if kind == "word" else "'='")
-            options[name] = self._take("word text", f"the value of {name!r}")[1]
+            # No error shows the name: behind a quote that is not escaped it is a part of a password.
+            self._take("=", "'=' behind the name of an option")
+            options[name] = self._take("word text", "the value of an option")[1]
 
 
 def _unescape(match: re.Match[str]) -> str:

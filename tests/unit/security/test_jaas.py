@@ -54,6 +54,9 @@ def test_several_entries_and_none() -> None:
         "M required =b;",
         "M required a=b-secret {",
         "M required a==b-secret;",
+        'M required a="b"c-secret"d";',
+        'M required a="b"c-secret=;',
+        "b-secret c;",
         'M required a="b-secret\n";',
     ],
 )
