@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -263,7 +264,7 @@ class OAuthBearer:
         ends_at = token.expires_at if token.lifetime_s is None else now + token.lifetime_s
         if ends_at is None:
             ends_at = _expiry(token.value)
-        if ends_at is None:
+        if ends_at is None or not math.isfinite(ends_at):
             return _Held(token, now + UNKNOWN_LIFE_S / 2, now + UNKNOWN_LIFE_S)
         if ends_at <= now:
             raise SaslAuthenticationFailed(
@@ -373,5 +374,5 @@ def _expiry(token: str) -> float | None:
     try:
         told = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
         return float(told["exp"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None

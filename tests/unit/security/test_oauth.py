@@ -202,11 +202,24 @@ def test_the_end_of_a_jwt_is_read_from_it(handler: Handler) -> None:
     credentials.prepare(handler, LIMIT)
     assert credentials._held is not None
     assert credentials._held.ends_at == end
-    for opaque in ("abc", "a.b.c", jwt(exp="never"), jwt()):
+    odd = (float("nan"), float("inf"), 10**400)
+    for opaque in ("abc", "a.b.c", jwt(exp="never"), jwt(), *(jwt(exp=end) for end in odd)):
         credentials = OAuthBearer(lambda opaque=opaque: opaque)  # type: ignore[misc]
         credentials.prepare(handler, LIMIT)
         assert credentials._held is not None
         assert credentials._held.ends_at <= handler.time_ms() / 1000 + oauth.UNKNOWN_LIFE_S
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
+def test_a_life_that_is_no_time_is_not_known(handler: Handler, seconds: float) -> None:
+    """No number compares with NaN: each login would ask for a token of its own."""
+    source = Source(seconds)
+    credentials = OAuthBearer(source)
+    for _ in range(3):
+        assert credentials.prepare(handler, LIMIT)
+    assert source.calls == 1
+    assert credentials._held is not None
+    assert credentials._held.ends_at <= handler.time_ms() / 1000 + oauth.UNKNOWN_LIFE_S
 
 
 @pytest.mark.parametrize(
