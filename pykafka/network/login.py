@@ -23,6 +23,7 @@ from pykafka.exceptions import (
 from pykafka.network.frames import FrameReader
 from pykafka.protocol import versions, wire
 from pykafka.protocol.schema import Request, decode_response, encode_request
+from pykafka.security.mechanism import in_one_line
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Stream
@@ -199,7 +200,7 @@ class Login:
         if response.error_code == UnsupportedSaslMechanism.ERROR_CODE:
             offered = ", ".join(sorted(response.mechanisms)) or "none"
             return UnsupportedSaslMechanism(
-                f"the broker does not offer {name} here; it offers: {offered[:SAID_MAX]}{self._peer.origin}"
+                f"the broker does not offer {name} here; it offers: {in_one_line(offered, SAID_MAX)}{self._peer.origin}"
             )
         if response.error_code == IllegalSaslState.ERROR_CODE:
             return IllegalSaslState(
@@ -229,12 +230,12 @@ class Login:
     def _on_authenticate(self, frame: memoryview) -> Ask | None:
         response = decode_response(wire.SaslAuthenticateRequest, self._authenticate_version, frame)[1]
         if response.error_code == SaslAuthenticationFailed.ERROR_CODE:
-            said = " ".join((response.error_message or "without a reason").split())[:SAID_MAX]
+            said = in_one_line(response.error_message or "without a reason", SAID_MAX)
             raise SaslAuthenticationFailed(
                 f"the broker refuses the login of {self._mechanism!r}: {said}; {self._mechanism.remedy}"
             )
         if response.error_code:
-            raise error_for(response.error_code, (response.error_message or "")[:SAID_MAX])
+            raise error_for(response.error_code, in_one_line(response.error_message or "", SAID_MAX))
         if response.session_lifetime_ms > 0:
             self.lifetime_ms = response.session_lifetime_ms
         return self._on_bare_token(response.auth_bytes)

@@ -22,6 +22,8 @@ PORTS = {"socks5": 1080, "socks5h": 1080, "http": 3128}
 FIELD_MAX = 255
 #: An HTTP proxy that answers with longer headers than this is none (bytes).
 HEADERS_MAX = 64 * 1024
+#: How much of a proxy's own words an error repeats (characters).
+SAID_MAX = 300
 #: What a SOCKS5 proxy says by its number (RFC 1928).
 REPLIES = {
     1: "a general failure",
@@ -269,7 +271,7 @@ class _HttpTunnel:
         if 200 <= event.status_code < 300:
             self.wants = 0
             return
-        reason = event.reason.decode("latin-1")
+        reason = event.reason.decode("latin-1")[:SAID_MAX]
         if event.status_code == 407:
             why = f"refuses user {self._proxy.user!r}" if self._proxy.user else "wants a user and a password"
             raise ProxyError(f"{self._proxy} {why} (407 {reason}); correct proxy=")

@@ -63,6 +63,14 @@ class Mechanism(Protocol):
         """
 
 
+def in_one_line(text: str, most: int) -> str:
+    """Return other people's words for an error: on one line, without what would steer a terminal.
+
+    :param most: how many characters of them
+    """
+    return "".join(one for one in " ".join(text.split()) if one.isprintable())[:most]
+
+
 def always() -> bool:
     """Return True."""
     return True

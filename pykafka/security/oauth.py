@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError
-from pykafka.security.mechanism import always
+from pykafka.security.mechanism import always, in_one_line
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -355,7 +355,7 @@ def redacted(text: str, *secrets: str) -> str:
     for secret in secrets:
         if secret:
             text = text.replace(secret, "[secret]")
-    return _LIKE_A_TOKEN.sub("[token]", " ".join(text.split()))[:SAID_MAX]
+    return in_one_line(_LIKE_A_TOKEN.sub("[token]", text), SAID_MAX)
 
 
 def _name_of(source: Any) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pykafka.exceptions import SaslAuthenticationFailed
-from pykafka.security.mechanism import Credentials, credential
+from pykafka.security.mechanism import Credentials, credential, in_one_line
 
 #: {mechanism: hash algorithm}
 ALGORITHMS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -27,6 +27,8 @@ ITERATIONS_MAX = 1_000_000
 NONCE_BYTES = 24
 #: The salted passwords that are kept: each broker of a cluster has the same salt, until the password is changed.
 SALTS_KEPT = 8
+#: How much of a broker's own words an error repeats (characters).
+SAID_MAX = 100
 
 
 class Scram(Credentials):
@@ -184,7 +186,7 @@ class ScramExchange:
         fields = _fields(challenge)
         if "e" in fields:
             raise SaslAuthenticationFailed(
-                f"the broker refuses the login ({fields['e'][:100]}); {self._credentials.remedy}"
+                f"the broker refuses the login ({in_one_line(fields['e'], SAID_MAX)}); {self._credentials.remedy}"
             )
         if not hmac.compare_digest(_bytes(fields, "v"), self._signature):
             raise _wrong("does not know the password itself, so it may be another one than you mean; check hosts=")

@@ -210,3 +210,13 @@ def test_a_name_that_cannot_be_written_is_an_error_of_the_connection(
     settings = ConnectionSettings(proxy=tunnel.url(scheme))
     with pytest.raises(ProxyError, match="cannot be asked for this host; correct the address"):
         BrokerConnection(host, 9092, handler, settings=settings).connect(5000)
+
+
+def test_an_error_repeats_little_of_what_a_proxy_says() -> None:
+    proxy = valid_proxy("http://127.0.0.1:3128")
+    assert proxy is not None
+    way = proxy.tunnel("broker.test", 9092)
+    way.next_bytes()
+    with pytest.raises(ProxyError) as refused:
+        way.received(b"HTTP/1.1 502 " + b"x" * 50_000 + b"\r\n\r\n")
+    assert len(str(refused.value)) < 500

@@ -452,3 +452,7 @@ def test_a_client_says_at_once_that_there_is_no_token(handler: Handler) -> None:
 
         with pytest.raises(TokenUnavailableError, match=r"fail\(\) gave no token: OSError: no route"):
             KafkaClient(broker.hosts, handler=handler, sasl=OAuthBearer(fail))
+
+
+def test_other_people_s_words_steer_no_terminal() -> None:
+    assert oauth.redacted("no\x1b[2J\r\n way\u202e\x00 eyJ" + "a" * 20) == "no[2J way [token]"

@@ -180,3 +180,11 @@ def test_a_salted_password_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> 
     first = credentials.salted(b"salt", 4096)
     monkeypatch.setattr("hashlib.pbkdf2_hmac", None)
     assert credentials.salted(b"salt", 4096) is first
+
+
+def test_a_refusal_s_words_stay_in_one_line() -> None:
+    exchange = Scram("user", "pencil").begin("")
+    nonce = (exchange.step(None) or b"").decode().partition("r=")[2]
+    exchange.step(f"r={nonce}x,s=YQ==,i=4096".encode())
+    with pytest.raises(SaslAuthenticationFailed, match=r"refuses the login \(no \[2J WARN\); check"):
+        exchange.step(b"e=no\n\x1b[2J\nWARN")
