@@ -135,6 +135,7 @@ def test_a_consumer_ends_its_session(client: KafkaClient, requests: list[wire.Fe
     assert requests[-1].session_id > 0
 
 
+@pytest.mark.later("gevent")
 def test_a_broker_that_restarts_has_forgotten_the_session(handler: Handler, racks: KafkaCluster) -> None:
     with KafkaClient(hosts=racks.hosts, handler=handler) as client:
         topic = create_topic(client, partitions=3)

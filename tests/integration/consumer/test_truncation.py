@@ -139,7 +139,7 @@ def told_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return str(request.param)
 
 
-@pytest.mark.later("threads-asked", "gevent-fetch")
+@pytest.mark.later("threads-fetch", "threads-asked", "gevent-fetch")
 def test_lost_offsets_are_reported_and_none_is_skipped(
     election: Election, told_by: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -155,7 +155,7 @@ def test_lost_offsets_are_reported_and_none_is_skipped(
     assert f"from offset {COMMON + LOST} back to {COMMON}" in told
 
 
-@pytest.mark.later("threads-fetch", "gevent-asked")
+@pytest.mark.later("threads", "gevent-asked")
 def test_without_a_reset_consume_raises_until_told_where_to_go_on(election: Election, told_by: str) -> None:
     topic = election.topic
     consumer = topic.get_simple_consumer(auto_offset_reset="none", auto_start=False, **OPTIONS)

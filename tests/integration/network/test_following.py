@@ -227,6 +227,7 @@ def hasty() -> Iterator[KafkaCluster]:
         yield cluster
 
 
+@pytest.mark.later("gevent")
 def test_a_broker_that_closes_idle_connections_is_not_noticed(
     hasty: KafkaCluster, handler: Handler, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -272,6 +273,7 @@ def test_a_member_of_a_group_outlives_idle_connections(
 # -- leaks -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.later("threads")
 def test_hundreds_of_reconnects_leave_nothing_behind(kafka: KafkaCluster, kind: str) -> None:
     with CuttingProxy(kafka.ports[1]) as proxy:
         around = detour(kind, {kafka.ports[1]: proxy.port})

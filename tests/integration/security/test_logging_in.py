@@ -44,7 +44,7 @@ def test_the_table(secure_kafka: KafkaCluster, mechanism: str, protocol: str, gr
 
 @GREENLETS
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.later("threads")
+@pytest.mark.later("threads", "SASL_PLAINTEXT")
 def test_heartbeats_log_in_on_their_native_thread(secure_kafka: KafkaCluster, protocol: str, greenlets: bool) -> None:
     """The membership outlasts a hub, or a process, that does nothing for longer than the group's session."""
     with log_in(secure_kafka, protocol, use_greenlets=greenlets) as client:

@@ -78,6 +78,7 @@ def test_a_mechanism_that_the_listener_does_not_offer(secure_kafka: KafkaCluster
     assert "supported mechanisms" in error.str()
 
 
+@pytest.mark.matrix
 @pytest.mark.needs("delegation tokens")
 def test_a_delegation_token_until_it_expires(secure_kafka: KafkaCluster) -> None:
     token = delegation_token(secure_kafka)

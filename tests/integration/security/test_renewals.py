@@ -23,6 +23,7 @@ def renewals(caplog: pytest.LogCaptureFixture) -> int:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"])
+@pytest.mark.later("threads-PLAIN", "gevent-SCRAM", "threads-OAUTHBEARER", "gevent-OAUTHBEARER")
 def test_nothing_is_lost_while_logins_are_renewed(
     secure_kafka: KafkaCluster, handler: Handler, mechanism: str, caplog: pytest.LogCaptureFixture
 ) -> None:

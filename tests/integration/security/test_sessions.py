@@ -76,7 +76,7 @@ def short(kafka: KafkaCluster, handler: Handler, listener: str, mechanism: str, 
 @pytest.mark.parametrize(
     ("listener", "mechanism"), [("SHORT_PLAINTEXT", "SCRAM-SHA-256"), ("SHORT_SSL", "PLAIN")], ids=LISTENERS
 )
-@pytest.mark.later("SHORT_PLAINTEXT-idempotent", "SHORT_SSL-plain")
+@pytest.mark.later("SHORT_PLAINTEXT-idempotent", "SHORT_SSL-plain", "threads-SHORT_SSL", "gevent-SHORT_PLAINTEXT")
 def test_nothing_is_lost_or_doubled_under_load(
     secure_kafka: KafkaCluster, handler: Handler, listener: str, mechanism: str, idempotent: bool
 ) -> None:
@@ -116,6 +116,7 @@ def test_nothing_is_lost_or_doubled_under_load(
 
 
 @pytest.mark.parametrize("listener", LISTENERS)
+@pytest.mark.later("threads-SHORT_SSL", "gevent-SHORT_PLAINTEXT")
 def test_after_idle_sessions(secure_kafka: KafkaCluster, handler: Handler, listener: str) -> None:
     """A connection that had nothing to do for longer than its session is used again, or made anew, without an error."""
     with short(secure_kafka, handler, listener, "SCRAM-SHA-256") as client:
@@ -131,6 +132,7 @@ def test_after_idle_sessions(secure_kafka: KafkaCluster, handler: Handler, liste
 
 
 @pytest.mark.parametrize("listener", ["SHORT_PLAINTEXT"])
+@pytest.mark.later("threads")
 def test_heartbeats_go_on(secure_kafka: KafkaCluster, handler: Handler, listener: str) -> None:
     """Neither member leaves its group, for three sessions of its native thread's connection."""
     with short(secure_kafka, handler, listener, "SCRAM-SHA-256") as client:

@@ -51,6 +51,7 @@ def test_one_token_for_all_connections(
     assert token_endpoint.asked[0].form["scope"] == "kafka"
 
 
+@pytest.mark.later("threads")
 def test_tokens_are_refreshed_under_load(
     secure_kafka: KafkaCluster, token_endpoint: TokenEndpoint, handler: Handler
 ) -> None:
@@ -110,6 +111,7 @@ def test_an_endpoint_that_gives_no_token(
     until(handler, logs_in, 60)
 
 
+@pytest.mark.later("gevent")
 def test_an_old_token_serves_while_the_endpoint_is_down(
     secure_kafka: KafkaCluster, token_endpoint: TokenEndpoint, handler: Handler
 ) -> None:

@@ -318,8 +318,8 @@ raise SystemExit(matrix.main())
 
 def test_every_part_is_short() -> None:
     assert [name for name, part in PARTS.items() if part.minutes > 8] == []
-    # Two at a time.
-    assert sum(part.minutes for part in TEST.values()) / 2 <= 30
+    # Two at a time: with lint and set-up, CI takes 40 minutes at most.
+    assert sum(part.minutes for part in TEST.values()) / 2 <= 34
     assert not set(TEST) & set(MATRIX)
 
 
