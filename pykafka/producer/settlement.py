@@ -99,14 +99,14 @@ class Settlement:
                 ],
                 batch.queued_bytes / max(batch.count, 1),
             )
-        if batch.event is not None:
-            batch.event.set()
-        # At last: a caller in `flush()` looks at the reports then.
-        self._accumulator.release(batch)
         if callbacks:
             self.deliveries.tell(batch, callbacks, batch.queued_bytes)
         else:
             batch.told = True
+        # At last: callers of `produce()`, `flush()` and `stop()` wait for these two, and look at reports and calls then.
+        if batch.event is not None:
+            batch.event.set()
+        self._accumulator.release(batch)
         self._progress.set()
 
     def keep(self, batch: Any, told: Sequence[Message]) -> None:

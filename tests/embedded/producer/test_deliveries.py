@@ -450,6 +450,25 @@ def test_with_sync(cluster: EmbeddedCluster, make: Make) -> None:
     assert [(error is None, message.value) for error, message in told] == [(True, b"fine"), (False, b"refused")]
 
 
+def test_stop_waits_for_the_settlement_that_has_woken_a_sync_produce(
+    client: KafkaClient, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker that settles a batch may be slow between the two."""
+    told: Told = []
+    producer = make(sync=True, on_delivery=lambda error, message: told.append((error, message)))
+    deliveries = producer._engine.settlement.deliveries
+    tell = deliveries.tell
+
+    def slowly(*arguments: Any) -> None:
+        client.cluster.handler.sleep(0.3)
+        tell(*arguments)
+
+    monkeypatch.setattr(deliveries, "tell", slowly)
+    producer.produce(b"fine")
+    producer.stop()
+    assert [message.value for _, message in told] == [b"fine"]
+
+
 def test_its_worker_comes_and_goes(client: KafkaClient, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pykafka.producer.deliveries.IDLE_S", 0.05)
     handler, told = client.cluster.handler, []
