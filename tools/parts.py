@@ -59,6 +59,8 @@ SOURCE_AND_SINK = [
 KERBEROS_BROKERS = f"{INTEGRATION}/security/test_kerberos_brokers.py"
 #: The contract of handlers, programs of PyKafka 2, and checks by Kafka's own classes.
 PROMISES = [f"tests/{name}" for name in ("contract", "java_judge", "regressions")]
+#: Tests on an embedded cluster, and the programs of the pages.
+EMBEDDED = ["tests/embedded", "tests/docs"]
 #: Tests without a broker, or with an embedded one: some seconds each.
 QUICK = [f"tests/{name}" for name in ("unit", "embedded", "property", "contract", "regressions")]
 #: Where a release of Python may make a difference: all of those, the core on a real broker, a job of Spark.
@@ -72,6 +74,7 @@ SAME = [
     "tests/unit/security",
     "tests/unit/test_freeing.py",
     *(f"tests/unit/network/test_{name}.py" for name in ("connection", "frames", "futures", "requests", "throttling")),
+    *(f"tests/unit/network/test_{name}.py" for name in ("keeping", "known_versions", "login", "proxies", "renewal")),
     # names, metadata, members of groups, errors and logging
     "tests/unit/coordinator",
     "tests/unit/errors",
@@ -98,7 +101,6 @@ SAME = [
 #: Tests against real brokers of the modules that may be compiled.
 PURE = [f"{INTEGRATION}/test_{name}.py" for name in ("produce_consume", "failures", "fork")]
 PURE += [f"{INTEGRATION}/consumer/test_{name}.py" for name in ("batches", "isolation")]
-PURE += [f"{INTEGRATION}/producer/test_idempotence.py", f"{INTEGRATION}/groups/test_managed.py"]
 
 
 class Part(NamedTuple):
@@ -133,7 +135,7 @@ def whole(release: str) -> dict[str, Part]:
 
 #: What `make test` runs, the longest first.
 TEST = {
-    "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 8),
+    "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 6),
     "spark-programs": Part("4.3.1", ["tests/examples", *SPARK_PROGRAMS, "-m", "not matrix"], 8),
     "pure": Part(
         "4.3.1",
@@ -142,10 +144,11 @@ TEST = {
         7,
         pure=True,
     ),
+    "embedded": Part("4.3.1", [*EMBEDDED, "-m", "not matrix"], 6),
     # Whatever no other part has.
     "quick": Part(
         "4.3.1",
-        ["tests", *without(["tests/spark", "tests/examples", INTEGRATION, *PROMISES]), "-m", "not matrix"],
+        ["tests", *without(["tests/spark", "tests/examples", INTEGRATION, *PROMISES, *EMBEDDED]), "-m", "not matrix"],
         7,
     ),
     "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 6),

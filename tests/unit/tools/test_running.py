@@ -319,7 +319,7 @@ raise SystemExit(matrix.main())
 def test_every_part_is_short() -> None:
     assert [name for name, part in PARTS.items() if part.minutes > 8] == []
     # Two at a time: with lint and set-up, CI takes 40 minutes at most.
-    assert sum(part.minutes for part in TEST.values()) / 2 <= 34
+    assert sum(part.minutes for part in TEST.values()) / 2 <= 36
     assert not set(TEST) & set(MATRIX)
 
 
