@@ -160,7 +160,7 @@ class KafkaClient:
         Options of producers and consumers in it become the defaults of those made from this client.
 
         :param config: a path (`.properties`, `.toml`, `.json` or `.ini`) or a mapping; None for the environment alone
-        :param env: add the variables PYKAFKA_..., which win: PYKAFKA_BOOTSTRAP_SERVERS is the key bootstrap.servers, and
+        :param env: add the variables ``PYKAFKA_*``, which win: PYKAFKA_BOOTSTRAP_SERVERS is the key bootstrap.servers, and
             PYKAFKA_CONFIG names the file where `config` is None
         :param overrides: arguments of KafkaClient, which win over both
         :raises ConfigurationError: a key is unknown, a value malformed, or a reference leads nowhere; it names the key, and
@@ -181,7 +181,7 @@ class KafkaClient:
 
     @classmethod
     def from_env(cls, **overrides: Any) -> Self:
-        """Return a client made by the environment: the variables PYKAFKA_..., and the file that PYKAFKA_CONFIG names.
+        """Return a client made by the environment: the variables ``PYKAFKA_*``, and the file that PYKAFKA_CONFIG names.
 
         :param overrides: arguments of KafkaClient, which win
         :raises ConfigurationError: as of `from_config`
