@@ -18,7 +18,7 @@ DECLARED = {name for name in {*vars(Handler), *Handler.__annotations__} if not n
 PROMISED = {
     *("Event", "Lock", "RLock", "Semaphore", "Queue", "local", "QueueEmptyError", "QueueFullError"),
     *("Socket", "SockErr", "GaiError", "spawn", "sleep", "now", "time_ms", "breathe", "offload", "resolve", "connect"),
-    *("wrap_tls", "native", "at_fork", "kazoo", "report", "random", "name", "cooperative", "system_clock"),
+    *("name_of", "wrap_tls", "native", "at_fork", "kazoo", "report", "random", "name", "cooperative", "system_clock"),
 }
 
 
