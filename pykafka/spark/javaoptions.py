@@ -33,6 +33,8 @@ _CALLBACK = (
     "it is a Java class; credentials are those of 'kafka.sasl.jaas.config', and tokens those of the token endpoint"
 )
 
+_ASSERTION = "tokens are asked for by client id and secret here, not by assertions; give 'clientId' and 'clientSecret'"
+
 #: Options without effect here.
 WITHOUT_EFFECT = frozenset(
     {
@@ -42,6 +44,15 @@ WITHOUT_EFFECT = frozenset(
         "kafka.sasl.kerberos.ticket.renew.jitter",
         "kafka.sasl.kerberos.ticket.renew.window.factor",
         "kafka.sasl.login.connect.timeout.ms",
+        "kafka.sasl.oauthbearer.clock.skew.seconds",
+        "kafka.sasl.oauthbearer.expected.audience",
+        "kafka.sasl.oauthbearer.expected.issuer",
+        "kafka.sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        "kafka.sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        "kafka.sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        "kafka.sasl.oauthbearer.jwks.endpoint.url",
+        "kafka.sasl.oauthbearer.scope.claim.name",
+        "kafka.sasl.oauthbearer.sub.claim.name",
         "kafka.sasl.login.read.timeout.ms",
         "kafka.sasl.login.refresh.buffer.seconds",
         "kafka.sasl.login.refresh.min.period.seconds",
@@ -151,4 +162,6 @@ def why_refused(key: str) -> str | None:
     key = key.lower()
     if key.startswith("kafka.sasl.") and key.endswith(".class"):
         return _CALLBACK
+    if key.startswith("kafka.sasl.oauthbearer.assertion."):
+        return _ASSERTION
     return REFUSED.get(key)

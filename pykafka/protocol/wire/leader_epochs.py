@@ -17,7 +17,7 @@ class OffsetForLeaderEpochResponse(Response, api_key=23, versions="0-4", flexibl
             error_code: int = int16("0+")
             partition: int = int32("0+")
             leader_epoch: int = int32("1+", -1, ignorable=True)
-            end_offset: int = int64("0+")
+            end_offset: int = int64("0+", -1)
 
         topic: str = string("0+")
         partitions: list[Partition] = array(Partition, "0+")
