@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pykafka.exceptions import FrameTooLargeError, NotKafkaError, SocketDisconnectedError
 
 if TYPE_CHECKING:
-    from pykafka.handlers import Handler, Stream
+    from pykafka.handlers.base import Handler, Stream
 
 #: The client refuses larger answers (bytes); a broker's default limit is 100 MiB.
 FRAME_MAX = 512 * 1024 * 1024

@@ -26,7 +26,7 @@ from pykafka.protocol.schema import Request, decode_response, encode_request
 from pykafka.security.mechanism import in_one_line
 
 if TYPE_CHECKING:
-    from pykafka.handlers import Handler, Stream
+    from pykafka.handlers.base import Handler, Stream
     from pykafka.protocol.versions import ApiRanges
     from pykafka.security import Mechanism
 

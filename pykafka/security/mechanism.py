@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pykafka.handlers import Handler
+    from pykafka.handlers.base import Handler
 
 
 class Exchange(Protocol):

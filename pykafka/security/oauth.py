@@ -17,7 +17,7 @@ from pykafka.security.mechanism import always, in_one_line
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
-    from pykafka.handlers import Handler
+    from pykafka.handlers.base import Handler
 
 log = logging.getLogger(__name__)
 

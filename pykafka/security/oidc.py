@@ -84,7 +84,7 @@ class OidcClientCredentials:
         from http.client import HTTPException
         from urllib.error import HTTPError, URLError
 
-        from pykafka.handlers import ThreadingHandler
+        from pykafka.handlers.threads import ThreadingHandler
         from pykafka.security.timed_http import opener
 
         now = ThreadingHandler().now

@@ -35,7 +35,7 @@ _VALIDATOR = "org.apache.kafka.common.security.oauthbearer.{}OAuthBearerValidato
 
 @dataclass(frozen=True)
 class Sasl:
-    """Who may log in to the brokers, and how.
+    """The logins that the brokers take.
 
     :param users: passwords by name, for PLAIN and SCRAM
     :param session_ms: how long a session of the short listeners lasts (ms)

@@ -94,7 +94,7 @@ class Election:
         self.topic, self.leader, self.follower = two_replicas(client)
 
     def lose(self, consumer: SimpleConsumer, then: Callable[[], object] = lambda: None) -> None:
-        """Have the consumer read records that only the leader has, and then elect the follower.
+        """Show the consumer records that only the leader has, and then elect the follower.
 
         :param then: called in between
         """
@@ -132,7 +132,7 @@ OPTIONS: dict[str, Any] = {"consumer_timeout_ms": 5000, "metadata_max_age_ms": 1
 
 @pytest.fixture(params=["fetch", "asked"])
 def told_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Have brokers tell by Fetch, and by OffsetForLeaderEpoch as those before 2.7 do."""
+    """Make brokers tell by Fetch, and by OffsetForLeaderEpoch as those before 2.7 do."""
     if request.param == "asked":
         monkeypatch.setattr(versions, "CEILINGS", {**versions.CEILINGS, wire.FetchRequest.api_key: 11})
         monkeypatch.setattr("pykafka.consumer.fetcher.IDS_CEILING", 11)

@@ -93,7 +93,7 @@ class Node:
 
 
 class Cluster:
-    """What the router knows of a cluster."""
+    """A cluster, as far as the router knows it."""
 
     def __init__(self) -> None:
         self.handler = Clock()

@@ -1,4 +1,4 @@
-"""What calls take and return: results, checks where values enter, and no secrets in any text."""
+"""The values that calls take and return: results, checks where values enter, and no secrets in any text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kafka-tools produce takes for a message."""
+"""The inputs that kafka-tools produce takes for a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where recovery attaches partitions, and whom it asks about their logs."""
+"""The brokers to which recovery attaches partitions, and those that it asks about their logs."""
 
 from __future__ import annotations
 

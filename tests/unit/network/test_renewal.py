@@ -29,7 +29,7 @@ ALICE = Scram("alice", USERS["alice"])
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have renewals due as soon as they may be: the scripted broker takes one at any time."""
+    """Make renewals due as soon as they may be: the scripted broker takes one at any time."""
     monkeypatch.setattr(renewals, "RENEW_PAUSE_S", 0.0)
     monkeypatch.setattr(renewals, "AGAIN_S", 0.01)
 
@@ -295,7 +295,7 @@ class Slow(Scram):
         self.asked = 0
 
     def prepare(self, handler: Handler, timeout: float, wanted: Any = None) -> bool:
-        """Be ready when asked to wait, or for the third time."""
+        """Return True when asked to wait, or for the third time."""
         self.asked += not timeout
         return timeout > 0 or self.asked >= 3
 

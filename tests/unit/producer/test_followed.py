@@ -23,7 +23,7 @@ Response = wire.ProduceResponse
 
 
 class Cluster:
-    """What two scripted brokers have in common.
+    """The cluster of two scripted brokers: what they have in common.
 
     :param hints: whether brokers that do not lead name the leader
     """
