@@ -70,14 +70,16 @@ class MovesAdmin(AdminBase):
             items: Sequence[TopicPartition], broker: Broker, left: int
         ) -> wire.AlterPartitionReassignmentsRequest:
             topic = wire.AlterPartitionReassignmentsRequest.Topic
-            by_name: dict[str, list[wire.AlterPartitionReassignmentsRequest.Topic.Partition]] = {}
-            for item in items:
-                brokers = wanted[item]
-                part = topic.Partition(
-                    partition_index=item.partition, replicas=None if brokers is None else list(brokers)
+            topics = [
+                topic(
+                    name=name,
+                    partitions=[
+                        topic.Partition(partition_index=id_, replicas=None if brokers is None else list(brokers))
+                        for id_, brokers in parts.items()
+                    ],
                 )
-                by_name.setdefault(item.topic, []).append(part)
-            topics = [topic(name=name, partitions=parts) for name, parts in by_name.items()]
+                for name, parts in by_topic({item: wanted[item] for item in items}).items()
+            ]
             return wire.AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=left)
 
         def read(

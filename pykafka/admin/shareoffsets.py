@@ -13,6 +13,7 @@ from pykafka.admin.results import Results
 from pykafka.admin.routing import Question
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
+from pykafka.metadata.groupoffsets import by_topic
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -68,11 +69,13 @@ class ShareOffsetsAdmin(AdminBase):
 
         def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.AlterShareGroupOffsetsRequest:
             topic = wire.AlterShareGroupOffsetsRequest.Topic
-            by_topic: dict[str, list[wire.AlterShareGroupOffsetsRequest.Topic.Partition]] = {}
-            for item in items:
-                part = topic.Partition(partition_index=item.partition, start_offset=wanted[item])
-                by_topic.setdefault(item.topic, []).append(part)
-            topics = [topic(topic_name=name, partitions=parts) for name, parts in by_topic.items()]
+            topics = [
+                topic(
+                    topic_name=name,
+                    partitions=[topic.Partition(partition_index=id_, start_offset=at) for id_, at in parts.items()],
+                )
+                for name, parts in by_topic({item: wanted[item] for item in items}).items()
+            ]
             return wire.AlterShareGroupOffsetsRequest(group_id=group, topics=topics)
 
         def read(

@@ -24,6 +24,7 @@ from pykafka.admin.topictypes import (
 )
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
+from pykafka.metadata.groupoffsets import by_topic
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -266,11 +267,12 @@ class TopicsAdmin(AdminBase):
 
         def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.DeleteRecordsRequest:
             topic = wire.DeleteRecordsRequest.Topic
-            by_topic: dict[str, list[wire.DeleteRecordsRequest.Topic.Partition]] = {}
-            for item in items:
-                part = topic.Partition(partition_index=item.partition, offset=wanted[item])
-                by_topic.setdefault(item.topic, []).append(part)
-            topics = [topic(name=name, partitions=parts) for name, parts in by_topic.items()]
+            topics = [
+                topic(
+                    name=name, partitions=[topic.Partition(partition_index=id_, offset=at) for id_, at in parts.items()]
+                )
+                for name, parts in by_topic({item: wanted[item] for item in items}).items()
+            ]
             return wire.DeleteRecordsRequest(topics=topics, timeout_ms=left)
 
         def read(
