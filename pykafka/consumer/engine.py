@@ -22,7 +22,7 @@ from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, Ka
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from pykafka.consumer.fetcher import LeaderHint
+    from pykafka.consumer.fetchplan import LeaderHint
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster

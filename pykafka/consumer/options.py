@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pykafka.common import OffsetType
 from pykafka.consumer.aborted import isolation_number
-from pykafka.consumer.fetcher import FetchSettings
+from pykafka.consumer.fetchrequests import FetchSettings
 from pykafka.partition import Partition, TopicView
 from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import valid_int

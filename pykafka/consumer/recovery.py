@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import Buffers, OwnedPartition
-    from pykafka.consumer.fetcher import LeaderHint
+    from pykafka.consumer.fetchplan import LeaderHint
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.positions import Position
     from pykafka.consumer.sources import Sources

@@ -279,7 +279,7 @@ def test_a_forgotten_consumer_stops_fetching(make_topic: Callable[..., Topic]) -
         del consumer
         gc.collect()
     assert worker.join(10)
-    until(fetcher._handler, lambda: fetcher._members == [], 20)
+    until(fetcher._handler, lambda: not fetcher._roster, 20)
 
 
 @pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])

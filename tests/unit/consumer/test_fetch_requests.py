@@ -10,7 +10,9 @@ from uuid import UUID
 import pytest
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.fetcher import Fetcher, FetchSettings, _Asked
+from pykafka.consumer.fetcher import Fetcher
+from pykafka.consumer.fetchplan import Asked, Plan
+from pykafka.consumer.fetchrequests import IDS_CEILING, FetchRequests, FetchSettings
 from pykafka.consumer.fetchsession import REFUSED_AT_MOST
 from pykafka.exceptions import FetchSessionIdNotFound
 from pykafka.handlers import ThreadingHandler
@@ -39,19 +41,45 @@ class FakeBroker:
         self.requests.append((request, how["version"]))
 
 
-def asked(topic_id: UUID | None, offset: int = 0) -> _Asked:
+def asked(topic_id: UUID | None, offset: int = 0) -> Asked:
     member: Any = SimpleNamespace(owned=SimpleNamespace(max_bytes=1000))
-    return _Asked(offset, -1, -1, topic_id, [(member, 0)])
+    return Asked(offset, -1, -1, topic_id, [(member, 0)])
 
 
-def requests(version: int, *plans: dict[TopicPartition, _Asked]) -> list[tuple[wire.FetchRequest, int]]:
-    broker: Any = FakeBroker(version)
-    fetcher = Fetcher(broker, ThreadingHandler(), FetchSettings())
+def last_request(version: int, *plans: dict[TopicPartition, Asked]) -> wire.FetchRequest:
+    """Return the request for the last plan, in a session that the broker has given the number 7."""
+    requests = FetchRequests(FetchSettings())
     for plan in plans:
-        fetcher._send(dict(plan))
-        fetcher._read({}, wire.FetchResponse(session_id=7, responses=[]), full=False)
-    found: list[tuple[wire.FetchRequest, int]] = broker.requests
-    return found
+        request, _ = requests.next(Plan(plan), version)
+        requests.session.answered(7)
+    return request
+
+
+@pytest.mark.parametrize(("ids", "ceiling"), [([OLD, NEW], IDS_CEILING), ([OLD, None], None), ([None], None)])
+def test_topics_are_named_by_id_where_all_ids_are_known(ids: list[UUID | None], ceiling: int | None) -> None:
+    plan = Plan({TopicPartition("t", number): asked(id_) for number, id_ in enumerate(ids)})
+    assert FetchRequests.ceiling(plan) == ceiling
+
+
+@pytest.mark.parametrize(
+    ("version", "session", "log_epoch"), [(6, (0, -1), -1), (7, (0, 0), -1), (11, (0, 0), -1), (12, (0, 0), 3)]
+)
+def test_a_request_has_what_its_version_knows(version: int, session: tuple[int, int], log_epoch: int) -> None:
+    plan = Plan({KEY: asked(OLD, 5)._replace(log_epoch=3, leader_epoch=4)}, max_bytes=500)
+    request, full = FetchRequests(FetchSettings(max_wait_ms=100, min_bytes=2, rack="r")).next(plan, version)
+    assert full
+    assert (request.max_wait_ms, request.min_bytes, request.max_bytes, request.rack_id) == (100, 2, 500, "r")
+    assert (request.session_id, request.session_epoch) == session
+    ((part,),) = [topic.partitions for topic in request.topics]
+    assert (part.fetch_offset, part.last_fetched_epoch, part.current_leader_epoch) == (5, log_epoch, 4)
+    assert part.partition_max_bytes == 1000
+
+
+def test_the_broker_waits_longer_each_time_while_a_partition_is_held_back() -> None:
+    requests = FetchRequests(FetchSettings(max_wait_ms=15))
+    held_back = [True, True, True, True, False, True]
+    waits = [requests.next(Plan({KEY: asked(OLD)}, held_back=held), 12)[0].max_wait_ms for held in held_back]
+    assert waits == [5, 10, 15, 15, 15, 5]
 
 
 @pytest.mark.parametrize("other", [None, OLD])
@@ -59,8 +87,7 @@ def requests(version: int, *plans: dict[TopicPartition, _Asked]) -> list[tuple[w
 def test_a_session_by_name_does_not_forget_a_topic_that_was_made_anew(before: UUID | None, other: UUID | None) -> None:
     """A broker forgets last: it would fetch the partition no more, and this client would think it does."""
     plans = {OTHER: asked(other), KEY: asked(before, 9)}, {OTHER: asked(other), KEY: asked(NEW)}
-    _, (request, version) = requests(12, *plans)
-    assert version == 12
+    request = last_request(12, *plans)
     assert request.session_id == 7
     assert not request.forgotten_topics_data
     ((topic, part),) = [(topic.topic, part) for topic in request.topics for part in topic.partitions]
@@ -69,8 +96,7 @@ def test_a_session_by_name_does_not_forget_a_topic_that_was_made_anew(before: UU
 
 def test_a_session_by_id_forgets_the_former_topic() -> None:
     plans = {OTHER: asked(OLD), KEY: asked(OLD, 9)}, {OTHER: asked(OLD), KEY: asked(NEW)}
-    _, (request, version) = requests(13, *plans)
-    assert version == 13
+    request = last_request(13, *plans)
     assert [one.topic_id for one in request.forgotten_topics_data] == [OLD]
     assert [one.topic_id for one in request.topics] == [NEW]
 
@@ -79,13 +105,14 @@ def test_a_broker_that_refuses_requests_without_a_session_fails_the_fetch() -> N
     """It would be asked again and again without a pause."""
     broker: Any = FakeBroker(13)
     fetcher = Fetcher(broker, ThreadingHandler(), FetchSettings())
+    plan = Plan({KEY: asked(OLD)})
     refusal = wire.FetchResponse(error_code=FetchSessionIdNotFound.ERROR_CODE)
     for _ in range(REFUSED_AT_MOST):
-        fetcher._send({KEY: asked(OLD)})
-        assert fetcher._read({KEY: asked(OLD)}, refusal, full=True) == []
-    fetcher._send({KEY: asked(OLD)})
+        fetcher._send(plan)
+        assert fetcher._read(plan, refusal, full=True) == []
+    fetcher._send(plan)
     with pytest.raises(FetchSessionIdNotFound):
-        fetcher._read({KEY: asked(OLD)}, refusal, full=True)
+        fetcher._read(plan, refusal, full=True)
     assert [request.session_epoch for request, _ in broker.requests] == [0] * REFUSED_AT_MOST + [-1]
 
 
@@ -117,7 +144,7 @@ def test_a_worker_that_is_interrupted_as_it_ends_the_session_leaves_the_next_wor
     handler: Any = mock.Mock(wraps=ThreadingHandler(), spawn=spawn)
     broker: Any = Interrupting(13)
     fetcher = Fetcher(broker, handler, FetchSettings())
-    fetcher._session.answered(7)
+    fetcher._requests.session.answered(7)
     with pytest.raises(KeyboardInterrupt):
         fetcher._run()
     assert failures == []
