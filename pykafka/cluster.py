@@ -100,10 +100,7 @@ class Cluster(BaseCluster):
         :param controller_id: id of the broker that takes topic changes
         """
         addresses = {id_: (broker.host, broker.port) for id_, broker in broker_metadata.items()}
-        with self._knowing:
-            left = self._take_over_brokers(addresses, controller_id)
-        if left:
-            self._brokers.part_with(left)
+        self._knowledge.take_over_brokers(addresses, controller_id, is_first=not self.generation)
 
     def _get_metadata(self, topics: Sequence[str | bytes] | None = None) -> documented.MetadataResponse:
         """Return fresh metadata from any broker, without taking it over.

@@ -41,7 +41,7 @@ QUICK_CONNECT_MS = 3000
 class Brokers:
     """The brokers by id, and those that stand for the addresses at which the cluster is first reached.
 
-    State: `by_id` is replaced as a whole, under the cluster's `_knowing`; readers take no lock.
+    State: `by_id` is replaced as a whole, under the lock of `Knowledge`; readers take no lock.
 
     :param handler: supplies the worker that closes brokers which have left
     :param make: `(id, host, port)` to a broker with the client's settings

@@ -33,7 +33,7 @@ class KnownTopic(NamedTuple):
 class Catalogue:
     """The description of each topic that the client knows.
 
-    State: `topics` is replaced as a whole, under the cluster's `_knowing`; readers take no lock.
+    State: `topics` is replaced as a whole, under the lock of `Knowledge`; readers take no lock.
     """
 
     def __init__(self) -> None:

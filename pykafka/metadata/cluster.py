@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import math
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
@@ -13,24 +11,23 @@ from uuid import UUID
 from pykafka.broker import CLIENT_ID, Broker
 from pykafka.exceptions import (
     ClientClosedError,
-    ForeignClusterError,
     KafkaException,
     LeaderNotFoundError,
-    RebootstrapRequired,
     UnknownTopicOrPartition,
-    error_for,
 )
 from pykafka.metadata.brokers import Brokers, first_answer
-from pykafka.metadata.catalogue import Catalogue
+from pykafka.metadata.closing import Closables, close_at_exit
 from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
 from pykafka.metadata.freshness import Freshness
+from pykafka.metadata.knowledge import Knowledge
 from pykafka.metadata.listoffsets import FoundOffset, list_offsets
+from pykafka.metadata.seeds import Seeds
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.metadata.topicdict import MakeTopic, TopicDict
 from pykafka.metadata.upkeep import Upkeep
-from pykafka.network.addresses import canonical_addresses, parse_hosts, parse_source
+from pykafka.network.addresses import parse_source
 from pykafka.network.negotiation import KnownVersions
-from pykafka.network.settings import CANONICAL, ConnectionSettings
+from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol import documented, wire
 from pykafka.utils import get_string
 from pykafka.utils.backoff import Backoff
@@ -48,15 +45,13 @@ R = TypeVar("R")
 
 #: How old the names of all topics may be when a misspelt one is compared with them (s).
 NAMES_KEPT_S = 60.0
-#: The open clusters of this process; the interpreter's end closes them, so that queued messages still go out.
-_open_clusters: weakref.WeakSet[BaseCluster] = weakref.WeakSet()
 
 
 class BaseCluster:
     """The brokers that one bootstrap address leads to, and the metadata of their topics.
 
-    State: the catalogue, the brokers and the topics change under `_knowing`, which is never held across I/O; metadata requests
-    go one at a time, under the lock of `Upkeep`. Readers take no lock.
+    State: `Knowledge` has what brokers have told; metadata requests go one at a time, under the lock of `Upkeep`. Readers take
+    no lock.
 
     Parameters as of `pykafka.cluster.Cluster`.
 
@@ -97,26 +92,23 @@ class BaseCluster:
         #: The rack, or zone, of consumers that do not name their own; "" for none.
         self.client_rack: str = get_string(client_rack or "", "client_rack")
         self._allow_auto_create_topics = bool(allow_auto_create_topics)
-        self._zookeeper_hosts = zookeeper_hosts
-        self._seeds = parse_hosts(hosts) if zookeeper_hosts is None else []
+        lookup = self._settings.client_dns_lookup
+        self._seeds = Seeds(hosts, zookeeper_hosts, lookup, handler, self._socket_timeout_ms)
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         metadata = metadata or MetadataSettings()
         self._brokers = Brokers(handler, self._new_broker, metadata)
-        self._catalogue = Catalogue()
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
+        self._knowledge = Knowledge(handler, self._brokers, self._topics)
         # The answer of `topic_names`, and when it expires (s).
         self._names: tuple[float, list[str]] = (-math.inf, [])
-        self._controller_id: int | None = None
-        self._cluster_id: str | None = None
         #: Pauses between requests while leaders are elected or brokers are away.
         self.retry_backoff = Backoff(metadata.retry_backoff_ms, metadata.retry_backoff_max_ms, handler.random)
         self._freshness = Freshness(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
         self._upkeep = Upkeep(handler, self._freshness, self._update, self._held)
-        self._knowing = handler.Lock()
-        self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._closables = Closables()
         self._closed = False
-        _open_clusters.add(self)
+        close_at_exit(self)
         handler.at_fork(self._after_fork)
         try:
             self._upkeep.all()
@@ -150,7 +142,8 @@ class BaseCluster:
     @property
     def controller_broker(self) -> Broker | None:
         """The broker that takes topic changes; None where the brokers do not say (before 0.10)."""
-        return self.brokers.get(self._controller_id) if self._controller_id is not None else None
+        id_ = self._knowledge.controller_id
+        return None if id_ is None else self.brokers.get(id_)
 
     @property
     def socket_timeout_ms(self) -> int:
@@ -160,7 +153,7 @@ class BaseCluster:
     @property
     def zookeeper_hosts(self) -> str | None:
         """Where ZooKeeper is, for a client that found its brokers there."""
-        return self._zookeeper_hosts
+        return self._seeds.zookeeper_hosts
 
     @property
     def allow_auto_create_topics(self) -> bool:
@@ -237,30 +230,10 @@ class BaseCluster:
         if names is not None and any(topic.name not in names for topic in response.topics):
             names = None  # old brokers would create topics that are asked for by name, so the request was for all
         if response.brokers or not self.brokers:
-            self._take_over(response, names)
+            self._knowledge.take_over(response, names, is_first=not self.generation)
         else:  # from a broker that starts, or is cut off: it knows nothing of topics either
             self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
-        self._freshness.asked(names, self._catalogue.is_led, bool(response.brokers))
-
-    def _take_over(self, response: wire.MetadataResponse, names: list[str] | None) -> None:
-        addresses = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
-        with self._knowing:
-            left = self._take_over_brokers(addresses, response.controller_id)
-            found = self._catalogue.take_over(response, names)
-            self._topics._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
-            self._cluster_id = response.cluster_id or self._cluster_id
-        if left:
-            self._brokers.part_with(left)
-
-    def _take_over_brokers(self, addresses: Mapping[int, tuple[str, int]], controller_id: int | None) -> list[Broker]:
-        """Take over the brokers of fresh metadata: those that moved are made anew; return those to part with."""
-        self._controller_id = controller_id if controller_id is not None and controller_id >= 0 else None
-        left = self._brokers.take_over(addresses)
-        if not self.brokers and not self.generation:
-            log.warning(NO_BROKERS)
-        if left:
-            self._topics.relink()
-        return left
+        self._freshness.asked(names, self._knowledge.catalogue.is_led, bool(response.brokers))
 
     def take_leader_hint(
         self,
@@ -279,38 +252,20 @@ class BaseCluster:
         :param topic_id: the id of the topic that was asked about; the hint is left aside if the name has another one now
         :returns: whether the hint names the leader that is known now, so that no metadata is needed to go there
         """
-        if leader_id < 0 or leader_epoch < 0 or self._closed:
-            return False
-        left: list[Broker] = []
-        with self._knowing:
-            known_id = self._catalogue.topic_id(topic)
-            if topic_id is not None and known_id is not None and topic_id != known_id:
-                return False
-            address = (endpoints or {}).get(leader_id)
-            if leader_epoch > self.leader_epoch(topic, partition) and address is not None:
-                left = self._brokers.meet(leader_id, address)
-                if left:
-                    self._topics.relink()
-            if leader_id in self.brokers:
-                found = self._catalogue.take_leader(topic, partition, leader_id, leader_epoch)
-                if found is not None:
-                    log.info("%s/%d is led by broker %d now, as a former leader says", topic, partition, leader_id)
-                    self._topics.update_partition(topic, found)
-        if left:
-            self._brokers.part_with(left)
-        known = self._catalogue.leader_of(topic, partition), self._catalogue.leader_epoch(topic, partition)
-        return known == (leader_id, leader_epoch) and leader_id in self.brokers
+        return not self._closed and self._knowledge.take_leader_hint(
+            topic, partition, leader_id, leader_epoch, endpoints, topic_id
+        )
 
     def topic_id(self, name: str) -> UUID | None:
         """Return the known id of a topic, without I/O; None for an unknown topic, and where brokers (before 2.8) give none.
 
         A topic that was deleted and made anew has another id (KIP-516).
         """
-        return self._catalogue.topic_id(name)
+        return self._knowledge.catalogue.topic_id(name)
 
     def leader_epoch(self, topic: str, partition: int) -> int:
         """Return the leader epoch of a partition, without I/O; -1 where none is known: brokers tell since Kafka 2.1."""
-        return self._catalogue.leader_epoch(topic, partition)
+        return self._knowledge.catalogue.leader_epoch(topic, partition)
 
     def ask_metadata(self, topics: list[str] | None) -> wire.MetadataResponse:
         """Ask for metadata without taking it over, and without creating topics.
@@ -341,7 +296,7 @@ class BaseCluster:
     def topic_metadata(self, name: str) -> documented.TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
         self._freshness.want([name])
-        return self._catalogue.metadata(name)
+        return self._knowledge.catalogue.metadata(name)
 
     def find_topic(self, name: str) -> documented.TopicMetadata | None:
         """Return a topic's metadata, asking the cluster where it is unknown; None for no such topic. This creates no topic.
@@ -368,7 +323,7 @@ class BaseCluster:
         :raises NoBrokersAvailableError: no broker answered
         """
         if self.all_known:
-            return list(self._catalogue.topics)
+            return list(self._knowledge.catalogue.topics)
         known_until, names = self._names
         if self._handler.now() > known_until:
             names = [topic.name for topic in self.ask_metadata(None).topics if topic.name is not None]
@@ -406,34 +361,13 @@ class BaseCluster:
         def ask(broker: Broker) -> R:
             response = broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling)
             if isinstance(response, wire.MetadataResponse):
-                self._check_metadata(broker, response)
+                self._knowledge.check(broker, response)
             return response
 
         if isinstance(request, wire.MetadataRequest):
             self._brokers.asking()
 
         return first_answer(self._brokers.candidates(self.seeds), ask, type(request).__name__, telling)
-
-    def _check_metadata(self, broker: Broker, response: wire.MetadataResponse) -> None:
-        """Check that metadata can be used.
-
-        :raises RebootstrapRequired: the broker tells this client to begin again at the bootstrap addresses
-        :raises ForeignClusterError: the broker belongs to another cluster
-        """
-        if response.error_code:
-            if response.error_code == RebootstrapRequired.ERROR_CODE:
-                self._brokers.send_back()
-            raise error_for(response.error_code, broker=broker.address, api="Metadata")
-        if self._cluster_id and response.cluster_id and response.cluster_id != self._cluster_id:
-            broker.drop_connections()  # the name is looked up anew, and may lead back
-            raise ForeignClusterError(
-                f"{broker.address} belongs to cluster {response.cluster_id} now, and this client began with "
-                f"{self._cluster_id}: nothing is taken over from it; correct addresses or DNS, or make a new KafkaClient if "
-                "the new cluster is meant to replace the old one",
-                broker=broker.address,
-            )
-        if response.brokers:
-            self._brokers.answered()
 
     def ask_any(self, addresses: Iterable[tuple[str, int]], ask: Callable[[Broker], R]) -> R:
         """Return the first answer that is not None, asking the brokers at some addresses in turn.
@@ -448,21 +382,14 @@ class BaseCluster:
     @property
     def first_addresses(self) -> list[str]:
         """The addresses in `hosts`, as "host:port"; none for a client that finds its brokers through ZooKeeper."""
-        return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._seeds]
+        return self._seeds.first_addresses
 
     def seeds(self) -> list[tuple[str, int]]:
         """Return (host, port) of each broker that may be asked first: those of ZooKeeper, or else of `hosts`.
 
         :raises NoBrokersAvailableError: ZooKeeper cannot be reached, or no broker is registered there
         """
-        if self._zookeeper_hosts is not None:
-            from pykafka.metadata.zookeeper import broker_addresses
-
-            return broker_addresses(self._zookeeper_hosts, self._handler, self._socket_timeout_ms)
-        if self._settings.client_dns_lookup == CANONICAL:
-            timeout = self._socket_timeout_ms / 1000
-            return canonical_addresses(self._seeds, self._handler, timeout, lambda: not self._closed)
-        return list(self._seeds)
+        return self._seeds.look_up(lambda: not self._closed)
 
     def leader(self, topic: str, partition: int) -> Broker:
         """Return the broker that leads a partition; ask for metadata where it is unknown, but not twice in a moment.
@@ -471,13 +398,13 @@ class BaseCluster:
         :raises LeaderNotFoundError: it has no leader at present
         """
         self._freshness.want([topic])
-        broker = self._known_leader(topic, partition)
+        broker = self._knowledge.leader(topic, partition)
         if broker is None:
             self.find_leaders([(topic, partition)])
-            broker = self._known_leader(topic, partition)
+            broker = self._knowledge.leader(topic, partition)
         if broker is not None:
             return broker
-        if self._catalogue.leader_of(topic, partition) is None:
+        if self._knowledge.catalogue.leader_of(topic, partition) is None:
             raise UnknownTopicOrPartition(
                 "the cluster has no such topic or partition; create it, or check the name",
                 topic=topic,
@@ -496,12 +423,8 @@ class BaseCluster:
         """
         wanted = list(partitions)
         self._upkeep.lacking(
-            lambda: list(dict.fromkeys(topic for topic, part in wanted if self._known_leader(topic, part) is None))
+            lambda: list(dict.fromkeys(topic for topic, part in wanted if self._knowledge.leader(topic, part) is None))
         )
-
-    def _known_leader(self, topic: str, partition: int) -> Broker | None:
-        id_ = self._catalogue.leader_of(topic, partition)
-        return None if id_ is None else self.brokers.get(id_)
 
     def list_offsets(
         self,
@@ -556,12 +479,7 @@ class BaseCluster:
             application may still process
         :raises KafkaException: the first error of a `stop()`, which could not deliver or commit everything
         """
-        errors: list[BaseException] = []
-        for stoppable in list(self._closables):
-            try:
-                (getattr(stoppable, "stop_midway", stoppable.stop) if midway else stoppable.stop)()
-            except KafkaException as error:
-                errors.append(error)
+        errors = self._closables.stop(midway)
         self._closed = True
         self._brokers.close()
         for other in errors[1:]:
@@ -571,17 +489,7 @@ class BaseCluster:
 
     def _after_fork(self) -> None:
         # Connections stay the parent's; this child makes its own when it needs them.
-        self._knowing = self._handler.Lock()
+        self._knowledge.after_fork()
         self._upkeep.after_fork()
         self._topics.after_fork()
         self._brokers.after_fork()
-
-
-@atexit.register
-def _close_at_exit() -> None:
-    for cluster in list(_open_clusters):
-        try:
-            if not cluster.closed:
-                cluster.close(midway=True)
-        except Exception as error:  # noqa: BLE001 - no caller is left to catch it, and other clusters must still be closed
-            log.error("at the end of the interpreter: %s", error)

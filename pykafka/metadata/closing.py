@@ -1,0 +1,67 @@
+"""`Closables`: what a client stops when it is closed; and the clients that the interpreter's end closes."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import weakref
+from typing import Any, Protocol
+
+from pykafka.exceptions import KafkaException
+
+log = logging.getLogger(__name__)
+
+
+class _Closable(Protocol):
+    """A cluster, as far as the interpreter's end knows it."""
+
+    @property
+    def closed(self) -> bool: ...
+    def close(self, midway: bool = False) -> None: ...
+
+
+#: The open clusters of this process; the interpreter's end closes them, so that queued messages still go out.
+_open_clusters: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+class Closables:
+    """The producers and consumers of one cluster, held weakly. Each call is one step."""
+
+    def __init__(self) -> None:
+        self._all: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def add(self, stoppable: Any) -> None:
+        """Stop this one, too."""
+        self._all.add(stoppable)
+
+    def discard(self, stoppable: Any) -> None:
+        """Leave this one to its owner."""
+        self._all.discard(stoppable)
+
+    def stop(self, midway: bool) -> list[KafkaException]:
+        """Stop all; return the errors.
+
+        :param midway: whether an error or the interpreter's end is the reason; as of `BaseCluster.close`
+        """
+        errors: list[KafkaException] = []
+        for stoppable in list(self._all):
+            try:
+                (getattr(stoppable, "stop_midway", stoppable.stop) if midway else stoppable.stop)()
+            except KafkaException as error:
+                errors.append(error)
+        return errors
+
+
+def close_at_exit(cluster: _Closable) -> None:
+    """Have the interpreter's end close a cluster that is open then."""
+    _open_clusters.add(cluster)
+
+
+@atexit.register
+def _close_at_exit() -> None:
+    for cluster in list(_open_clusters):
+        try:
+            if not cluster.closed:
+                cluster.close(midway=True)
+        except Exception as error:  # noqa: BLE001 - no caller is left to catch it, and other clusters must still be closed
+            log.error("at the end of the interpreter: %s", error)
