@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.consumer.engine import ConsumerEngine, key_of
 from pykafka.consumer.options import NO_RESET
-from pykafka.consumer.recovery import reset_needed
+from pykafka.consumer.resets import reset_needed
 from pykafka.exceptions import RdKafkaException
 from pykafka.protocol.message import Message
 from pykafka.rdkafka.helpers import common_settings, confluent_kafka, end, error_from, keep_for_ever

@@ -1,0 +1,157 @@
+"""`Cases`: the partitions of a consumer that cannot be fetched, each with its error and the next attempt's time. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pykafka.exceptions import (
+    FencedLeaderEpoch,
+    KafkaException,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    OffsetResetNeededError,
+    ProtocolClientError,
+    TopicRecreatedError,
+    UnknownLeaderEpoch,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafka.consumer.buffers import OwnedPartition
+    from pykafka.utils.backoff import Backoff
+
+#: Errors that mean that the position is not in the log: it has to be moved.
+LOST = (OffsetOutOfRangeError, LogTruncationError, TopicRecreatedError)
+#: What is due within this part of the first pause is served now: partitions that failed one after another share a request for
+#: metadata.
+TOGETHER = 0.2
+#: A partition that fails joins others that are due after this part of its pause at the least: partitions that one answer
+#: names fail one after another, and would each have a pause of another length.
+JOIN = 0.6
+
+
+@dataclass(eq=False)
+class Case:
+    """A partition that is not fetched.
+
+    :param owned: the partition
+    :param moves: how often it had been moved when it failed: if the application has moved it since, that stands
+    :param error: the reason
+    :param due: the time of the next attempt, of the handler's clock (s)
+    :param waited: whether buffered messages had to be read first; then the same offset is tried once more
+    """
+
+    owned: OwnedPartition
+    moves: int
+    error: KafkaException
+    due: float
+    waited: bool = False
+
+    @property
+    def moved(self) -> bool:
+        """Whether the application has moved it since, for example by `seek()`."""
+        return self.owned.moves != self.moves
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its position is not in the log."""
+        return isinstance(self.error, LOST)
+
+    @property
+    def is_nowhere(self) -> bool:
+        """Whether only the application can name its next position."""
+        return isinstance(self.error, OffsetResetNeededError) and not self.is_lost
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether messages of it are still to be read."""
+        return self.owned.messages > 0 or self.owned.loan > 0
+
+    @property
+    def wants_metadata(self) -> bool:
+        """Whether metadata is to be asked for before it is served."""
+        error = self.error
+        if isinstance(error, (OffsetOutOfRangeError, LogTruncationError)):
+            # The log may be that of a topic that was made anew; ids tell.
+            return self.owned.topic_id is not None and not self.moved and not self.has_unread
+        if isinstance(error, (OffsetResetNeededError, TopicRecreatedError)):
+            return False
+        return (
+            not isinstance(error, ProtocolClientError)
+            or error.invalid_metadata
+            or isinstance(error, UnknownLeaderEpoch)
+        )
+
+
+class Cases:
+    """The partitions that are looked after, and when each is due. The recovery worker owns them.
+
+    :param now: the handler's clock (s)
+    :param pauses: before attempts, by the number of failures
+    """
+
+    def __init__(self, now: Callable[[], float], pauses: Backoff) -> None:
+        self._now = now
+        self._pauses = pauses
+        self._open: dict[OwnedPartition, Case] = {}
+        # {average length of a pause (s): the latest time at which partitions with such a pause are due}.
+        self._due: dict[float, float] = {}
+        # How often in a row each partition has failed.
+        self._failures: dict[OwnedPartition, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __contains__(self, owned: OwnedPartition) -> bool:
+        return owned in self._open
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self._open.values())
+
+    def add(self, owned: OwnedPartition, moves: int, error: KafkaException) -> Case:
+        """Look after a partition that has failed; parameters as of `Case`."""
+        lasts = owned.trouble_since is not None
+        failures = self._failures[owned] = self._failures.get(owned, 0) + 1 if lasts else 1
+        # An offset is corrected at once, and so is a leader epoch; if it is wrong again before anything was fetched, the
+        # broker contradicts itself, and there is no need to hurry.
+        at_once = isinstance(error, (*LOST, FencedLeaderEpoch)) and not lasts
+        due = self._now() if at_once else self._due_after(failures)
+        case = self._open[owned] = Case(owned, moves, error, due)
+        return case
+
+    def close(self, case: Case) -> None:
+        """Look no more after a partition."""
+        del self._open[case.owned]
+
+    def clear(self) -> None:
+        """Look after nothing."""
+        self._open = {}
+
+    def due(self) -> list[Case]:
+        """Return what is to be served now."""
+        soon = self._now() + TOGETHER * self._pauses.first_ms / 1000
+        return [case for case in self if case.due <= soon or case.moved]
+
+    def next_wait(self) -> float:
+        """Return how long nothing is due (s)."""
+        return max(min(case.due for case in self) - self._now(), 0.0)
+
+    def wait_first(self, case: Case) -> None:
+        """Put a partition off until its buffered messages have been read."""
+        case.waited = True
+        case.due = self._now() + self._pauses.first_ms / 1000
+
+    def again(self, case: Case) -> None:
+        """Try a partition again after another pause."""
+        failures = self._failures[case.owned] = self._failures.get(case.owned, 0) + 1
+        case.due = self._due_after(failures)
+
+    def _due_after(self, failures: int) -> float:
+        """Return when to try a partition that has failed so often in a row; together with others, if possible."""
+        now, pause = self._now(), self._pauses.plain_seconds(failures)
+        if self._due.get(pause, 0.0) < now + JOIN * pause:
+            self._due[pause] = now + self._pauses.seconds(failures)
+        return self._due[pause]

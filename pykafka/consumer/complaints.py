@@ -1,0 +1,62 @@
+"""`Complaints`: the errors of partitions that `consume()` raises: those that do not pass by themselves, or have lasted."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from typing import TYPE_CHECKING
+
+from pykafka.exceptions import InvalidMessageError, KafkaException, OffsetOutOfRangeError, UnknownError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafka.consumer.buffers import OwnedPartition
+    from pykafka.consumer.reader import Reader
+
+log = logging.getLogger(__name__)
+
+#: Errors that Kafka does not call retriable; recovery retries them all the same before `consume()` raises them.
+PASSING = (UnknownError, OffsetOutOfRangeError)
+
+
+class Complaints:
+    """What one consumer is told of its partitions' errors; the recovery worker owns it.
+
+    :param now: the handler's clock (s)
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        # The error reported last: a broker's error comes once for each of its partitions, and consume() raises it once.
+        self._told: weakref.ref[KafkaException] | None = None
+
+    def note_trouble(self, owned: OwnedPartition) -> None:
+        """Note since when a partition cannot be fetched."""
+        if owned.trouble_since is None:
+            owned.trouble_since = self._now()
+
+    def judge(self, reader: Reader, owned: OwnedPartition, error: KafkaException) -> None:
+        """Decide whether `consume()` raises an error: it does not pass by itself, or has lasted."""
+        now = self._now()
+        if owned.trouble_since is None:
+            owned.trouble_since = now
+        lasting = now - owned.trouble_since > reader.cluster.socket_timeout_ms / 1000
+        # Kafka calls a wrong checksum retriable, but the application wants to know of it. A new leader of 0.9 answers
+        # UNKNOWN_SERVER_ERROR until it knows that the records were committed. A broker that has left the cluster, or moved, is
+        # closed; that is not worth an error.
+        may_pass = reader.cluster.may_pass(error) and not isinstance(error, InvalidMessageError)
+        if not lasting and (may_pass or type(error) in PASSING):
+            log.info("partition %d: %s; trying again", owned.partition_id, error)
+            return
+        owned.trouble_since = now
+        told = self._told is not None and self._told() is error
+        # An application that does not consume meanwhile gets one error, not one for each attempt.
+        known = any(
+            type(one) is type(error) and (one.topic, one.partition) == (error.topic, error.partition)
+            for one in reader.errors
+            if isinstance(one, KafkaException)
+        )
+        if not told and not known:
+            self._told = weakref.ref(error)
+            reader.worker_failed(error)

@@ -1,0 +1,85 @@
+"""`Reader`: a consumer as recovery sees it; and `WeakSubscriber`: as fetchers see it, which do not keep it alive."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pykafka.common import TopicPartition
+    from pykafka.consumer.buffers import Buffers, OwnedPartition
+    from pykafka.consumer.fetchplan import LeaderHint
+    from pykafka.consumer.options import ConsumerOptions
+    from pykafka.consumer.positions import Position
+    from pykafka.consumer.sources import Sources
+    from pykafka.exceptions import KafkaException
+    from pykafka.handlers import Handler
+    from pykafka.metadata.cluster import BaseCluster
+
+
+class Reader(Protocol):
+    """The consumer whose partitions are looked after: `ConsumerEngine` documents the members."""
+
+    @property
+    def cluster(self) -> BaseCluster: ...
+    @property
+    def handler(self) -> Handler: ...
+    @property
+    def options(self) -> ConsumerOptions: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def running(self) -> bool: ...
+    @property
+    def buffers(self) -> Buffers: ...
+    @property
+    def sources(self) -> Sources: ...
+    @property
+    def errors(self) -> deque[BaseException]: ...
+    def worker_failed(self, error: BaseException) -> None: ...
+    def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None: ...
+    def redirected(self, owned: OwnedPartition, broker_id: int) -> None: ...
+    def take_hint(self, owned: OwnedPartition, hint: LeaderHint) -> bool: ...
+    def arrived(self) -> None: ...
+    def tick(self) -> None: ...
+    def find_offsets(
+        self, wanted: Mapping[TopicPartition, Position], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]: ...
+
+
+class WeakSubscriber:
+    """The fetcher's view of a consumer: it forwards calls while the consumer is there, and does not keep it alive."""
+
+    __slots__ = ("_reader",)
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = weakref.ref(reader)
+
+    def is_gone(self) -> bool:
+        return self._reader() is None
+
+    def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None:
+        reader = self._reader()
+        if reader is not None:
+            reader.fetch_failed(owned, error)
+
+    def redirected(self, owned: OwnedPartition, broker_id: int) -> None:
+        reader = self._reader()
+        if reader is not None:
+            reader.redirected(owned, broker_id)
+
+    def take_hint(self, owned: OwnedPartition, hint: LeaderHint) -> bool:
+        reader = self._reader()
+        return reader is not None and reader.take_hint(owned, hint)
+
+    def arrived(self) -> None:
+        reader = self._reader()
+        if reader is not None:
+            reader.arrived()
+
+    def tick(self) -> None:
+        reader = self._reader()
+        if reader is not None:
+            reader.tick()

@@ -1,0 +1,173 @@
+"""`Resets`: where partitions go whose position is not in the log: back, to the start, to `auto_offset_reset`, or nowhere."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pykafka.common import OffsetType
+from pykafka.exceptions import (
+    KafkaException,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    OffsetResetNeededError,
+    TopicRecreatedError,
+)
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from pykafka.common import TopicPartition
+    from pykafka.consumer.buffers import OwnedPartition
+    from pykafka.consumer.cases import Case, Cases
+    from pykafka.consumer.complaints import Complaints
+    from pykafka.consumer.positions import Position
+    from pykafka.consumer.reader import Reader
+
+log = logging.getLogger(__name__)
+
+#: How long to ask the brokers for the offset to begin at, before other partitions have their turn (ms).
+RESET_TIMEOUT_MS = 1000
+
+
+class Resets:
+    """The moves of one consumer's partitions; the recovery worker calls it, as it may wait for brokers.
+
+    :param cases: those partitions, and when to try again what could not be moved
+    :param complaints: tells the consumer of errors
+    """
+
+    def __init__(self, cases: Cases, complaints: Complaints) -> None:
+        self._cases = cases
+        self._complaints = complaints
+
+    def move(self, reader: Reader, lost: list[Case]) -> Iterator[list[Case]]:
+        """Move partitions whose positions are not in the log (any more).
+
+        They go to `auto_offset_reset`; where a log was cut, to the offset from which on it differs; in a topic that was made
+        anew, to its start. If the application moves a partition meanwhile, for example by `seek()`, that stands.
+
+        :returns: those that can be fetched again, in groups: a leader that does not answer delays its own partitions alone
+        """
+        reset = reader.options.auto_offset_reset
+        if isinstance(reset, str):
+            self.ask_the_user(reader, lost)
+            return
+        by_leader: dict[Any, list[Case]] = defaultdict(list)
+        cut = []
+        for case in lost:
+            if isinstance(case.error, LogTruncationError) and case.error.divergent_offset is not None:
+                self._go_back(reader, case, case.error.divergent_offset)
+                cut.append(case)
+                continue
+            if isinstance(case.error, TopicRecreatedError):
+                self._complaints.note_trouble(case.owned)
+                log.warning(
+                    "topic %s was deleted and made anew (its id was %s and is %s now): this consumer goes from offset %d of "
+                    "partition %d to the start of the new one",
+                    *(case.owned.key.topic, case.error.old_id, case.error.new_id, case.owned.position),
+                    case.owned.partition_id,
+                )
+            else:
+                self._complaints.judge(reader, case.owned, case.error)
+                log.warning("%s; going to auto_offset_reset", case.error)
+            by_leader[case.owned.partition.leader].append(case)
+        yield cut
+        for cases in by_leader.values():
+            if self._move_by_time(reader, cases, reset):
+                yield cases
+
+    def _move_by_time(self, reader: Reader, cases: list[Case], reset: Position) -> bool:
+        """Ask a leader for offsets, and move its partitions there; return False if it does not answer."""
+        wanted: dict[TopicPartition, Position] = {
+            case.owned.key: OffsetType.EARLIEST if isinstance(case.error, TopicRecreatedError) else reset
+            for case in cases
+        }
+        try:
+            offsets = reader.find_offsets(wanted, timeout_ms=RESET_TIMEOUT_MS)
+        except KafkaException as problem:
+            for case in cases:
+                self._complaints.judge(reader, case.owned, problem)
+                self._cases.again(case)
+            return False
+        for case in cases:
+            offset = offsets[case.owned.key]
+            log.debug("%s goes to offset %d: auto_offset_reset", case.owned.key, offset)
+            if reader.buffers.move(case.owned, offset, offset - 1, case.moves):
+                case.owned.topic_id = None
+        return True
+
+    def _go_back(self, reader: Reader, case: Case, divergent: int) -> None:
+        """Move a partition whose log was cut to where the leader's log begins to differ from what was read."""
+        owned = case.owned
+        position = owned.position
+        start = min(divergent, position)
+        self._complaints.note_trouble(owned)
+        if reader.buffers.move(owned, start, start - 1, case.moves, owned.lineage.until(start)) and start < position:
+            log.warning(
+                "%s: offsets %d to %d (%d of them), which this consumer has read, are lost: the leader's log differs from "
+                "offset %d on, as after an unclean leader election. The consumer goes from offset %d back to %d",
+                *(owned.key, start, position - 1, position - start, start, position, start),
+            )
+
+    def ask_the_user(self, reader: Reader, cases: list[Case]) -> None:
+        """Report to `consume()` that the application must name the next position; until then try the offset now and then."""
+        kinds = (OffsetResetNeededError, TopicRecreatedError)
+        known = {(one.topic, one.partition) for one in reader.errors if isinstance(one, kinds)}
+        errors = reset_needed(reader, [case.owned for case in cases if case.owned.key not in known])
+        for case in cases:
+            needed = errors.get(case.owned.key)
+            if needed is not None:
+                error: KafkaException = needed
+                if isinstance(case.error, TopicRecreatedError):
+                    error = case.error.again()
+                elif isinstance(case.error, LogTruncationError):
+                    where = needed.offset, case.error.divergent_offset, needed.earliest, needed.latest
+                    error = LogTruncationError(*where, **needed.context)
+                elif isinstance(case.error, OffsetOutOfRangeError):
+                    error.__cause__ = case.error.again()
+                self._complaints.judge(reader, case.owned, error)
+            if case.is_lost:
+                case.error = OffsetResetNeededError(topic=case.owned.key.topic, partition=case.owned.partition_id)
+                self._cases.again(case)
+
+
+def reset_needed(reader: Reader, parts: Iterable[OwnedPartition]) -> dict[TopicPartition, OffsetResetNeededError]:
+    """Return the error for each partition whose next position only the application can name."""
+    stuck = {owned.key: owned for owned in parts}
+    ranges = _ranges(reader, stuck)
+    return {
+        key: OffsetResetNeededError(
+            owned.position if owned.position >= 0 else None,
+            *ranges.get(key, (None, None)),
+            topic=key.topic,
+            partition=key.partition,
+        )
+        for key, owned in stuck.items()
+    }
+
+
+def _ranges(reader: Reader, keys: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+    """Return each partition's offsets as (first, behind the last); an empty dict if the brokers do not tell them."""
+    found: list[dict[TopicPartition, int]] = []
+    for end in (OffsetType.EARLIEST, OffsetType.LATEST):
+        try:
+            found.append(reader.find_offsets(dict.fromkeys(keys, end), timeout_ms=RESET_TIMEOUT_MS))
+        except KafkaException as error:
+            log.info("the range of offsets of %s is not known: %s", ", ".join(map(str, keys)), error)
+            return {}
+    return {key: (found[0][key], found[1][key]) for key in keys}
+
+
+def recreated(owned: OwnedPartition, now: UUID | None) -> TopicRecreatedError:
+    """Return the error of a partition whose topic has another id now."""
+    return TopicRecreatedError(
+        f"the topic was deleted and made anew (its id was {owned.topic_id} and is {now} now), and offset {owned.position} was "
+        'of the old one; auto_offset_reset is "none": say where to go on, by seek() or reset_offsets()',
+        owned.topic_id,
+        now,
+        topic=owned.key.topic,
+        partition=owned.partition_id,
+    )

@@ -1,0 +1,137 @@
+"""When recovery tries partitions again: a table over a clock."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from pykafka.consumer.cases import JOIN, TOGETHER, Case, Cases
+from pykafka.exceptions import (
+    FencedLeaderEpoch,
+    KafkaException,
+    LogTruncationError,
+    NotLeaderForPartition,
+    OffsetOutOfRangeError,
+    OffsetResetNeededError,
+    SocketDisconnectedError,
+    TopicAuthorizationFailed,
+    TopicRecreatedError,
+)
+from pykafka.utils.backoff import Backoff
+
+FIRST_MS = 100
+PAUSE_S = FIRST_MS / 1000
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def owned(**state: Any) -> Any:
+    """Return a partition."""
+    return mock.Mock(**({"moves": 0, "messages": 0, "loan": 0, "topic_id": None, "trouble_since": None} | state))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def cases(clock: Clock) -> Cases:
+    return Cases(clock, Backoff(FIRST_MS, 1000, random.Random(1)))
+
+
+@pytest.mark.parametrize(
+    ("error", "at_once"),
+    [
+        (OffsetOutOfRangeError(), True),
+        (FencedLeaderEpoch(), True),
+        (NotLeaderForPartition(), False),
+        (SocketDisconnectedError(), False),
+    ],
+)
+def test_what_can_be_corrected_is_tried_at_once_and_only_once(
+    cases: Cases, clock: Clock, error: KafkaException, at_once: bool
+) -> None:
+    case = cases.add(owned(), 0, error)
+    assert (cases.due() == [case]) is at_once
+    again = cases.add(owned(trouble_since=clock.now), 0, error)
+    assert again not in cases.due()
+
+
+def test_partitions_that_fail_together_are_tried_together(cases: Cases, clock: Clock) -> None:
+    first = cases.add(owned(), 0, NotLeaderForPartition())
+    clock.now += PAUSE_S * (1 - JOIN) / 4
+    second = cases.add(owned(), 0, NotLeaderForPartition())
+    clock.now = max(first.due, second.due) - PAUSE_S * TOGETHER / 2
+    assert cases.due() == [first, second]
+
+
+def test_pauses_grow_while_a_partition_fails(cases: Cases, clock: Clock) -> None:
+    case = cases.add(owned(), 0, NotLeaderForPartition())
+    waits = []
+    for _ in range(6):
+        waits.append(cases.next_wait())
+        clock.now = case.due
+        cases.again(case)
+    assert waits[-1] > 4 * waits[0]
+    assert waits[-1] <= 1.3  # s; pauses end at 1000 ms, more or less a random part
+
+
+def test_a_partition_that_the_application_has_moved_is_due_at_once(cases: Cases) -> None:
+    part = owned()
+    case = cases.add(part, 0, NotLeaderForPartition())
+    assert cases.due() == []
+    part.moves += 1
+    assert cases.due() == [case]
+
+
+def test_a_closed_case_is_over(cases: Cases) -> None:
+    part = owned()
+    case = cases.add(part, 0, NotLeaderForPartition())
+    assert (part in cases, len(cases)) == (True, 1)
+    cases.close(case)
+    assert (part in cases, len(cases)) == (False, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "wanted"),
+    [
+        (NotLeaderForPartition(), {}, True),
+        (SocketDisconnectedError(), {}, True),
+        (TopicAuthorizationFailed(), {}, False),  # another broker would refuse it, too
+        (OffsetResetNeededError(), {}, False),
+        (TopicRecreatedError("made anew", None, None), {}, False),
+        (OffsetOutOfRangeError(), {}, False),
+        (OffsetOutOfRangeError(), {"topic_id": "an id"}, True),
+        (LogTruncationError(5, 3), {"topic_id": "an id"}, True),
+        (LogTruncationError(5, 3), {"topic_id": "an id", "messages": 1}, False),
+        (LogTruncationError(5, 3), {"topic_id": "an id", "moves": 1}, False),
+    ],
+)
+def test_metadata_is_asked_for_where_it_may_help(error: KafkaException, state: dict[str, Any], wanted: bool) -> None:
+    assert Case(owned(**state), 0, error, 0.0).wants_metadata is wanted
+
+
+@pytest.mark.parametrize(
+    ("error", "lost", "nowhere"),
+    [
+        (OffsetOutOfRangeError(), True, False),
+        (LogTruncationError(5, 3), True, False),
+        (OffsetResetNeededError(), False, True),
+        (NotLeaderForPartition(), False, False),
+    ],
+)
+def test_lost_positions_are_told_from_missing_ones(error: KafkaException, lost: bool, nowhere: bool) -> None:
+    case = Case(owned(), 0, error, 0.0)
+    assert (case.is_lost, case.is_nowhere) == (lost, nowhere)
