@@ -51,7 +51,8 @@ class KafkaDataSource(DataSource):
         :raises OptionError: names the wrong option or column
         """
         from pykafka.spark.batch import KafkaBatchReader
-        from pykafka.spark.options import Mode, read_options
+        from pykafka.spark.options import read_options
+        from pykafka.spark.optiontable import Mode
 
         options, columns = read_options(self.options, Mode.BATCH_READ), chosen(schema)
         if not options.push_down_filters:
@@ -66,7 +67,8 @@ class KafkaDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream; errors as in `reader`."""
-        from pykafka.spark.options import Mode, read_options
+        from pykafka.spark.options import read_options
+        from pykafka.spark.optiontable import Mode
 
         options, columns = read_options(self.options, Mode.STREAM_READ), chosen(schema)
         if find_spec("pyspark.sql.streaming.datasource") is None:
@@ -83,7 +85,8 @@ class KafkaDataSource(DataSource):
         :raises OptionError: names the wrong option
         :raises SinkError: names the wrong column, or the save mode
         """
-        from pykafka.spark.options import Mode, write_options
+        from pykafka.spark.options import write_options
+        from pykafka.spark.optiontable import Mode
         from pykafka.spark.sink import KafkaBatchWriter, check_mode, check_schema
 
         options = write_options(self.options, Mode.BATCH_WRITE)
@@ -92,7 +95,8 @@ class KafkaDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return the writer of a stream; errors as in `writer`."""
-        from pykafka.spark.options import Mode, write_options
+        from pykafka.spark.options import write_options
+        from pykafka.spark.optiontable import Mode
         from pykafka.spark.sink import KafkaStreamWriter, check_schema
 
         options = write_options(self.options, Mode.STREAM_WRITE)

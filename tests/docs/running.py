@@ -171,7 +171,7 @@ def installed(module: str) -> bool:
 
 def unknown_arguments(tree: ast.AST) -> Iterator[str]:
     """Say which arguments no constructor or factory of that name takes, and which options Spark's source does not know."""
-    from pykafka.spark.options import OPTIONS
+    from pykafka.spark.optiontable import OPTIONS
 
     options = {option.name.lower() for option in OPTIONS}
     for node in ast.walk(tree):

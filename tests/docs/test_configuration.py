@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 
-from pykafka.spark.options import OPTIONS, Mode
+from pykafka.spark.optiontable import OPTIONS, Mode
 from tests.docs.pages import ROOT
 
 TOOL = runpy.run_path(str(ROOT / "tools" / "configuration.py"))

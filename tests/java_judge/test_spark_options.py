@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafka.spark.javaoptions import WITHOUT_EFFECT, why_refused
-from pykafka.spark.options import OPTIONS
+from pykafka.spark.optiontable import OPTIONS
 from tests.java_judge.kafka_java import run_source
 from tests.java_judge.schemas import RELEASES
 

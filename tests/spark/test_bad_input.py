@@ -13,7 +13,8 @@ from pykafka.common import TopicPartition
 from pykafka.spark import session
 from pykafka.spark.errors import DataLossError
 from pykafka.spark.offsets import OffsetRange
-from pykafka.spark.options import Mode, read_options
+from pykafka.spark.options import read_options
+from pykafka.spark.optiontable import Mode
 from pykafka.spark.reader import read_range
 from tests.support.spark.topics import Topics
 

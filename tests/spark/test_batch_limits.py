@@ -16,7 +16,8 @@ from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
 from pykafka.spark import batchlimits, session
 from pykafka.spark.errors import SinkError
-from pykafka.spark.options import Mode, write_options
+from pykafka.spark.options import write_options
+from pykafka.spark.optiontable import Mode
 from pykafka.spark.sender import BatchSender
 from pykafka.spark.writer import write_rows
 from tests.support.features import kafka_since

@@ -15,7 +15,8 @@ from pykafka.protocol import wire
 from pykafka.spark import session
 from pykafka.spark.errors import DataLossError, PollTimeoutError, SinkError
 from pykafka.spark.offsets import OffsetRange
-from pykafka.spark.options import Mode, ReadOptions, WriteOptions, read_options, write_options
+from pykafka.spark.options import ReadOptions, WriteOptions, read_options, write_options
+from pykafka.spark.optiontable import Mode
 from pykafka.spark.reader import RangeReader, read_range
 from pykafka.spark.writer import write_rows
 from tests.support import scripted

@@ -19,7 +19,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pykafka.common import TopicPartition
 from pykafka.spark import session
 from pykafka.spark.lag import LagListener, QueryLag, query_lag
-from pykafka.spark.options import Mode, read_options
+from pykafka.spark.options import read_options
+from pykafka.spark.optiontable import Mode
 from pykafka.spark.progress import ProgressCommitter
 from tests.support.spark.topics import QUIET, Topics
 

@@ -10,7 +10,8 @@ import pytest
 from pykafka.protocol import wire
 from pykafka.protocol.records import scan
 from pykafka.spark import session
-from pykafka.spark.options import Mode, write_options
+from pykafka.spark.options import write_options
+from pykafka.spark.optiontable import Mode
 from pykafka.spark.writer import write_rows
 from tests.brokers import KafkaCluster
 from tests.support.spark.topics import Topics

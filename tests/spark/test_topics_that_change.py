@@ -13,7 +13,8 @@ from pykafka.embedded import EmbeddedCluster
 from pykafka.spark import session
 from pykafka.spark.errors import SinkError
 from pykafka.spark.offsets import JsonOffsets
-from pykafka.spark.options import Mode, read_options, write_options
+from pykafka.spark.options import read_options, write_options
+from pykafka.spark.optiontable import Mode
 from pykafka.spark.stream41 import SelfLimitingStreamReader
 from pykafka.spark.writer import write_rows
 from tests.support.spark.topics import Record, Topics

@@ -13,7 +13,8 @@ from pykafka.handlers import ThreadingHandler
 from pykafka.spark.cluster import OffsetReader
 from pykafka.spark.loss import LossReporter
 from pykafka.spark.offsets import Bounds, clamp_start, resolve
-from pykafka.spark.options import Mode, ReadOptions, read_options
+from pykafka.spark.options import ReadOptions, read_options
+from pykafka.spark.optiontable import Mode
 from pykafka.spark.pipeline.declaration import Declaration, ParquetSink, Sink, TopicSink, client_options
 from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.frames import build, read_nothing

@@ -12,7 +12,8 @@ from typing import Any
 
 from pykafka.spark.columns import COLUMNS, HEADERS
 from pykafka.spark.errors import OptionError
-from pykafka.spark.options import Mode, parse, read_options, write_options
+from pykafka.spark.options import read_options, write_options
+from pykafka.spark.optiontable import Mode, parse
 from pykafka.spark.pipeline.configured import configured, with_secrets
 from pykafka.spark.pipeline.errors import DeclarationError
 from pykafka.spark.pipeline.tables import Problem, Table, as_text

@@ -12,7 +12,8 @@ from pyspark.sql.types import StringType, StructType
 
 from pykafka.spark.columns import COLUMNS, HEADERS, HEADERS_TYPE
 from pykafka.spark.errors import SinkError
-from pykafka.spark.options import Mode, write_options
+from pykafka.spark.options import write_options
+from pykafka.spark.optiontable import Mode
 from pykafka.spark.pipeline.causes import first_and_last
 from pykafka.spark.pipeline.declaration import (
     KAFKA,

@@ -12,7 +12,8 @@ from pykafka.common import TopicPartition
 from pykafka.handlers import Handler
 from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.spark.offsets import OffsetRange
-from pykafka.spark.options import Mode, read_options
+from pykafka.spark.options import read_options
+from pykafka.spark.optiontable import Mode
 from pykafka.spark.reader import RangeReader
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster

@@ -16,7 +16,8 @@ from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
 from pykafka.network.settings import ConnectionSettings
 from pykafka.security import parse_jaas
-from pykafka.spark.options import Mode, read_options
+from pykafka.spark.options import read_options
+from pykafka.spark.optiontable import Mode
 from tests.support.sasl import MECHANISMS, NEW, OLD, USERS, Cut, Refused, SaslBroker
 from tests.support.token_endpoint import TokenEndpoint
 

@@ -10,7 +10,8 @@ from pykafka.common import TopicPartition
 from pykafka.network.proxies import Proxy
 from pykafka.spark.errors import OptionError
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime
-from pykafka.spark.options import OPTIONS, Mode, check_read, includes_headers, parse, read_options, write_options
+from pykafka.spark.options import check_read, includes_headers, read_options, write_options
+from pykafka.spark.optiontable import OPTIONS, Mode, parse
 
 HOSTS = {"kafka.bootstrap.servers": "localhost:9092"}
 READ = {**HOSTS, "subscribe": "flights"}

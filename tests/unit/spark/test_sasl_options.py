@@ -11,7 +11,8 @@ from pykafka.exceptions import SaslAuthenticationFailed
 from pykafka.security import Mechanism
 from pykafka.spark.cluster import OffsetReader
 from pykafka.spark.errors import OptionError
-from pykafka.spark.options import Mode, read_options, write_options
+from pykafka.spark.options import read_options, write_options
+from pykafka.spark.optiontable import Mode
 from tests.support.sasl import SaslBroker
 
 READ = {"kafka.bootstrap.servers": "localhost:9093", "subscribe": "a"}

@@ -8,7 +8,8 @@ from pykafka import KafkaClient
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
 from pykafka.protocol.records import RecordBatchBuilder
-from pykafka.spark.options import Mode, write_options
+from pykafka.spark.options import write_options
+from pykafka.spark.optiontable import Mode
 from pykafka.spark.sender import BatchSender
 from tests.support import scripted
 from tests.support.scripted import TOPIC, ScriptedBroker

@@ -12,7 +12,8 @@ from pykafka.common import TopicPartition
 from pykafka.spark import session
 from pykafka.spark.errors import DataLossError, OptionError
 from pykafka.spark.offsets import LATEST, Bounds, ByTime, JsonOffsets, Offsets, Position
-from pykafka.spark.options import Mode, read_options
+from pykafka.spark.options import read_options
+from pykafka.spark.optiontable import Mode
 from pykafka.spark.stream import KafkaStreamReader
 from pykafka.spark.stream41 import SelfLimitingStreamReader
 
