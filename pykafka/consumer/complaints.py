@@ -21,7 +21,7 @@ PASSING = (UnknownError, OffsetOutOfRangeError)
 
 
 class Complaints:
-    """What one consumer is told of its partitions' errors; the recovery worker owns it.
+    """The reports to one consumer of its partitions' errors; the recovery worker owns it.
 
     :param now: the handler's clock (s)
     """

@@ -87,7 +87,7 @@ class Asked(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What to ask for next.
+    """The next question to the broker.
 
     :param partitions: those that have room
     :param max_bytes: the largest answer that there is room for (bytes)

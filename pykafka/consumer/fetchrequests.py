@@ -30,7 +30,7 @@ Key = tuple[TopicPartition, "UUID | None"]
 
 
 class Wanted(NamedTuple):
-    """What a request says of a partition: it is named again when that has changed.
+    """The part of a request that is about one partition: it is named again when that has changed.
 
     :param offset: to fetch from
     :param log_epoch: the leader epoch of the record before that

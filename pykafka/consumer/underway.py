@@ -45,7 +45,7 @@ class Kept(NamedTuple):
 
 
 class Underway:
-    """What one fetcher has fetched and not handed over; all of it changes under the fetcher's lock.
+    """The messages that one fetcher has fetched and not handed over; all of it changes under the fetcher's lock.
 
     :param handler: decompresses large batches off the hub
     :param lock: the fetcher's
@@ -93,7 +93,7 @@ class Underway:
     # -- the worker calls, without the lock ------------------------------------------------------------------------
 
     def advance(self, fetched: Fetched, owner: object) -> None:
-        """Have partitions go on behind what was fetched of them.
+        """Move partitions on, behind what was fetched of them.
 
         :param owner: the fetcher; partitions that have left it are not touched
         """

@@ -53,7 +53,7 @@ class Closables:
 
 
 def close_at_exit(cluster: _Closable) -> None:
-    """Have the interpreter's end close a cluster that is open then."""
+    """Close a cluster at the interpreter's end, if it is open then."""
     _open_clusters.add(cluster)
 
 

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Knowledge:
-    """What the client knows of a cluster.
+    """The state of a cluster, as far as the client knows it.
 
     State: the catalogue, the brokers, the topics and the two ids change under `_lock`, which is never held across I/O. Readers
     take no lock.
@@ -45,7 +45,7 @@ class Knowledge:
         self._cluster_id: str | None = None
 
     def after_fork(self) -> None:
-        """Have a lock of its own: nobody would release the parent's."""
+        """Take a new lock: nobody would release the parent's."""
         self._lock = self._handler.Lock()
 
     def leader(self, topic: str, partition: int) -> Broker | None:

@@ -1,4 +1,4 @@
-"""When recovery tries partitions again: a table over a clock."""
+"""The times at which recovery tries partitions again: a table over a clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Fetch answer says of each partition: a table, read without I/O."""
+"""Fetch answers, sorted by what they say of each partition: a table, read without I/O."""
 
 from __future__ import annotations
 
