@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from pykafka.exceptions import KafkaException, SocketDisconnectedError
+from pykafka.exceptions import KafkaException, SocketDisconnectedError, WorkerNotStartedError
 from pykafka.network.futures import ResponseFuture
 from pykafka.network.login import RENEW_PAUSE_S, Ask, Login, run_step, session_of
 from pykafka.network.pending import Pending, PendingRequests, Task
@@ -26,6 +26,11 @@ log = logging.getLogger(__name__)
 
 #: How soon a renewal is tried again whose credentials are not ready (s).
 AGAIN_S = 0.25
+#: The longest pause where they cannot be had (s).
+AGAIN_MAX_S = 10.0
+#: The worker that reads writes so much of what was held at most (bytes), which the system takes at once: a broker that sends
+#: reads nothing meanwhile, and waits for that worker. The rest is written by a worker of its own.
+WRITTEN_HERE_MAX = 32 * 1024
 
 
 class Writes(Protocol):
@@ -43,7 +48,7 @@ class Renewal:
     The worker whose request finds it due begins it. The worker that reads the connection takes each answer and sends the next
     request. No worker waits for the others, unless the session is over.
 
-    State: `under_way` and `_held` belong to the holder of the turn to write; `_login` to the worker that has the last answer.
+    State: `under_way`, `_held` and `_held_bytes` belong to the holder of the turn to write; `_login` to the worker that has the last answer.
     `due` is a single store.
 
     :param handler: supplies clock, chance and lock
@@ -74,11 +79,13 @@ class Renewal:
         #: Whether requests must be held.
         self.under_way = False
         self._held: deque[Sequence[Buffer]] = deque()
+        self._held_bytes = 0
         self._beginning = handler.Lock()
         self._login: Login | None = None
         self._timeout = 0.0
         self._since = 0.0
         self._begun = 0.0
+        self._pause = AGAIN_S
 
     def begin(self, timeout: float) -> None:
         """Send the first request of a renewal, unless another worker does that, or the credentials are not ready yet.
@@ -95,10 +102,10 @@ class Renewal:
                 return
             session = self._session
             assert session is not None
+            wait_s = timeout if self._is_over() else 0.0
             try:
                 while (early := session.not_before - self._handler.now()) > 0:  # sessions of about a second
                     self._handler.sleep(early)
-                wait_s = timeout if self._is_over() else 0.0
                 if not session.mechanism.prepare(self._handler, wait_s, self._is_wanted) and not wait_s:
                     self.due = self._handler.now() + AGAIN_S
                     return
@@ -107,9 +114,15 @@ class Renewal:
                 )
                 ask = run_step(self._handler, session.mechanism, login.first)
                 assert ask is not None
-            except KafkaException as error:
-                raise self._failed(error) from None
-            self._login, self._timeout = login, timeout
+            except Exception as error:  # noqa: BLE001 - also one of the mechanism's own
+                if wait_s or self._requests.error is not None:
+                    raise self._failed(error) from None
+                # The session holds: the requests need not suffer yet.
+                log.info("the login at %s cannot be renewed yet: %s", self._connection.address, _told(error))
+                self.due = min(self._handler.now() + self._pause, session.ends_at)
+                self._pause = min(2 * self._pause, AGAIN_MAX_S)
+                return
+            self._login, self._timeout, self._pause = login, timeout, AGAIN_S
             self._send(ask, first=True)
         finally:
             self._beginning.release()
@@ -126,12 +139,14 @@ class Renewal:
     def hold(self, frame: Sequence[Buffer]) -> None:
         """Keep a frame until the renewal is complete; its request is in the table of those in flight already."""
         self._held.append(frame)
+        self._held_bytes += sum(memoryview(buffer).nbytes for buffer in frame)
 
-    def _failed(self, error: KafkaException) -> KafkaException:
+    def _failed(self, error: Exception) -> KafkaException:
         """End the connection, as its login could not be renewed, and return the error of its requests."""
         # An error of the connection: the next one logs in anew, and says by name why it cannot.
         ended = SocketDisconnectedError(
-            f"the connection was ended as its login could not be renewed: {error.text}", broker=self._connection.address
+            f"the connection was ended as its login could not be renewed: {_told(error)}",
+            broker=self._connection.address,
         )
         self._end(ended)
         return ended
@@ -147,6 +162,7 @@ class Renewal:
         future = ResponseFuture(self._handler)
         future.due = deadline
         task = Pending(Task(ask, future), future, deadline, self._timeout)
+        future.add_done_callback(self._answered)  # before all else: an interrupt must not cost the answer its reader
         frame = ask.encode(number)
         self._turn.take(deadline)
         try:
@@ -157,17 +173,15 @@ class Renewal:
             else:
                 self._requests.add_first(number, task)
             self._write(frame, deadline)
+        except BaseException:
+            self._connection.disconnect()  # half a frame may be out, or none of a request in the table
+            raise
         finally:
             self._turn.leave()
-        future.add_done_callback(self._answered)
         self._requests.turn.answer_due()
 
     def _write(self, frame: Sequence[Buffer], deadline: float) -> None:
-        try:
-            self._connection.send(frame, max(deadline - self._handler.now(), 0.001))
-        except BaseException:
-            self._connection.disconnect()  # half a frame may be out
-            raise
+        self._connection.send(frame, max(deadline - self._handler.now(), 0.001))
 
     def _answered(self, future: ResponseFuture) -> None:
         """Go on with the answer to a request of the login; in the worker that reads the connection."""
@@ -185,7 +199,7 @@ class Renewal:
                 if ask is not None:
                     self._send(ask)
                     return
-            except KafkaException as error:
+            except Exception as error:  # noqa: BLE001 - also one of the mechanism's own
                 self._failed(error)
                 return
             session = session_of(login, session.peer, self._handler, self._since)
@@ -196,7 +210,16 @@ class Renewal:
             raise
 
     def _finish(self, session: Session) -> None:
-        """Send the requests that were held."""
+        """Send the requests that were held, here or in a worker of its own."""
+        if self._held_bytes > WRITTEN_HERE_MAX:
+            try:
+                self._handler.spawn(self._send_held, session, name=f"pykafka.Renewal.{self._connection.address}")
+                return
+            except WorkerNotStartedError as error:
+                log.info("%s; the worker that reads writes the requests that were held", error)
+        self._send_held(session)
+
+    def _send_held(self, session: Session) -> None:
         deadline = self._handler.now() + self._timeout
         try:
             self._turn.take(deadline)
@@ -206,10 +229,19 @@ class Renewal:
                     self._write(self._held.popleft(), deadline)
                 self._login, self._session = None, session
                 self.due = session.renew_at
+                self._held_bytes = 0
                 self.under_way = False
+            except BaseException:
+                self._connection.disconnect()  # half a frame may be out, or requests that were held are not
+                raise
             finally:
                 self._turn.leave()
         except KafkaException as error:
             self._end(error)
             return
         log.debug("renewed the login at %s", self._connection.address)
+
+
+def _told(error: Exception) -> str:
+    """Return what to say of an error; of a mechanism's own one its kind alone, since its text may have secrets."""
+    return error.text if isinstance(error, KafkaException) else f"the mechanism has failed with {type(error).__name__}"

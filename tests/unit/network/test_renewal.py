@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient, Scram
-from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, SocketDisconnectedError
+from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, SocketDisconnectedError, WorkerNotStartedError
 from pykafka.handlers import Handler
+from pykafka.handlers.base import Buffer
 from pykafka.network import renewal as renewals
 from pykafka.network.channel import Outgoing, PendingResponse
 from pykafka.network.connection import BrokerConnection
@@ -285,6 +286,161 @@ def test_an_interrupt_in_a_renewal_ends_the_connection(
     with pytest.raises(SocketDisconnectedError):
         future.get(timeout=LIMIT)
     requests.stop()
+
+
+@pytest.mark.parametrize("at", ["first", "later"])
+def test_an_interrupt_behind_a_request_of_a_renewal_costs_no_answer(
+    broker: SaslBroker, handler: Handler, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """The reader goes on with the renewal, or ends the connection: no request waits for its deadline."""
+
+    class Interrupted(BaseException):
+        pass
+
+    requests = started(broker, handler)
+    handler.sleep(0.7)
+    turn = requests._writing
+    leave, count = turn.leave, [0]
+
+    def interrupt() -> None:
+        leave()
+        count[0] += 1
+        if count[0] == 1:
+            raise Interrupted
+
+    if at == "first":
+        monkeypatch.setattr(turn, "leave", interrupt)
+        with pytest.raises(Interrupted):
+            ask(requests)
+        assert decode(ask(requests, timeout=5 * LIMIT)).controller_id == 1
+        assert (broker.renewals, broker.expired) == (1, 0)
+    else:
+        until(handler, requests.help_read)
+        future = ask(requests, timeout=5 * LIMIT)
+        monkeypatch.setattr(turn, "leave", interrupt)
+        with pytest.raises(Interrupted):
+            try:
+                requests.read_until(lambda: future.done)
+            finally:
+                requests.leave()
+        with pytest.raises(SocketDisconnectedError):
+            future.get(timeout=LIMIT)
+    requests.stop()
+
+
+class Failing(Scram):
+    """Credentials that work once, and then fail in a way of their own.
+
+    :param where: the method that fails
+    :param error: what it raises
+    """
+
+    def __init__(self, where: str, error: Exception) -> None:
+        super().__init__("alice", USERS["alice"])
+        self.where = where
+        self.error: Exception | None = error
+        self.logins = 0
+
+    def prepare(self, handler: Handler, timeout: float, wanted: Callable[[], bool] = bool) -> bool:
+        if self.where == "prepare" and self.logins and self.error is not None:
+            raise self.error
+        return True
+
+    def begin(self, host: str) -> ScramExchange:
+        if self.where == "begin" and self.logins and self.error is not None:
+            raise self.error
+        self.logins += 1
+        return super().begin(host)
+
+
+@pytest.mark.parametrize("where", ["prepare", "begin"])
+def test_a_mechanism_s_own_error_goes_to_the_futures(broker: SaslBroker, handler: Handler, where: str) -> None:
+    requests = started(broker, handler, sasl=Failing(where, RuntimeError("the-password")))
+    handler.sleep(0.7)
+    with pytest.raises(SocketDisconnectedError, match="could not be renewed: .*RuntimeError") as lost:
+        ask(requests).get(timeout=LIMIT)
+    assert "the-password" not in str(lost.value)
+    requests.stop()
+
+
+def test_a_mechanism_s_own_error_at_an_answer_goes_to_the_futures(
+    broker: SaslBroker, handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = started(broker, handler)
+
+    def fail(self: ScramExchange, challenge: bytes | None) -> bytes | None:
+        if challenge is not None:
+            raise RuntimeError
+        return step(self, challenge)
+
+    step = ScramExchange.step
+    monkeypatch.setattr(ScramExchange, "step", fail)
+    handler.sleep(0.7)
+    with pytest.raises(SocketDisconnectedError, match="could not be renewed: .*RuntimeError"):
+        ask(requests).get(timeout=LIMIT)
+    requests.stop()
+
+
+@pytest.mark.parametrize("where", ["prepare", "begin"])
+@pytest.mark.parametrize("error", [WorkerNotStartedError("no thread"), SaslAuthenticationFailed("no"), RuntimeError()])
+def test_a_session_that_holds_outlives_a_renewal_that_cannot_begin(
+    handler: Handler, where: str, error: Exception
+) -> None:
+    with SaslBroker(lifetime_ms=60_000) as broker:
+        failing = Failing(where, error)
+        requests = started(broker, handler, sasl=failing)
+        requests._renewal.due = handler.now()
+        assert decode(ask(requests)).controller_id == 1
+        failing.error = None
+        until(handler, lambda: decode(ask(requests)).controller_id == 1 and broker.renewals == 1)
+        requests.stop()
+
+
+class Frame:
+    """A request with much in it.
+
+    :param size: how much (bytes)
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def encode(self, correlation_id: int) -> list[Buffer]:
+        head = Outgoing(wire.MetadataRequest(), 5, "test").encode(correlation_id)
+        frame = b"".join(head)[4:]
+        return [(len(frame) + self.size).to_bytes(4, "big"), frame, bytes(self.size)]
+
+    def throttle(self, frame: memoryview) -> None:
+        """Return None: nothing is throttled."""
+
+
+class Wide(SaslBroker):
+    """A broker that leaves out what is behind each request, and whose answers are large."""
+
+    size = 16 * 1024 * 1024
+
+    def _answer(self, frame: bytes) -> bytes | None:
+        answer = super()._answer(frame[: len(b"".join(Outgoing(wire.MetadataRequest(), 5, "test").encode(1))) - 4])
+        assert answer is not None
+        body = answer[4:] + bytes(self.size)
+        return len(body).to_bytes(4, "big") + body
+
+
+def test_a_large_answer_is_read_while_much_that_was_held_is_written(handler: Handler) -> None:
+    """A broker that sends an answer reads nothing until it is read: one worker cannot do both."""
+    hold = threading.Event()
+    with Wide(lifetime_ms=60_000) as broker:
+        requests = started(broker, handler)
+        requests._renewal.due = handler.now()
+        broker.damage_login = lambda frame: frame if hold.wait(LIMIT) else None
+        flight = [requests.request(Frame(broker.size if at else 0), timeout=LIMIT) for at in range(3)]
+        assert requests._renewal.under_way
+        hold.set()
+        for future in flight:
+            assert len(future.get(timeout=LIMIT)) > broker.size
+        assert (broker.renewals, broker.expired) == (1, 0)
+        assert not requests._renewal.under_way
+        requests.stop()
 
 
 class Slow(Scram):
