@@ -22,6 +22,7 @@ from pykafka.config.keys import (
     known,
     plain,
     targets,
+    text,
 )
 from pykafka.config.references import resolved
 from pykafka.config.security import mechanism_of, protocol_of, tls_of
@@ -219,6 +220,12 @@ def _secure(client: dict[str, Any], values: Mapping[str, Any]) -> None:
         if twice:
             raise ConfigurationError(f"{twice[0]} and {name} say the same: remove one of them")
     tls, sasl = protocol_of(values)
+    if PROTOCOL in values:
+        for ours, wanted, name in (("ssl_config", tls, "tls"), ("sasl", sasl, "sasl")):
+            if client.get(ours) and not wanted:
+                raise ConfigurationError(
+                    f"{PROTOCOL} is {text(values[PROTOCOL], PROTOCOL).upper()}, but {name} is given: remove one of them"
+                )
     if tls and not client.get("ssl_config", True):
         raise ConfigurationError(f"tls is false, but {PROTOCOL} is {values[PROTOCOL]}: remove one of them")
     if tls and "ssl_config" not in client:

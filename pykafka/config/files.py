@@ -27,7 +27,7 @@ def read_file(path: Path) -> dict[str, Any]:
     :raises ConfigurationError: it cannot be read
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # Windows writes a mark before the text
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigurationError(f"the configuration file {str(path)!r} cannot be read: {reason}") from None

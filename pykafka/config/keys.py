@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from pykafka.common import CompressionType, OffsetType
+from pykafka.config.references import plain
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.exceptions import ConfigurationError
 from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
@@ -37,11 +38,6 @@ class Target(NamedTuple):
     section: str
     name: str
     parse: Parse
-
-
-def plain(key: str) -> str:
-    """Return a key as this module compares it."""
-    return key.strip().lower().replace("_", ".").replace("-", ".")
 
 
 # -- values ----------------------------------------------------------------------------------------------------------

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pykafka.config.files import properties
 from pykafka.exceptions import ConfigurationError
 
 _REFERENCE = re.compile(r"\$(?:\$(?=\{)|\{([^{}]*)\})")
+#: The parts of a JAAS text that count here: references, comments, texts in quotes, words, and single characters.
+_JAAS = re.compile(
+    r"""\$\$(?=\{)|\$\{(?P<reference>[^{}]*)\}|//[^\n]*|\#[^\n]*|/\*.*?\*/
+    |(?P<quote>["'])(?P<text>(?:\\.|(?!(?P=quote))[^\\])*)(?P=quote)
+    |(?:[^\s"'$\#={};\\]|\$(?![{$]))+|.""",
+    re.VERBOSE | re.DOTALL,
+)
+DOUBLE = '"'
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def plain(key: str) -> str:
+    """Return a key as keys are compared."""
+    return key.strip().lower().replace("_", ".").replace("-", ".")
 
 
 def resolved(text: str, key: str, environment: Mapping[str, str]) -> str:
     """Return a value with its references replaced; `$${` stands for `${`. What a reference brings is taken as it is.
+
+    In a JAAS text each stands for one value, whatever quotes and signs that has, unless it is the whole text.
 
     :param text: the value
     :param key: its key, for errors
@@ -22,10 +37,37 @@ def resolved(text: str, key: str, environment: Mapping[str, str]) -> str:
     :raises ConfigurationError: a reference leads nowhere; the error names it, and no value
     """
 
-    def replace(found: re.Match[str]) -> str:
-        return "$" if found[1] is None else _looked_up(found[1].strip(), key, environment)
+    def look_up(reference: str) -> str:
+        return _looked_up(reference.strip(), key, environment)
 
-    return _REFERENCE.sub(replace, text)
+    if plain(key).endswith("sasl.jaas.config") and not _REFERENCE.fullmatch(text.strip()):
+        return _in_jaas(text, look_up)
+    return _REFERENCE.sub(lambda found: "$" if found[1] is None else look_up(found[1]), text)
+
+
+def _in_jaas(text: str, look_up: Callable[[str], str]) -> str:
+    """Return a JAAS text with its references replaced by texts in quotes, or by parts of those that they stand in."""
+
+    def part(found: re.Match[str]) -> str:
+        if found["reference"] is not None:
+            return f'"{_escaped(look_up(found["reference"]), DOUBLE)}"'
+        if found["quote"] is None:
+            return "$" if found[0] == "$$" else found[0]
+        quote = found["quote"]
+
+        def replace(inner: re.Match[str]) -> str:
+            return "$" if inner[1] is None else _escaped(look_up(inner[1]), quote)
+
+        return f"{quote}{_REFERENCE.sub(replace, found['text'])}{quote}"
+
+    return _JAAS.sub(part, text)
+
+
+def _escaped(value: str, quote: str) -> str:
+    """Return a value as it stands between quotes in a JAAS text."""
+    for letter, written in (("\\", "\\\\"), (quote, f"\\{quote}"), ("\n", "\\n"), ("\r", "\\r")):
+        value = value.replace(letter, written)
+    return value
 
 
 def _looked_up(reference: str, key: str, environment: Mapping[str, str]) -> str:
@@ -38,7 +80,8 @@ def _looked_up(reference: str, key: str, environment: Mapping[str, str]) -> str:
         folder, _, name = rest.partition(":")
         return _content(Path(folder, name), key)
     raise ConfigurationError(
-        f"{key} refers to ${{{kind}:...}}, which is unknown: write ${{NAME}} or ${{env:NAME}} for a variable of the "
+        # Not the kind itself: it may be a part of a password.
+        f"{key} has a reference of an unknown kind: write ${{NAME}} or ${{env:NAME}} for a variable of the "
         "environment, ${file:/path} for a file, ${file:/path:key} for a line of a properties file; $${ stands for ${"
     )
 
@@ -63,7 +106,7 @@ def _of_file(reference: str, key: str) -> str:
 
 def _content(path: Path, key: str) -> str:
     try:
-        return path.read_text(encoding="utf-8").rstrip("\r\n")
+        return path.read_text(encoding="utf-8-sig").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigurationError(f"{key} refers to the file {str(path)!r}, which cannot be read: {reason}") from None

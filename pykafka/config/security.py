@@ -99,9 +99,19 @@ def tls_of(values: Mapping[str, Any]) -> SslConfigLike:
         if given.get(parameter) is not None and parameter != "password":
             other = named.get(parameter, "a store")
             raise ConfigurationError(f"{key} and {other} say the same: give one of them")
-        given[parameter], named[parameter] = text(values[key], key), key
+        value = text(values[key], key)
+        if parameter == "password" and given["password"] not in (None, value):
+            others = (one for one in ("ssl.keystore.password", "ssl.key.password") if one in values)
+            raise ConfigurationError(f"{key} and {next(others)} are one password, with two values: remove one of them")
+        given[parameter], named[parameter] = value, key
     if "ssl.check.hostname" in values:
-        given["check_hostname"] = flag(values["ssl.check.hostname"], "ssl.check.hostname")
+        checks = flag(values["ssl.check.hostname"], "ssl.check.hostname")
+        if algorithm is not None and checks != given["check_hostname"]:
+            raise ConfigurationError(
+                f"ssl.check.hostname is {str(checks).lower()}, and ssl.endpoint.identification.algorithm says the contrary: "
+                "remove one of them"
+            )
+        given["check_hostname"] = checks
     if "enable.ssl.certificate.verification" in values:
         key = "enable.ssl.certificate.verification"
         given["verify"] = flag(values[key], key)

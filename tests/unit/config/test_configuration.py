@@ -352,10 +352,33 @@ def test_certificates(values: dict[str, str], config: tuple[str | None, ...]) ->
         ),
         ({"client.id": "${NO_SUCH}"}, "client.id refers to the environment variable NO_SUCH, which is not set"),
         ({"client.id": "${env:NO_SUCH}"}, "client.id refers to the environment variable NO_SUCH"),
-        ({"client.id": "${vault:x}"}, r"client.id refers to \$\{vault:...\}, which is unknown"),
+        ({"client.id": "${vault:x}"}, "client.id has a reference of an unknown kind"),
         (
             {"client.id": "${file:/no/such}"},
             "client.id refers to the file '/no/such', which cannot be read: No such file",
+        ),
+        ({"client.id": f"${{{SECRET}:x}}"}, "client.id has a reference of an unknown kind"),
+        ({"security.protocol": "PLAINTEXT", "tls": "true"}, "security.protocol is PLAINTEXT, but tls is given"),
+        ({"security.protocol": "plaintext", "ssl_config": True}, "security.protocol is PLAINTEXT, but tls is given"),
+        (
+            {"security.protocol": "SSL", "sasl": Scram("me", SECRET)},
+            "security.protocol is SSL, but sasl is given",
+        ),
+        (
+            {
+                "security.protocol": "SSL",
+                "ssl.check.hostname": "false",
+                "ssl.endpoint.identification.algorithm": "https",
+            },
+            "ssl.check.hostname is false, and ssl.endpoint.identification.algorithm says the contrary",
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.check.hostname": "true", "ssl.endpoint.identification.algorithm": ""},
+            "ssl.check.hostname is true, and",
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.certfile": "/c", "ssl.password": SECRET, "ssl.key.password": "x"},
+            "ssl.password and ssl.key.password are one password, with two values",
         ),
         ({"client.id": "${dir:/no:such}"}, "client.id refers to the file '/no/such'"),
         ({"client.id": "${a b}"}, "client.id has a reference that is no name"),
@@ -504,6 +527,47 @@ def test_references(tmp_path: Path) -> None:
         assert resolved(text, "key", variables) == wanted
     with pytest.raises(ConfigurationError, match="key refers to 'c' in the file .*, which has no such key"):
         resolved(f"${{file:{lines}:c}}", "key", {})
+
+
+def test_a_reference_in_a_jaas_text_is_one_value(tmp_path: Path) -> None:
+    """A quote in a password must not make other options of the rest."""
+    odd = 'a"b\'c\\d; username="mallory" #x\n}'
+    (tmp_path / "secret").write_text(odd)
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    variables = {"PW": odd, "JAAS": f'{module} username="me" password="${{x}}";', "ME": "me"}
+    for written, password in {
+        f'{module} username="me" password="${{env:PW}}";': odd,
+        f"{module} username='${{ME}}' password='1${{PW}}2$${{PW}}';": f"1{odd}2${{PW}}",
+        f'{module} username="me" password="${{file:{tmp_path}/secret}}";': odd,
+        f"{module} // it's ${{NOT_SET}}\n username=${{ME}} password=${{PW}};": odd,
+        "${env:JAAS}": "${x}",
+        " ${JAAS} ": "${x}",
+    }.items():
+        for key in ("sasl.jaas.config", "client.sasl_jaas_config"):
+            values = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", key: written}
+            assert read(values, **variables).client["sasl"] == Plain("me", password)
+
+
+def test_the_same_twice_is_no_contradiction() -> None:
+    tls = {"ssl.check.hostname": "false", "ssl.endpoint.identification.algorithm": ""}
+    password = {"ssl.certfile": "/c", "ssl.password": SECRET, "ssl.key.password": SECRET}
+    config = read({"security.protocol": "SSL", **tls, **password}).client["ssl_config"]
+    assert (config.check_hostname, config.password) == (False, SECRET)
+    assert read({"security.protocol": "PLAINTEXT", "tls": "false"}).client["ssl_config"] is False
+
+
+@pytest.mark.parametrize("name", ["c.properties", "c.toml", "c.json", "c.ini"])
+def test_a_mark_before_the_text_is_no_part_of_it(tmp_path: Path, name: str) -> None:
+    """Windows writes one."""
+    text = {
+        "c.properties": "bootstrap.servers=a:1",
+        "c.toml": 'bootstrap.servers = "a:1"',
+        "c.json": '{"bootstrap.servers": "${file:%s}"}' % (tmp_path / "secret"),
+        "c.ini": "[DEFAULT]\nbootstrap.servers=a:1",
+    }[name]
+    (tmp_path / "secret").write_text("a:1", encoding="utf-8-sig")
+    (tmp_path / name).write_text(text, encoding="utf-8-sig")
+    assert read(tmp_path / name).client == {"hosts": "a:1"}
 
 
 def test_the_environment(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
