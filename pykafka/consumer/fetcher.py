@@ -234,7 +234,11 @@ class Fetcher:
             raise error_for(response.error_code, broker=self._broker.address, api="Fetch")
         session.answered(response.session_id)
         if response.throttle_time_ms > 0 and not response.responses:
-            return []  # the broker has left out all partitions, since they would exceed the quota
+            # The broker has left out all partitions, since they would exceed the quota. That time is none of trouble.
+            for member, _ in (asking for asked in plan.partitions.values() for asking in asked.members):
+                if member.owned.trouble_since is not None:
+                    member.owned.trouble_since += response.throttle_time_ms / 1000
+            return []
         answer = self._answers.read(plan.partitions, response, full)
         for fetched in answer.fetched:
             self._underway.advance(fetched, self)

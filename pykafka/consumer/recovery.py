@@ -41,7 +41,8 @@ LOOK_S = 1.0
 class Recovery:
     """The repair of one consumer's partitions that cannot be fetched.
 
-    State: `_failed` and `_worker` change under `_lock`; `Cases` and `Complaints` belong to the worker.
+    State: `_failed` and `_worker` change under `_lock`; `Cases` and `Complaints` belong to the worker. Under `_attaching` a
+    partition that no fetcher has gets one: the worker does that, and those who call `attach`.
 
     :param reader: the consumer, held weakly, so that a dropped one can be freed
     """
@@ -54,6 +55,7 @@ class Recovery:
         self._complaints = Complaints(self._handler.now)
         self._resets = Resets(self._cases, self._complaints)
         self._lock = self._handler.Lock()
+        self._attaching = self._handler.Lock()
         self._wake = self._handler.Event()
         # The partitions to look after, how often each had been moved, and its error; None: it only moves to another broker.
         self._failed: deque[tuple[OwnedPartition, int, KafkaException | None]] = deque()
@@ -182,12 +184,14 @@ class Recovery:
 
     def _attach_to(self, broker: Broker, owned: OwnedPartition) -> None:
         reader = self._reader()
-        if reader is None or not reader.running or owned.fetcher is not None:
+        if reader is None:
             return
         rack = reader.sources.of(owned.key).rack
         try:
             fetcher = Fetcher.of(broker, self._handler, reader.options.fetch_settings(owned.partition_id, rack))
-            fetcher.attach(owned, WeakSubscriber(reader))
+            with self._attaching:  # a partition that two fetchers have, or one has twice, is read twice
+                if reader.running and owned.fetcher is None:
+                    fetcher.attach(owned, WeakSubscriber(reader))
         except KafkaException as error:
             self.failed(owned, error)
 

@@ -198,10 +198,20 @@ class Brokers:
                     seed.drop_connections()  # they lead to where the name led then
                 yield seed
 
-    def asking(self) -> None:
-        """Note that metadata is asked for."""
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Note that metadata is asked for. What interrupts that, such as Ctrl-C, is no failure of brokers."""
+        mine = None
         if self._in_vain_since is None:
-            self._in_vain_since = self._handler.now()
+            mine = self._in_vain_since = self._handler.now()
+        try:
+            yield
+        except KafkaException:
+            raise
+        except BaseException:
+            if mine is not None and self._in_vain_since == mine:
+                self._in_vain_since = None
+            raise
 
     def answered(self) -> None:
         """Note that a broker has given metadata that can be used."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
@@ -364,10 +365,8 @@ class BaseCluster:
                 self._knowledge.check(broker, response)
             return response
 
-        if isinstance(request, wire.MetadataRequest):
-            self._brokers.asking()
-
-        return first_answer(self._brokers.candidates(self.seeds), ask, type(request).__name__, telling)
+        with self._brokers.asking() if isinstance(request, wire.MetadataRequest) else nullcontext():
+            return first_answer(self._brokers.candidates(self.seeds), ask, type(request).__name__, telling)
 
     def ask_any(self, addresses: Iterable[tuple[str, int]], ask: Callable[[Broker], R]) -> R:
         """Return the first answer that is not None, asking the brokers at some addresses in turn.

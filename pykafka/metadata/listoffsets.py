@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.utils.backoff import Backoff
 
+#: From this version on the request says which leader is meant (KIP-320).
+EPOCHS_FROM = 4
+
 TopicPartition = tuple[str, int]
 
 
@@ -27,6 +30,7 @@ class Leaders(Protocol):
     @property
     def retry_backoff(self) -> Backoff: ...
     def leader(self, topic: str, partition: int) -> Broker: ...
+    def leader_epoch(self, topic: str, partition: int) -> int: ...
     def find_leaders(self, partitions: Iterable[tuple[str, int]]) -> None: ...
     def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None: ...
     def may_pass(self, error: KafkaException) -> bool: ...
@@ -95,7 +99,8 @@ def _ask_leaders(
             error = problem
     for broker, keys in by_leader.items():
         try:
-            problem_there = _ask(broker, {key: timestamps[key] for key in keys}, max_offsets, isolation_level, found)
+            asked = {key: timestamps[key] for key in keys}
+            problem_there = _ask(cluster, broker, asked, max_offsets, isolation_level, found)
         except ProtocolClientError:
             raise
         except KafkaException as problem:
@@ -105,6 +110,7 @@ def _ask_leaders(
 
 
 def _ask(
+    cluster: Leaders,
     broker: Broker,
     timestamps: Mapping[TopicPartition, int],
     max_offsets: int,
@@ -115,6 +121,9 @@ def _ask(
     version = broker.api_version(wire.ListOffsetsRequest)
     for (topic, partition), timestamp in timestamps.items():
         entry = wire.ListOffsetsRequest.Topic.Partition(partition_index=partition, timestamp=timestamp)
+        if version >= EPOCHS_FROM:
+            # A former leader that does not know yet that it is none refuses, as does one that has not heard of its election.
+            entry.current_leader_epoch = cluster.leader_epoch(topic, partition)
         if version == 0:
             entry.max_num_offsets = max_offsets
         by_topic[topic].append(entry)

@@ -151,3 +151,17 @@ def test_a_worker_that_is_interrupted_as_it_ends_the_session_leaves_the_next_wor
     assert owned.fetcher is fetcher
     fetcher.attach(mock.Mock(fetcher=None), subscriber)
     assert len(workers) == 1
+
+
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("since", [None, 100.0])
+def test_the_time_of_a_throttled_answer_is_none_of_trouble(full: bool, since: float | None) -> None:
+    """The first error behind it would count as one that lasts."""
+    broker: Any = FakeBroker(13)
+    fetcher = Fetcher(broker, ThreadingHandler(), FetchSettings())
+    plan = Plan({KEY: asked(OLD)})
+    owned = plan.partitions[KEY].members[0][0].owned
+    owned.trouble_since = since
+    answer = wire.FetchResponse(session_id=7, throttle_time_ms=30_000, responses=[])
+    assert fetcher._read(plan, answer, full) == []
+    assert owned.trouble_since == (None if since is None else 130.0)

@@ -115,3 +115,27 @@ def test_an_answer_about_something_else_fails_the_partition_and_not_the_worker(w
     assert isinstance(error, IncompleteResponseError)
     assert (error.topic, error.partition, error.api) == ("t", 0, "OffsetForLeaderEpoch")
     assert leader.attached == []
+
+
+def test_a_partition_is_attached_once_by_whoever_is_first() -> None:
+    """An application may call `_setup_fetch_workers` while recovery is at it."""
+    leader = FakeBroker(1, end_of_epoch())
+    reader = FakeReader(leader)
+    handler = reader.handler
+    inside, both = handler.Event(), handler.Event()
+
+    class Slow(SimpleNamespace):
+        def attach(self, owned: OwnedPartition, subscriber: Any) -> None:
+            inside.set()
+            both.wait(0.2)  # the other worker comes as far as it can meanwhile
+            owned.fetcher = self  # type: ignore[assignment]
+            leader.attached.append(owned)
+
+    leader.shared = lambda key, make: Slow()  # type: ignore[method-assign]
+    first = handler.spawn(reader.recovery._attach_all, [reader.owned])
+    assert inside.wait(10)
+    second = handler.spawn(reader.recovery._attach_to, leader, reader.owned)
+    for worker in (first, second):
+        assert worker.join(10)
+        assert worker.error is None
+    assert leader.attached == [reader.owned]

@@ -15,6 +15,7 @@ from tests.support import scripted
 from tests.support.scripted import TOPIC, ScriptedBroker
 
 ID, OTHER = UUID(int=7), UUID(int=8)
+FENCED, UNKNOWN = 74, 75
 PLACE = ("127.0.0.1", 4)
 
 
@@ -79,3 +80,56 @@ def test_a_hint_tells_of_a_broker_that_moved(broker: Epochs, handler: Handler) -
         leader = topic.partitions[0].leader
         assert leader is not None
         assert (leader.id, leader.host, leader.port) == (1, *PLACE)
+
+
+class Strict(Epochs):
+    """A broker that compares leader epochs at ListOffsets: it is the leader of the third one, and hears of the fourth."""
+
+    epoch = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epochs: list[int] = []
+
+    def _metadata(self) -> wire.MetadataResponse:
+        answer = super()._metadata()
+        answer.topics[0].partitions[0].leader_epoch = self.epoch
+        return answer
+
+    def _respond(self, request: Any) -> Any:
+        if not isinstance(request, wire.ListOffsetsRequest):
+            return super()._respond(request)
+        part = request.topics[0].partitions[0]
+        self.epochs.append(part.current_leader_epoch)
+        told = part.current_leader_epoch
+        error = 0 if told in (-1, self.epoch) else FENCED if told < self.epoch else UNKNOWN
+        if error == UNKNOWN:
+            self.epoch += 1
+        found = wire.ListOffsetsResponse.Topic.Partition(
+            partition_index=0, error_code=error, offset=-1 if error else 42
+        )
+        return wire.ListOffsetsResponse(topics=[wire.ListOffsetsResponse.Topic(name=TOPIC, partitions=[found])])
+
+
+@pytest.mark.parametrize(
+    ("version", "known", "leads", "epochs"),
+    [
+        (3, 3, 3, [-1]),
+        (4, 3, 3, [3]),
+        (4, 3, 4, [3, 4]),  # another leader was elected: FENCED_LEADER_EPOCH
+        (4, 4, 3, [4, 4]),  # the broker has not heard of its election: UNKNOWN_LEADER_EPOCH
+    ],
+)
+def test_offsets_are_asked_of_the_leader_that_is_meant(
+    handler: Handler, monkeypatch: pytest.MonkeyPatch, version: int, known: int, leads: int, epochs: list[int]
+) -> None:
+    """A former leader that has not heard of the election would tell the end of its own log."""
+    monkeypatch.setitem(scripted.VERSIONS, wire.MetadataRequest, 12)
+    monkeypatch.setitem(scripted.VERSIONS, wire.ListOffsetsRequest, version)
+    with Strict() as broker:
+        broker.epoch = known
+        with KafkaClient(broker.hosts, handler=handler, retry_backoff_ms=1, retry_backoff_max_ms=1) as client:
+            assert client.cluster.leader_epoch(TOPIC, 0) == known
+            broker.epoch = leads
+            assert client.topics[TOPIC].latest_available_offsets()[0].offset == [42]
+        assert broker.epochs == epochs

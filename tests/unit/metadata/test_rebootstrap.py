@@ -221,3 +221,33 @@ def test_a_client_connects_by_canonical_names(
     with KafkaClient(f"{NAME}:{port}", handler=handler, **options) as client:
         assert client.cluster.seeds() != [(NAME, int(port))]
         assert client.brokers[1].address == member.hosts
+
+
+def test_an_interrupt_is_no_failure_of_brokers(
+    handler: Handler, start: Callable[[Layout], Member], lead: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Much later the next request would go to the first addresses, and say that no known broker answers."""
+
+    class Interrupted(BaseException):
+        pass
+
+    def interrupt(*args: Any, **options: Any) -> None:
+        raise Interrupted
+
+    layout = Named()
+    broker = start(layout)
+    layout.brokers = {1: broker.hosts}
+    lead(broker)
+    with KafkaClient(f"{NAME}:9092", handler=handler, metadata_recovery_rebootstrap_trigger_ms=0) as client:
+        monkeypatch.setattr(client.brokers[1], "call", interrupt)
+        for seed in client.cluster._brokers._seeds.values():
+            monkeypatch.setattr(seed, "call", interrupt)
+        with pytest.raises(Interrupted):
+            client.update_cluster()
+        assert not client.cluster._brokers.is_bootstrap_due
+        monkeypatch.undo()
+        gone(broker)
+        lead()
+        with pytest.raises(NoBrokersAvailableError):
+            client.update_cluster()
+        assert client.cluster._brokers.is_bootstrap_due  # a failure stays one
