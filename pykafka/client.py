@@ -89,6 +89,9 @@ class KafkaClient:
     :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
     """
 
+    #: For `repr` where the constructor has raised.
+    _seed_hosts: str | bytes | None = None
+
     def __init__(
         self,
         hosts: str | bytes = "127.0.0.1:9092",
@@ -167,14 +170,20 @@ class KafkaClient:
             never shows a value
         """
         found = Configuration.read(config, env=env)
+        del config
+        return cls._of(found, overrides)
+
+    @classmethod
+    def _of(cls, found: Configuration, overrides: dict[str, Any]) -> Self:
+        """Return a client made by a configuration; empty `overrides`, which the caller's frame has, too."""
         for name in overrides:  # what stands for the same by another name
             if name == "tls" or name.startswith(("ssl_", "security_")):
                 found.client.pop("ssl_config", None)
             if name.startswith(("sasl_", "security_")):
                 found.client.pop("sasl", None)
         found.client |= overrides
-        # They may hold secrets as text, and reports of errors may show the local variables of this function.
-        del config, overrides
+        # They may hold secrets as text, and reports of errors may show the local variables of these functions.
+        overrides.clear()
         client = cls(**found.client)
         client.cluster.defaults = found.defaults
         return client
@@ -186,7 +195,7 @@ class KafkaClient:
         :param overrides: arguments of KafkaClient, which win
         :raises ConfigurationError: as of `from_config`
         """
-        return cls.from_config(env=True, **overrides)
+        return cls._of(Configuration.read(env=True), overrides)
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (hosts={self._seed_hosts!r})>"

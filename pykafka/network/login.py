@@ -23,7 +23,7 @@ from pykafka.exceptions import (
 from pykafka.network.frames import FrameReader
 from pykafka.protocol import versions, wire
 from pykafka.protocol.schema import Request, decode_response, encode_request
-from pykafka.security.mechanism import in_one_line
+from pykafka.security.mechanism import SAID_MAX, in_one_line, redacted
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, Stream
@@ -35,8 +35,6 @@ R = TypeVar("R")
 
 #: A mechanism takes two or three tokens; a peer that asks for more than this would keep the client busy for ever.
 TOKENS_MAX = 20
-#: How much of a broker's own words an error repeats (characters).
-SAID_MAX = 300
 #: A renewal is due when between these parts of the session have passed; where it lies is drawn for each session.
 RENEW_FROM = 0.85
 RENEW_TO = 0.95
@@ -230,15 +228,19 @@ class Login:
     def _on_authenticate(self, frame: memoryview) -> Ask | None:
         response = decode_response(wire.SaslAuthenticateRequest, self._authenticate_version, frame)[1]
         if response.error_code == SaslAuthenticationFailed.ERROR_CODE:
-            said = in_one_line(response.error_message or "without a reason", SAID_MAX)
+            said = self._said(response.error_message) or "without a reason"
             raise SaslAuthenticationFailed(
                 f"the broker refuses the login of {self._mechanism!r}: {said}; {self._mechanism.remedy}"
             )
         if response.error_code:
-            raise error_for(response.error_code, in_one_line(response.error_message or "", SAID_MAX))
+            raise error_for(response.error_code, self._said(response.error_message))
         if response.session_lifetime_ms > 0:
             self.lifetime_ms = response.session_lifetime_ms
         return self._on_bare_token(response.auth_bytes)
+
+    def _said(self, text: str | None) -> str:
+        """Return a broker's own words for an error: some repeat what they were sent."""
+        return redacted(text or "", *getattr(self._exchange, "secrets", ()))
 
     def _on_bare_token(self, token: bytes | memoryview) -> Ask | None:
         if self._exchange.complete:

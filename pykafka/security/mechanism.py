@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -10,8 +11,17 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
 
 
+#: How much of other people's words an error repeats (characters).
+SAID_MAX = 300
+#: What looks like a JWT: JSON in base64, which begins with '{"'.
+_LIKE_A_TOKEN = re.compile(r"eyJ[A-Za-z0-9_\-.=]{8,}")
+
+
 class Exchange(Protocol):
-    """One login: the tokens that go back and forth. It does no I/O of its own with the broker."""
+    """One login: the tokens that go back and forth. It does no I/O of its own with the broker.
+
+    One that sends secrets as they are may name them by `secrets`, a tuple of texts: no error repeats them where a broker does.
+    """
 
     @property
     def complete(self) -> bool:
@@ -71,6 +81,13 @@ def in_one_line(text: str, most: int) -> str:
     return "".join(one for one in " ".join(text.split()) if one.isprintable())[:most]
 
 
+def redacted(text: str, *secrets: str) -> str:
+    """Return other people's words for an error: short, on one line, without what looks like a token and without secrets."""
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, "[secret]")
+    return in_one_line(_LIKE_A_TOKEN.sub("[token]", text), SAID_MAX)
+
+
 def always() -> bool:
     """Return True."""
     return True
@@ -84,15 +101,25 @@ class Credentials:
         return True
 
 
+#: What a mechanism must have.
+_MEMBERS = ("name", "begin", "prepare", "waits", "remedy")
+
+
 def valid_sasl(value: Any, name: str) -> Mechanism | None:
     """Return a mechanism, or None.
 
     :raises TypeError: the value is something else
     """
-    if value is not None and (isinstance(value, type) or not (hasattr(value, "begin") and hasattr(value, "name"))):
+    lacking = [] if value is None else [one for one in _MEMBERS if not hasattr(value, one)]
+    if isinstance(value, type) or {"begin", "name"} & {*lacking}:
         # Not its text: people put passwords here.
         kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
         raise TypeError(f"{name} must be a mechanism, as Scram(user, password), not {kind}")
+    if lacking:
+        raise TypeError(
+            f"{name} must be a mechanism, and {type(value).__name__} lacks {lacking[0]!r}: add what pykafka.security.Mechanism "
+            "has"
+        )
     mechanism: Mechanism | None = value
     return mechanism
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError
-from pykafka.security.mechanism import always, in_one_line
+from pykafka.security.mechanism import always, redacted
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -34,14 +34,10 @@ PAUSE_MAX_MS = 30_000
 #: How often a login looks whether its token has come: at first, and later on (s).
 LOOK_FIRST_S = 0.001
 LOOK_MAX_S = 0.05
-#: How much of other people's words an error repeats (characters).
-SAID_MAX = 300
 
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 _NAME = re.compile(r"[A-Za-z]+")
 _VALUE = re.compile(r"[\x21-\x7e \t\r\n]+")
-#: What looks like a JWT: JSON in base64, which begins with '{"'.
-_LIKE_A_TOKEN = re.compile(r"eyJ[A-Za-z0-9_\-.=]{8,}")
 
 
 @dataclass(frozen=True)
@@ -314,6 +310,8 @@ class OAuthExchange:
         self, token: OAuthToken, extensions: Mapping[str, str], reject: Callable[[OAuthToken], object]
     ) -> None:
         self._token = token
+        #: What no error must repeat.
+        self.secrets = (token.value,)
         self._reject = reject
         fields = {"auth": f"Bearer {token.value}", **extensions, **token.extensions}
         self._first = "".join(["n,,\x01", *(f"{name}={value}\x01" for name, value in fields.items()), "\x01"]).encode()
@@ -335,11 +333,11 @@ class OAuthExchange:
         self._reject(self._token)
         if self._refusal is not None:
             raise SaslAuthenticationFailed(f"the broker refuses the token: {self._refusal}; {OAuthBearer.remedy}")
-        self._refusal = _reason(challenge)
+        self._refusal = _reason(challenge, *self.secrets)
         return b"\x01"
 
 
-def _reason(challenge: bytes) -> str:
+def _reason(challenge: bytes, *secrets: str) -> str:
     """Return the reason of a refusal: {"status": ..., "scope": ..., "openid-configuration": ...}."""
     try:
         told = json.loads(challenge)
@@ -347,15 +345,7 @@ def _reason(challenge: bytes) -> str:
         told = None
     if not isinstance(told, dict):
         return "without a reason"
-    return redacted(", ".join(f"{name} {value}" for name, value in told.items() if value))
-
-
-def redacted(text: str, *secrets: str) -> str:
-    """Return other people's words for an error: short, on one line, without what looks like a token and without secrets."""
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, "[secret]")
-    return in_one_line(_LIKE_A_TOKEN.sub("[token]", text), SAID_MAX)
+    return redacted(", ".join(f"{name} {value}" for name, value in told.items() if value), *secrets)
 
 
 def _name_of(source: Any) -> str:

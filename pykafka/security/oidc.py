@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import ssl
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from pykafka.exceptions import SaslAuthenticationFailed, TokenUnavailableError
-from pykafka.security.mechanism import credential
-from pykafka.security.oauth import OAuthToken, redacted
+from pykafka.security.mechanism import credential, redacted
+from pykafka.security.oauth import OAuthToken
 
 if TYPE_CHECKING:
     from urllib.error import HTTPError
     from urllib.request import Request
 
+log = logging.getLogger(__name__)
+
 #: A longer answer is none of a token endpoint (bytes).
 ANSWER_MAX = 1024 * 1024
 TOO_MANY_REQUESTS = 429
 SERVER_ERRORS = 500
+# The endpoints without TLS that were logged; grows by single operations.
+_told: set[str] = set()
 
 
 class OidcClientCredentials:
@@ -34,6 +40,8 @@ class OidcClientCredentials:
     :param parameters: further parameters of the request, such as {"audience": "kafka"}
     :param urlencode: encode id and secret as RFC 6749 says, where the provider decodes them; Kafka's own clients do not
     :param timeout_s: how long one request may take (s)
+    A URL that begins with http:// is for providers on this machine: anywhere else the log warns of it, once.
+
     :raises ValueError: the URL is none, or one of the others is empty
     """
 
@@ -57,6 +65,12 @@ class OidcClientCredentials:
         self._url = token_endpoint_url
         #: For texts: without the query.
         self._where = f"{parts.scheme}://{parts.netloc}{parts.path}"
+        if parts.scheme == "http" and not _is_here(parts.hostname) and self._where not in _told:
+            _told.add(self._where)
+            log.warning(
+                "the token endpoint %s has no TLS: everybody on the way reads the client's secret and its tokens; use https://",
+                self._where,
+            )
         self.client_id = credential(client_id, "client_id")
         self._secret = credential(client_secret, "client_secret")
         self._scope = scope
@@ -156,3 +170,13 @@ class OidcClientCredentials:
 
     def _clean(self, text: str) -> str:
         return redacted(text, self._secret, quote_plus(self._secret), self._basic())
+
+
+def _is_here(host: str) -> bool:
+    """Return whether a host is this machine, by its name."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -39,17 +39,19 @@ class Plain(Credentials):
 
     def begin(self, host: str) -> PlainExchange:
         """Start a login; `host` does not matter."""
-        return PlainExchange(f"\0{self.username}\0{self._password}".encode())
+        return PlainExchange(f"\0{self.username}\0{self._password}".encode(), self._password)
 
 
 class PlainExchange:
     """One token, which the broker accepts or not.
 
     :param token: that token
+    :param secrets: what no error must repeat
     """
 
-    def __init__(self, token: bytes) -> None:
+    def __init__(self, token: bytes, *secrets: str) -> None:
         self._token = token
+        self.secrets = secrets
         self.complete = False
         self.ends_silently = False
 

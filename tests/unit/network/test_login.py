@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pykafka import DelegationToken, KafkaClient, Plain, Scram
+from pykafka import DelegationToken, KafkaClient, OAuthBearer, Plain, Scram
 from pykafka.exceptions import (
     CorrelationIdError,
     IllegalSaslState,
@@ -30,6 +30,7 @@ from pykafka.security.mechanism import Credentials
 from tests.support.sasl import MECHANISMS, NEW, OLD, USERS, Cut, SaslBroker
 from tests.support.scripted import TOPIC, ScriptedBroker
 
+JWT = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.c2ln"
 GOOD: list[Any] = [
     Plain("alice", USERS["alice"]),
     Scram("alice", USERS["alice"]),
@@ -74,6 +75,25 @@ def test_the_broker_s_words_are_in_the_error(handler: Handler) -> None:
             connection(broker, handler, BAD[0]).connect(5000, attempts=3)
         assert refused.value.api == "SaslAuthenticate"
         assert len(refused.value.ledger) == 1  # no attempt more: brokers count them
+
+
+@pytest.mark.parametrize("error_code", [58, 42])
+def test_a_broker_that_repeats_the_secret_shows_it_to_nobody(handler: Handler, error_code: int) -> None:
+    def repeat(frame: bytes) -> bytes:
+        said = f"no user alice with password wrong-secret, nor {JWT}"
+        response = wire.SaslAuthenticateResponse(error_code=error_code, error_message=said)
+        body = frame[4:8] + b"\0" + response.encode(2)
+        return len(body).to_bytes(4, "big") + body
+
+    for sasl in (Plain("alice", "wrong-secret"), OAuthBearer("wrong-secret")):
+        with SaslBroker(dict.fromkeys(("PLAIN", "OAUTHBEARER"), lambda: lambda token: b"")) as broker:
+            answers = iter([False, False, True])
+            broker.damage_login = lambda frame, answers=answers: repeat(frame) if next(answers) else frame  # type: ignore[misc]
+            with pytest.raises(KafkaException, match=r"user alice with password \[secret\], nor \[token\]") as refused:
+                connection(broker, handler, sasl).connect(5000)
+            told = f"{refused.value!r}{refused.value.ledger}{refused.value.__cause__}"
+            assert "wrong-secret" not in told
+            assert JWT not in told
 
 
 def test_a_mechanism_that_the_broker_does_not_offer(handler: Handler) -> None:
@@ -271,3 +291,20 @@ def test_what_is_no_mechanism_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="sasl must be a mechanism") as refused:
         KafkaClient("127.0.0.1:1", sasl=value)
     assert "secret" not in str(refused.value)
+
+
+class Half:
+    """A mechanism of a user's own, of an earlier kind."""
+
+    name = "PLAIN"
+    waits = False
+
+    def begin(self, host: str) -> Any:
+        """Begin nothing."""
+
+
+def test_a_mechanism_that_lacks_a_member_is_refused_by_its_name() -> None:
+    for lacking, members in (("prepare", {}), ("remedy", {"prepare": Credentials.prepare})):
+        value: Any = type("Half", (Half,), members)()
+        with pytest.raises(TypeError, match=f"sasl must be a mechanism, and Half lacks '{lacking}'"):
+            KafkaClient("127.0.0.1:1", sasl=value)
