@@ -90,7 +90,7 @@ class KafkaClient:
     """
 
     #: For `repr` where the constructor has raised.
-    _seed_hosts: str | bytes | None = None
+    _seed_hosts: str | bytes = ""
 
     def __init__(
         self,

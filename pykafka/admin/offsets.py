@@ -54,7 +54,11 @@ class OffsetsAdmin(AdminBase):
                 spec = wanted[item]
                 version, since = spec.since_version
                 need(broker, wire.ListOffsetsRequest, version, f"the place {spec.kind.name.lower()}", since)
-                part = topic.Partition(partition_index=item.partition, timestamp=spec.timestamp(now_ms))
+                part = topic.Partition(
+                    partition_index=item.partition,
+                    current_leader_epoch=self._cluster.leader_epoch(item.topic, item.partition),
+                    timestamp=spec.timestamp(now_ms),
+                )
                 by_topic.setdefault(item.topic, []).append(part)
             made = wire.ListOffsetsRequest(
                 replica_id=-1, topics=[topic(name=name, partitions=parts) for name, parts in by_topic.items()]

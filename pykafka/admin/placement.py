@@ -9,10 +9,12 @@ from pykafka.admin.faults import fault
 from pykafka.admin.releases import version_of
 from pykafka.exceptions import (
     BrokerNotAvailable,
+    FencedLeaderEpoch,
     KafkaException,
     LeaderNotFoundError,
     NoBrokersAvailableError,
     ReplicaNotAvailable,
+    UnknownLeaderEpoch,
     UnknownTopicOrPartition,
 )
 from pykafka.protocol import wire
@@ -111,7 +113,12 @@ class Leaders(Generic[K]):
     """
 
     #: `find` itself finds out whether there is such a topic.
-    stale: tuple[type[KafkaException], ...] = (UnknownTopicOrPartition, ReplicaNotAvailable)
+    stale: tuple[type[KafkaException], ...] = (
+        UnknownTopicOrPartition,
+        ReplicaNotAvailable,
+        FencedLeaderEpoch,
+        UnknownLeaderEpoch,
+    )
 
     def __init__(self, cluster: BaseCluster, of: Callable[[K], tuple[str, int]]) -> None:
         self._cluster = cluster

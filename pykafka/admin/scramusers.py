@@ -154,6 +154,8 @@ class ScramUsersAdmin(AdminBase):
     ) -> Results[str, None]:
         """Set and delete users' credentials (since Kafka 2.7).
 
+        Brokers in KRaft mode follow some milliseconds after the answer: try a login again that is refused before.
+
         :param changes: a UserScramCredentialUpsertion or UserScramCredentialDeletion, or several
         :param timeout_ms: of the whole call
         :param raise_errors: whether to raise for users that failed, see `Results`

@@ -68,6 +68,8 @@ class TokensAdmin(AdminBase):
     ) -> DelegationToken:
         """Create a token.
 
+        Brokers in KRaft mode accept it some milliseconds after the answer: try a login again that is refused before.
+
         :param owner: "User:alice"; by default this user. Another one since Kafka 3.3
         :param renewers: principals that may renew it, besides its owner
         :param max_lifetime_ms: when it ends in any case; by default as the brokers have it

@@ -20,11 +20,10 @@ from pykafka.config.keys import (
     flag,
     is_ignored,
     known,
-    plain,
     targets,
     text,
 )
-from pykafka.config.references import resolved
+from pykafka.config.references import plain, resolved
 from pykafka.config.security import mechanism_of, protocol_of, tls_of
 from pykafka.exceptions import ConfigurationError
 from pykafka.utils.similar import most_similar
@@ -103,14 +102,14 @@ class Configuration:
         ignored: list[str] = []
         levels: dict[int, int] = {}
         for key, (written, value) in values.items():
-            aimed = _targets(key)
+            aimed = targets_of(key)
             if key in REFUSED:
                 raise ConfigurationError(f"{written} cannot be used: {REFUSED[key]}")
             if not aimed and is_ignored(key):
                 ignored.append(written)
                 continue
             if not aimed:
-                raise ConfigurationError(_unknown(written))
+                raise ConfigurationError(unknown_key(written))
             for target in aimed:
                 if target.section in {"tls", "sasl"}:
                     secure[target.name] = value
@@ -137,14 +136,14 @@ class Configuration:
         return cls(found["client"], found["producer"], found["consumer"])
 
 
-def _targets(key: str) -> tuple[Target, ...]:
+def targets_of(key: str) -> tuple[Target, ...]:
     """Return what a key sets; "producer.", "consumer.", "client." and "kafka." before it say for whom it is."""
     table = targets()
     if key in table:
         return table[key]
     section, _, rest = key.partition(".")
     if section == "kafka":
-        return _targets(rest) if rest else ()
+        return targets_of(rest) if rest else ()
     aimed = table.get(rest, ())
     if section in _SECTIONS:
         shared = {"client": ("client", "tls", "sasl"), "producer": ("producer", "levels")}.get(section, (section,))
@@ -179,7 +178,7 @@ def _variables(variables: Mapping[str, str]) -> dict[str, str]:
         if not name.startswith(PREFIX) or name.startswith(_OTHER_VARIABLES):
             continue
         key = plain(name.removeprefix(PREFIX))
-        if _targets(key) or is_ignored(key) or key in REFUSED:
+        if targets_of(key) or is_ignored(key) or key in REFUSED:
             found[name.removeprefix(PREFIX)] = value
             continue
         near = most_similar(key, known())
@@ -192,7 +191,7 @@ def _variables(variables: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _unknown(written: str) -> str:
+def unknown_key(written: str) -> str:
     near = most_similar(plain(written), known())
     advice = (
         f"did you mean {near}?" if near is not None else "remove it, or see docs/configuration-files.md for those known"

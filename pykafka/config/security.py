@@ -43,7 +43,7 @@ _SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 def protocol_of(values: Mapping[str, Any]) -> tuple[bool, bool]:
     """Return whether a configuration wants TLS, and whether it wants SASL.
 
-    :param values: {key: value}, keys as `keys.plain` returns them
+    :param values: {key: value}, keys as `references.plain` returns them
     :raises ConfigurationError: there is no such protocol, or keys contradict it
     """
     given = text(values.get(PROTOCOL, "PLAINTEXT"), PROTOCOL).upper()
@@ -68,7 +68,7 @@ def protocol_of(values: Mapping[str, Any]) -> tuple[bool, bool]:
 def tls_of(values: Mapping[str, Any]) -> SslConfigLike:
     """Return the certificates of a configuration.
 
-    :param values: {key: value}, keys as `keys.plain` returns them
+    :param values: {key: value}, keys as `references.plain` returns them
     :raises ConfigurationError: keys contradict each other, or one is malformed
     """
     context = values.get("ssl.context")
@@ -156,7 +156,7 @@ _OAUTH = {
 def mechanism_of(values: Mapping[str, Any]) -> Mechanism:
     """Return the credentials of a configuration.
 
-    :param values: {key: value}, keys as `keys.plain` returns them
+    :param values: {key: value}, keys as `references.plain` returns them
     :raises ConfigurationError: the mechanism is unknown, or something that it needs is missing
     """
     name = text(_first(values, "sasl.mechanism", "sasl.mechanisms") or "", "sasl.mechanism").upper()

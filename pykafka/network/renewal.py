@@ -48,8 +48,8 @@ class Renewal:
     The worker whose request finds it due begins it. The worker that reads the connection takes each answer and sends the next
     request. No worker waits for the others, unless the session is over.
 
-    State: `under_way`, `_held` and `_held_bytes` belong to the holder of the turn to write; `_login` to the worker that has the last answer.
-    `due` is a single store.
+    State: `under_way`, `_held` and `_held_bytes` belong to the holder of the turn to write; `_login` to the worker that has the
+    last answer. `due` is a single store.
 
     :param handler: supplies clock, chance and lock
     :param requests: the requests in flight

@@ -1,26 +1,60 @@
-"""`config = "FILE"` of a table: the connection to a cluster, from a file of Java's client; references in options."""
+"""`config = "FILE"` of a table: the connection to a cluster, from a file as `from_config` takes it; references in options."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from pykafka.config.configuration import targets_of, unknown_key
 from pykafka.config.files import read_file
-from pykafka.config.keys import plain
-from pykafka.config.references import resolved
+from pykafka.config.keys import REFUSED, SASL, TLS, flag, is_ignored, targets
+from pykafka.config.references import plain, resolved
 from pykafka.exceptions import ConfigurationError
+from pykafka.spark.javaoptions import why_refused
+from pykafka.spark.options import OPTIONS
 from pykafka.spark.pipeline.tables import Table
 
-#: The keys of such a file that reach a cluster; those of producers and consumers have no meaning to Spark.
-_KEYS = ("bootstrap.servers", "client.id", "client.rack", "request.timeout.ms", "security.protocol")
-_PREFIXES = ("ssl.", "sasl.")
-#: librdkafka's names of them.
+#: Options of format("pykafka"), as `plain` returns them.
+_OPTIONS = {option.name.lower(): option.name for option in OPTIONS}
+#: Java's names of keys about security that other clients name otherwise.
 _OTHER_NAMES = {
-    "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
     "ssl.ca.location": "ssl.truststore.location",
+    "ssl.cafile": "ssl.truststore.location",
     "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.location": "ssl.keystore.location",
+    "ssl.certfile": "ssl.keystore.location",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
+    "ssl.password": "ssl.key.password",
+    "ssl.check.hostname": "ssl.endpoint.identification.algorithm",
+    "sasl.plain.username": "sasl.username",
+    "sasl.plain.password": "sasl.password",
+    "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
 }
+#: Java's names of our options, where they differ.
+_OURS = {"hosts": "bootstrap.servers", "socket_timeout_ms": "request.timeout.ms"}
+#: Keys whose store is PEM, and the type of that store.
+_PEM = {
+    **dict.fromkeys(("ssl.ca.location", "ssl.cafile", "ssl.ca.pem"), "ssl.truststore.type"),
+    **dict.fromkeys(
+        ("ssl.certificate.location", "ssl.certfile", "ssl.certificate.pem", "ssl.key.pem"), "ssl.keystore.type"
+    ),
+}
+_ONE_FILE = "put the key into the file of its certificate (PEM), which ssl.certificate.location names"
+_JAAS_TEXT = "give sasl.jaas.config, which names it"
+#: Why a pipeline cannot do what a key of the connection says.
+_NOT_HERE = {
+    **dict.fromkeys(("zookeeper.hosts", "zookeeper.connect"), "brokers are found by bootstrap.servers there"),
+    **dict.fromkeys(("tls", "ssl.config", "ssl.context"), "set security.protocol, and ssl.* as files"),
+    **dict.fromkeys(("sasl", "sasl.oauth.token.provider"), "set sasl.mechanism and sasl.jaas.config"),
+    **dict.fromkeys(("ssl.key.location", "ssl.keyfile"), _ONE_FILE),
+    **dict.fromkeys(("sasl.kerberos.principal", "sasl.kerberos.keytab", "sasl.oauthbearer.extensions"), _JAAS_TEXT),
+}
+_MODULE = "org.apache.kafka.common.security"
 
 
 def configured(table: Table) -> dict[str, str]:
@@ -32,16 +66,89 @@ def configured(table: Table) -> dict[str, str]:
     if not path:
         return {}
     options: dict[str, str] = {}
+    said: dict[str, str] = {}
     try:
         for written, value in read_file(Path(path)).items():
-            key = _OTHER_NAMES.get(plain(written), plain(written))
-            if key in _KEYS or key.startswith(_PREFIXES):
-                options[f"kafka.{key}"] = resolved(str(value), written, os.environ)
-                if plain(written) in {"ssl.ca.location", "ssl.ca.pem"}:
-                    options["kafka.ssl.truststore.type"] = "PEM"
+            for name, meant in _options_of(written, value).items():
+                if options.setdefault(name, meant) != meant:
+                    raise ConfigurationError(
+                        f"{said[name]} and {written} are one option, with two values: remove one of them"
+                    )
+                said.setdefault(name, written)
+        _log_in(options)
     except ConfigurationError as error:
         table.problem("config", str(error))
-    return options
+    return {name: text for name, text in options.items() if name not in {_USER, _PASSWORD}}
+
+
+def _options_of(written: str, value: Any) -> Mapping[str, str]:
+    """Return the options that a key stands for; none where it has no meaning to Spark.
+
+    :raises ConfigurationError: it is unknown, or a pipeline cannot do what it says
+    """
+    if value is None:
+        return {}
+    key = plain(written).removeprefix("kafka.")
+    aimed = targets_of(key)
+    if key not in targets():
+        key = key.removeprefix("client.")
+    if key in REFUSED:
+        raise ConfigurationError(f"{written} cannot be used: {REFUSED[key]}")
+    ours = next((target.name for target in aimed if target.section == "client"), None)
+    name = f"kafka.{_OTHER_NAMES.get(key, key) if ours is None else _OURS.get(ours, plain(ours))}"
+    if not aimed:
+        if why_refused(name) is None and not is_ignored(key):
+            raise ConfigurationError(unknown_key(written))
+        return {} if why_refused(name) is None else {name: ""}  # Spark's options say why
+    if not {target.section for target in aimed} & {"client", "tls", "sasl"}:
+        return {}
+    text = resolved(_text(value), written, os.environ)
+    if key == "enable.ssl.certificate.verification" and not flag(text, written):
+        raise ConfigurationError(f"{written} cannot be false in a pipeline: give ssl.ca.location")
+    if key == "proxy":
+        return {"proxy": text}
+    if name in {_USER, _PASSWORD}:
+        return {name: text}
+    option = _OPTIONS.get(name)
+    if option is None:
+        why = _NOT_HERE.get(key)
+        if why is not None or (key in TLS | SASL | {"source.address"} and key not in _NOTHING):
+            raise ConfigurationError(f"{written} cannot be used in a pipeline: {why or 'remove it'}")
+        return {}
+    if key == "ssl.check.hostname":
+        text = "https" if flag(text, written) else ""
+    if key == "ssl.endpoint.identification.algorithm" and text.lower() == "none":
+        text = ""
+    return {option: text, **({f"kafka.{_PEM[key]}": "PEM"} if key in _PEM else {})}
+
+
+#: The names of what becomes a JAAS text, and keys that say what is so in any case.
+_USER, _PASSWORD = "kafka.sasl.username", "kafka.sasl.password"
+_NOTHING = {"enable.ssl.certificate.verification", "sasl.oauthbearer.method"}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _log_in(options: dict[str, str]) -> None:
+    """Add the JAAS text for credentials that are given as other clients name them."""
+    mechanism = options.get("kafka.sasl.mechanism", "").upper()
+    is_wanted = options.get("kafka.security.protocol", "").upper().startswith("SASL")
+    if "kafka.sasl.jaas.config" in options or not mechanism or not is_wanted:
+        return
+    options["kafka.sasl.mechanism"] = mechanism
+    if mechanism == "OAUTHBEARER":
+        options["kafka.sasl.jaas.config"] = f"{_MODULE}.oauthbearer.OAuthBearerLoginModule required;"
+    elif _USER in options and _PASSWORD in options:
+        module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+        user, password = (
+            options[name].replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+            for name in (_USER, _PASSWORD)
+        )
+        options["kafka.sasl.jaas.config"] = f'{_MODULE}.{module} required username="{user}" password="{password}";'
 
 
 def with_secrets(table: Table, options: dict[str, str]) -> dict[str, str]:

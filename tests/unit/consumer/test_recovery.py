@@ -128,7 +128,7 @@ def test_a_partition_is_attached_once_by_whoever_is_first() -> None:
         def attach(self, owned: OwnedPartition, subscriber: Any) -> None:
             inside.set()
             both.wait(0.2)  # the other worker comes as far as it can meanwhile
-            owned.fetcher = self  # type: ignore[assignment]
+            owned.fetcher = self
             leader.attached.append(owned)
 
     leader.shared = lambda key, make: Slow()  # type: ignore[method-assign]

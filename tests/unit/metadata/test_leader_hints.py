@@ -9,6 +9,8 @@ from uuid import UUID
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.admin import OffsetSpec
+from pykafka.common import TopicPartition
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
 from tests.support import scripted
@@ -111,6 +113,7 @@ class Strict(Epochs):
         return wire.ListOffsetsResponse(topics=[wire.ListOffsetsResponse.Topic(name=TOPIC, partitions=[found])])
 
 
+@pytest.mark.parametrize("by", ["topic", "admin"])
 @pytest.mark.parametrize(
     ("version", "known", "leads", "epochs"),
     [
@@ -121,7 +124,7 @@ class Strict(Epochs):
     ],
 )
 def test_offsets_are_asked_of_the_leader_that_is_meant(
-    handler: Handler, monkeypatch: pytest.MonkeyPatch, version: int, known: int, leads: int, epochs: list[int]
+    handler: Handler, monkeypatch: pytest.MonkeyPatch, version: int, known: int, leads: int, epochs: list[int], by: str
 ) -> None:
     """A former leader that has not heard of the election would tell the end of its own log."""
     monkeypatch.setitem(scripted.VERSIONS, wire.MetadataRequest, 12)
@@ -131,5 +134,10 @@ def test_offsets_are_asked_of_the_leader_that_is_meant(
         with KafkaClient(broker.hosts, handler=handler, retry_backoff_ms=1, retry_backoff_max_ms=1) as client:
             assert client.cluster.leader_epoch(TOPIC, 0) == known
             broker.epoch = leads
-            assert client.topics[TOPIC].latest_available_offsets()[0].offset == [42]
+            if by == "topic":
+                assert client.topics[TOPIC].latest_available_offsets()[0].offset == [42]
+            else:
+                assert (
+                    client.admin.list_offsets({(TOPIC, 0): OffsetSpec.latest()})[TopicPartition(TOPIC, 0)].offset == 42
+                )
         assert broker.epochs == epochs

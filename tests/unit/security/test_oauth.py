@@ -16,6 +16,7 @@ from pykafka import KafkaClient, OAuthBearer, OAuthToken, OidcClientCredentials
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError
 from pykafka.handlers import Handler
 from pykafka.security import oauth, oidc
+from pykafka.security.mechanism import redacted
 from tests.support.sasl import Refused, SaslBroker
 from tests.support.token_endpoint import TokenEndpoint
 
@@ -455,7 +456,7 @@ def test_a_client_says_at_once_that_there_is_no_token(handler: Handler) -> None:
 
 
 def test_other_people_s_words_steer_no_terminal() -> None:
-    assert oauth.redacted("no\x1b[2J\r\n way\u202e\x00 eyJ" + "a" * 20) == "no[2J way [token]"
+    assert redacted("no\x1b[2J\r\n way\u202e\x00 eyJ" + "a" * 20) == "no[2J way [token]"
 
 
 def test_an_endpoint_without_tls_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:

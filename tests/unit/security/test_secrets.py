@@ -140,3 +140,40 @@ def test_no_configuration_shows_one(told: list[str]) -> None:
         with pytest.raises(ValueError, match="option") as refused:
             read_options({**options, "kafka.sasl.jaas.config": changed}, Mode.BATCH_READ)
         told += tell(refused.value)
+
+
+def frames_of(error: BaseException) -> str:
+    """Return the local variables of all functions in an error's traceback, but this module's."""
+    shown = []
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename != __file__:
+            shown.append(f"{trace.tb_frame.f_code.co_name}: {trace.tb_frame.f_locals!r}")
+        trace = trace.tb_next
+    return "\n".join(shown)
+
+
+@pytest.mark.parametrize("how", ["from_env", "from_config"])
+def test_overrides_are_in_no_frame(how: str, handler: Handler) -> None:
+    """Reports of errors may show local variables."""
+    overrides = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": "me",
+        "sasl_plain_password": SECRET,
+    }
+    make: Any = {"from_env": KafkaClient.from_env, "from_config": lambda **given: KafkaClient.from_config({}, **given)}
+    with pytest.raises(KafkaException) as caught:
+        make[how](hosts="127.0.0.1:1", handler=handler, **overrides)
+    shown = frames_of(caught.value)
+    assert f"{how}: " in shown
+    assert "127.0.0.1:1" in shown
+    assert SECRET not in shown
+
+
+def test_a_client_whose_constructor_has_raised_has_a_repr() -> None:
+    """Reports of errors show it among the local variables."""
+    with pytest.raises(TypeError) as caught:
+        KafkaClient("127.0.0.1:1", sasl=SECRET)  # type: ignore[arg-type]
+    shown = frames_of(caught.value)
+    assert "'self': <pykafka.client.KafkaClient at 0x" in shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from pyspark.sql import SparkSession
 from pykafka.cli.app import tools
 from pykafka.cli.cmd_pipeline import reason
 from pykafka.cli.statuses import Status
+from pykafka.metadata.settings import MetadataSettings
+from pykafka.network.settings import ConnectionSettings
 from pykafka.spark.pipeline import Declaration, DeclarationError
 from pykafka.spark.pipeline.checks import _directory
 from pykafka.spark.pipeline.declaration import ParquetSink, TopicSink, Watermark
@@ -506,3 +509,90 @@ def test_a_configuration_file_and_references(tmp_path: Path, monkeypatch: pytest
     file.write_text(text.replace(str(properties), "/no/such"))
     with pytest.raises(DeclarationError, match="config.* the configuration file '/no/such' cannot be read"):
         Declaration.load(file)
+
+
+def loaded(tmp_path: Path, name: str, content: str) -> dict[str, str]:
+    """Return the options of a source whose configuration file has this content."""
+    (tmp_path / name).write_text(content)
+    file = tmp_path / "p.toml"
+    file.write_text(f'checkpoint = "/c"\n[source]\nconfig = "{tmp_path / name}"\ntopic = "a"\n{COPY}')
+    options = dict(Declaration.load(file).source.options)
+    for own in ("subscribe", "startingOffsets", "includeHeaders"):
+        del options[own]
+    return {name.removeprefix("kafka."): value for name, value in options.items()}
+
+
+def test_a_configuration_file_by_the_names_of_other_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PW", 'se"cret\\')
+    settings = {one.name for kind in (ConnectionSettings, MetadataSettings) for one in fields(kind)}
+    settings -= {"ssl_config", "sasl", "proxy", "client_dns_lookup", "metadata_recovery_strategy"}
+    settings -= {"retry_backoff_ms", "retry_backoff_max_ms"}  # these have no effect in Spark's queries
+    text = "".join(f"{one} = 77\n" for one in settings)
+    found = loaded(
+        tmp_path,
+        "ours.toml",
+        f'hosts = "a:1"\nclient_rack = "north"\nclient_id = "me"\nclient_dns_lookup = "use_all_dns_ips"\n{text}'
+        'metadata_recovery_strategy = "none"\nsocket_timeout_ms = 5\n[producer]\nlinger_ms = 5\n'
+        '[consumer]\nclient_rack = "x"\n',
+    )
+    assert found == {
+        **{one.replace("_", "."): "77" for one in settings},
+        "bootstrap.servers": "a:1",
+        "client.rack": "north",
+        "client.id": "me",
+        "client.dns.lookup": "use_all_dns_ips",
+        "metadata.recovery.strategy": "none",
+        "request.timeout.ms": "5",
+    }
+    (tmp_path / "ca").write_text("")
+    found = loaded(
+        tmp_path,
+        "kafka-python.json",
+        '{"bootstrap_servers": ["a:1", "b:2"], "security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512", '
+        '"sasl_plain_username": "me", "sasl_plain_password": "${PW}", "ssl_cafile": "/ca", "ssl_check_hostname": false}',
+    )
+    assert found == {
+        "bootstrap.servers": "a:1,b:2",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="me" password="se\\"cret\\\\";',
+        "ssl.truststore.location": "/ca",
+        "ssl.truststore.type": "PEM",
+        "ssl.endpoint.identification.algorithm": "",
+    }
+    found = loaded(
+        tmp_path,
+        "librdkafka.properties",
+        "metadata.broker.list=a:1\nsecurity.protocol=sasl_ssl\nsasl.mechanisms=OAUTHBEARER\nsasl.oauthbearer.method=oidc\n"
+        "sasl.oauthbearer.client.id=me\nsasl.oauthbearer.client.secret=${PW}\n"
+        "sasl.oauthbearer.token.endpoint.url=https://idp/token\nssl.certificate.location=/me.pem\nssl.key.password=x\n"
+        "socket.keepalive.enable=true\nstatistics.interval.ms=5\n",
+    )
+    assert found["sasl.oauthbearer.client.credentials.client.secret"] == 'se"cret\\'
+    assert found["sasl.jaas.config"].endswith("OAuthBearerLoginModule required;")
+    assert (found["ssl.keystore.location"], found["ssl.keystore.type"]) == ("/me.pem", "PEM")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("linger.mss=1", "has the key linger.mss, which is unknown; did you mean linger.ms"),
+        ("transactional.id=x", "transactional.id cannot be used: this client has no transactions"),
+        (
+            "zookeeper.connect=z:1",
+            "zookeeper.connect cannot be used in a pipeline: brokers are found by bootstrap.servers",
+        ),
+        ("tls=true", "tls cannot be used in a pipeline: set security.protocol"),
+        ("source.address=x", "source.address cannot be used in a pipeline"),
+        ("ssl.key.location=/k", "ssl.key.location cannot be used in a pipeline: put the key into the file"),
+        ("enable.ssl.certificate.verification=false", "verification cannot be false in a pipeline"),
+        ("sasl.kerberos.keytab=/k", "sasl.kerberos.keytab cannot be used in a pipeline: give sasl.jaas.config"),
+        ("hosts=b:1", "bootstrap.servers and hosts are one option, with two values"),
+    ],
+)
+def test_what_a_pipeline_cannot_take_of_a_configuration_file_is_refused_by_name(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    with pytest.raises(DeclarationError, match=sentence):
+        loaded(tmp_path, "c.properties", f"bootstrap.servers=a:1\n{text}\n")
