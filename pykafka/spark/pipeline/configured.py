@@ -13,7 +13,7 @@ from pykafka.config.keys import REFUSED, SASL, TLS, flag, is_ignored, targets
 from pykafka.config.references import plain, resolved
 from pykafka.exceptions import ConfigurationError
 from pykafka.spark.javaoptions import why_refused
-from pykafka.spark.options import OPTIONS
+from pykafka.spark.optiontable import OPTIONS
 from pykafka.spark.pipeline.tables import Table
 
 #: Options of format("pykafka"), as `plain` returns them.
