@@ -86,6 +86,16 @@ def _throughput() -> Iterator[Target]:
         )
 
 
+def _secure() -> Iterator[Target]:
+    for listener in ("ssl", "sasl-plaintext", "sasl-ssl"):
+        for task in ("produce", "consume"):
+            for client, title in (("pykafka", "threads"), ("pykafka-greenlets", "greenlets")):
+                cpu = Reading(f"{task}-1KiB-{listener}", client, "cpu_per_million")
+                yield Target(
+                    f"{task} 1 KiB by {listener}, {title}: CPU, to confluent-kafka's", cpu, None, 1, _confluent(cpu)
+                )
+
+
 def _responsiveness() -> Iterator[Target]:
     for measure, title in (("p50_ms", "p50"), ("p99_ms", "p99")):
         reading = Reading("sync-latency", "pykafka", measure)
@@ -150,4 +160,4 @@ def _confluent(reading: Reading) -> Reading:
     return Reading(reading.workload, "confluent-kafka*", reading.measure)
 
 
-TARGETS: tuple[Target, ...] = (*_throughput(), *_responsiveness(), *_memory(), *_spark())
+TARGETS: tuple[Target, ...] = (*_throughput(), *_secure(), *_responsiveness(), *_memory(), *_spark())
