@@ -15,6 +15,11 @@ CORE = [
     for name in ("test_produce_consume", "groups/test_balanced", "groups/test_managed", "protocol/test_documented")
 ]
 CORE += ["-m", "not slow"]
+#: What `make test` runs of the core on old releases, each with the groups of its time; the matrix has the rest.
+CORE_OF_ZOOKEEPER, CORE_OF_BROKERS = (
+    [path for path in CORE[:-2] if kind not in path] + ["-m", "not slow and not matrix"]
+    for kind in ("test_managed", "test_balanced")
+)
 #: The releases with the whole suite, in two parts, besides the latest release, which `make test` uses.
 WHOLE = ("0.9.0.1", "2.8.2")
 FIVE_MILLION = f"{INTEGRATION}/producer/test_idempotence.py::test_five_million_messages"
@@ -34,10 +39,21 @@ GROUPS += [
 #: Groups together with other clients, through minutes of computing.
 MANAGED = [f"{INTEGRATION}/groups/test_managed_{name}.py" for name in ("mixed", "static", "heartbeats")]
 #: Tests that mostly wait; `make test` leaves some of their cases to the matrix.
-CASES = [f"{INTEGRATION}/groups/test_{name}.py" for name in ("commits", "managed", "managed_outages", "managed_topics")]
-CASES += [
-    f"{INTEGRATION}/{name}.py" for name in ("consumer/test_isolation", "network/test_throttling", "network/test_tls")
+CASES = [
+    f"{INTEGRATION}/groups/test_{name}.py"
+    for name in ("balanced_fork", "commits", "managed", "managed_coordinator", "managed_endings", "managed_outages")
 ]
+CASES += [
+    f"{INTEGRATION}/{name}.py"
+    for name in (
+        "groups/test_managed_topics",
+        "network/test_throttling",
+        "network/test_tls",
+        "producer/test_idempotence",
+    )
+]
+CASES += [f"{INTEGRATION}/consumer/test_{name}.py" for name in ("added_partitions", "isolation", "memory")]
+CASES += [f"{INTEGRATION}/test_failures.py", f"--deselect={FIVE_MILLION}"]
 #: Logins, administration, command lines and configuration files.
 ACCESS = [f"{INTEGRATION}/{name}" for name in ("security", "admin", "cli", "config")]
 #: Groups through ZooKeeper, in its outages, and together with other clients.
@@ -53,8 +69,7 @@ EARLIER_SPARK += ["-m", "not matrix"]
 SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "positions", "transactions")]
 #: Source and sink, compared with Spark's own connector on the same topics.
 SOURCE_AND_SINK = [
-    f"tests/spark/test_{name}.py"
-    for name in ("batch_read", "jvm_connector", "lag", "positions", "sink", "stream_read", "transactions")
+    f"tests/spark/test_{name}.py" for name in ("batch_read", "jvm_connector", "lag", "sink", "stream_read")
 ]
 KERBEROS_BROKERS = f"{INTEGRATION}/security/test_kerberos_brokers.py"
 #: The contract of handlers, programs of PyKafka 2, and checks by Kafka's own classes.
@@ -90,6 +105,9 @@ SAME = [
     "tests/unit/tools",
     *(f"tests/unit/test_{name}.py" for name in ("documented_names", "packaging")),
     "tests/regressions/test_old_code.py",
+    # reactions to errors, which mostly wait
+    "tests/embedded/consumer/test_recovery.py",
+    "tests/embedded/producer/test_retrying.py",
     # the embedded cluster itself, seen by another client; command lines; logging
     "tests/embedded/cli",
     "tests/embedded/metadata",
@@ -99,8 +117,7 @@ SAME = [
     *(f"tests/unit/spark/test_{name}.py" for name in ("stream", "tls_options")),
 ]
 #: Tests against real brokers of the modules that may be compiled.
-PURE = [f"{INTEGRATION}/test_{name}.py" for name in ("produce_consume", "failures", "fork")]
-PURE += [f"{INTEGRATION}/consumer/test_{name}.py" for name in ("batches", "isolation")]
+PURE = [f"{INTEGRATION}/{name}.py" for name in ("test_produce_consume", "test_fork", "consumer/test_batches")]
 
 
 class Part(NamedTuple):
@@ -158,8 +175,8 @@ TEST = {
     "kafka": Part("4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS]), "-m", "not matrix"], 6),
     "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 6),
     "promises": Part("4.3.1", [*PROMISES, "-m", "not matrix"], 2),
-    "core-0.9.0.1": Part("0.9.0.1", CORE, 2),
-    "core-2.8.2": Part("2.8.2", CORE, 2),
+    "core-0.9.0.1": Part("0.9.0.1", CORE_OF_ZOOKEEPER, 2),
+    "core-2.8.2": Part("2.8.2", CORE_OF_BROKERS, 2),
 }
 MATRIX = {
     **{f"core-{release}": Part(release, CORE, 2) for release in RELEASES if f"core-{release}" not in TEST},
@@ -171,7 +188,7 @@ MATRIX = {
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "zookeeper"], 5),
     "churn-managed": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "managed"], 5),
     "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 3),
-    "cases": Part("4.3.1", ["-m", "matrix", *CASES], 3),
+    "cases": Part("4.3.1", ["-m", "matrix", *CASES], 6),
     "groups-balanced": Part("4.3.1", ["-m", "matrix", *BALANCED], 4),
     **{
         f"cut-connections-{release}": Part(

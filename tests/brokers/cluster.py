@@ -225,7 +225,7 @@ class KafkaCluster:
         self._processes[broker].stop()
 
     def kill(self, broker: int) -> None:
-        """Kill a broker (SIGKILL): the others notice when its session ends, after 6 s."""
+        """Kill a broker (SIGKILL): the others notice when its session ends, after 4 s (6 s where ZooKeeper keeps it)."""
         self._processes[broker].kill()
 
     def move(self, *brokers: int) -> None:

@@ -79,7 +79,7 @@ def kraft(
         "controller.quorum.election.timeout.ms": 1000,
         "controller.quorum.fetch.timeout.ms": 2000,
         "broker.heartbeat.interval.ms": 500,
-        "broker.session.timeout.ms": 6000,
+        "broker.session.timeout.ms": 4000,
         "share.coordinator.state.topic.replication.factor": min(3, len(controllers)),
         "share.coordinator.state.topic.min.isr": 1,
         "share.coordinator.state.topic.num.partitions": 5,

@@ -29,6 +29,7 @@ def broker_of(cluster: KafkaCluster, topic: Topic, partition: int = 0) -> int:
     return leader.id
 
 
+@pytest.mark.later("greenlets")
 def test_a_leader_killed_while_producing_loses_nothing_acknowledged(kafka3: KafkaCluster, greenlets: bool) -> None:
     with KafkaClient(hosts=kafka3.hosts, use_greenlets=greenlets) as client:
         topic = create_topic(client, partitions=3, replicas=3, config={"min.insync.replicas": "2"})
@@ -60,6 +61,7 @@ def test_a_leader_killed_while_producing_loses_nothing_acknowledged(kafka3: Kafk
                 found |= {message.value for message in consumer}
 
 
+@pytest.mark.later("threads")
 def test_a_leader_killed_while_consuming_is_followed(kafka3: KafkaCluster, greenlets: bool) -> None:
     with KafkaClient(hosts=kafka3.hosts, use_greenlets=greenlets) as client:
         topic = create_topic(client, partitions=3, replicas=3)
@@ -80,6 +82,7 @@ def test_a_leader_killed_while_consuming_is_followed(kafka3: KafkaCluster, green
         assert sorted(seen, key=str) == sorted(wanted, key=str)
 
 
+@pytest.mark.later("greenlets")
 def test_a_dead_cluster_is_reported_by_stop_in_bounded_time(greenlets: bool) -> None:
     with KafkaCluster(KAFKA_VERSION) as cluster, KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets) as client:
         topic = create_topic(client)
@@ -96,6 +99,7 @@ def test_a_dead_cluster_is_reported_by_stop_in_bounded_time(greenlets: bool) -> 
         assert [message.value for message, _ in caught.value.failures] == [b"0", b"1", b"2", b"3", b"4"]
 
 
+@pytest.mark.later("threads")
 def test_a_consumer_of_a_dead_cluster_hears_of_it(greenlets: bool) -> None:
     with (
         KafkaCluster(KAFKA_VERSION) as cluster,
@@ -124,13 +128,14 @@ def test_a_consumer_of_a_dead_cluster_hears_of_it(greenlets: bool) -> None:
             assert message.value == b"two"
 
 
+@pytest.mark.later("threads")
 def test_a_broker_that_hangs_is_given_up_within_the_timeout(greenlets: bool) -> None:
     with (
         KafkaCluster(KAFKA_VERSION) as cluster,
         KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets, socket_timeout_ms=2000) as client,
     ):
         topic = create_topic(client)
-        producer = topic.get_producer(linger_ms=0, ack_timeout_ms=1000, max_retries=1, pending_timeout_ms=20_000)
+        producer = topic.get_producer(linger_ms=0, ack_timeout_ms=1000, max_retries=1, pending_timeout_ms=6000)
         cluster.pause(1)
         try:
             producer.produce(b"x")

@@ -110,6 +110,7 @@ def test_a_producer_has_them_as_soon_as_its_client_knows(
             assert not any(producer.get_delivery_report(timeout=10)[1] for _ in range(15))
 
 
+@pytest.mark.later("threads")
 def test_partitions_that_were_asked_for_stay_those(client: KafkaClient, add: Any) -> None:
     topic = create_topic(client, 1)
     alone = topic.get_simple_consumer(partitions=[topic.partitions[0]], **SOON | {"consumer_timeout_ms": 3000})
@@ -142,6 +143,7 @@ def test_a_consumer_made_later_sees_them_at_once(client: KafkaClient, add: Any) 
         assert drain(consumer, 5) == values
 
 
+@pytest.mark.later("greenlets")
 def test_an_idle_client_asks_once_an_interval(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> None:
     topics = [create_topic(client, 3) for _ in range(3)]
     cluster, handler = client.cluster, client.cluster.handler

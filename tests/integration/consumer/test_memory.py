@@ -29,6 +29,7 @@ def resident() -> int:
 
 
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.GZIP])
+@pytest.mark.later("threads-1", "greenlets-0")
 def test_a_slow_reader_stays_within_its_budget(client: KafkaClient, codec: int) -> None:
     # Compressed, all of it fits into a single answer.
     count = 240 if codec == CompressionType.NONE else 800
@@ -67,6 +68,7 @@ def test_a_budget_below_a_message_lets_one_through_at_a_time(client: KafkaClient
             assert consumer._buffers.nbytes < 2 * MIB
 
 
+@pytest.mark.later("greenlets")
 def test_two_hundred_consumers_share_the_workers_and_requests_of_one(
     client: KafkaClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +103,7 @@ def fetchers() -> int:
     return sum(name.startswith("pykafka.Fetcher") for name in names)
 
 
+@pytest.mark.later("threads")
 def test_nothing_grows_with_consumers_that_come_and_go(client: KafkaClient) -> None:
     topic = create_topic(client, 3)
     with topic.get_producer(linger_ms=0) as producer:

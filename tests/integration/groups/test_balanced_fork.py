@@ -69,6 +69,7 @@ def zookeeper() -> Iterator[ZooKeeper]:
 
 @pytest.mark.parametrize("kind", ["zookeeper", "managed"])
 @pytest.mark.parametrize("mode", ["threads", "greenlets"])
+@pytest.mark.later("threads-managed", "greenlets-zookeeper")
 def test_parent_and_child_are_two_members(kafka: KafkaCluster, zookeeper: ZooKeeper, mode: str, kind: str) -> None:
     with KafkaClient(kafka.hosts) as client:
         topic = create_topic(client, 2)

@@ -43,6 +43,7 @@ def committed(group: Group[Any]) -> dict[int, int]:
     return {id_: found.offset for id_, found in consumer.fetch_offsets()}
 
 
+@pytest.mark.later("managed-threads", "zookeeper-greenlets")
 def test_a_message_in_hand_is_not_committed_when_shares_change(group: Group[Any]) -> None:
     """Members committed messages that the application still held: a crash would have lost them."""
     values = group.produce(60)

@@ -110,6 +110,7 @@ def test_a_member_that_is_not_heard_of_is_replaced_and_comes_back_as_another(gro
     assert group.drain(30, OffsetsNotCommitted) == more
 
 
+@pytest.mark.later("threads")
 def test_who_takes_no_messages_for_too_long_is_out_until_the_next_call(
     group: Managed, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -127,6 +128,7 @@ def test_who_takes_no_messages_for_too_long_is_out_until_the_next_call(
     assert group.drain(30) == values
 
 
+@pytest.mark.later("greenlets")
 def test_waiting_for_messages_is_no_idleness(group: Managed) -> None:
     one = group.join(max_poll_interval_ms=1000, consumer_timeout_ms=3000)
     former = one._consumer_id

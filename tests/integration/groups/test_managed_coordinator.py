@@ -147,6 +147,7 @@ def test_a_changed_subscription_is_joined_for(
     assert coordinator.membership.protocol == "roundrobin"
 
 
+@pytest.mark.later("threads")
 def test_a_poll_takes_no_longer_than_it_may_and_goes_on_next_time(
     client: KafkaClient, topic: Topic, make: Callable[..., tuple[ConsumerCoordinator, Reader]]
 ) -> None:

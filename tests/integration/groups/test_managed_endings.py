@@ -137,6 +137,7 @@ def test_a_member_that_is_told_its_id_late_leaves_with_it(
 
 
 @pytest.mark.parametrize("seconds", [0.001, 0.3], ids=["at once", "while it leaves"])
+@pytest.mark.later("threads-while", "greenlets-at once")
 def test_a_stop_that_is_cut_off_leaves_all_the_same(
     group: Managed, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
@@ -174,6 +175,7 @@ ENDS = {"a timeout": gevent.Timeout, "an exit": SystemExit, "whatever": Sudden}
 
 
 @pytest.mark.parametrize("end", ENDS)
+@pytest.mark.later("greenlets-a timeout", "threads-an exit", "greenlets-whatever")
 def test_a_callback_that_ends_the_worker_ends_the_consumer(group: Managed, end: str) -> None:
     """The worker was gone without a word, while heartbeats kept the share from the others."""
     kind = ENDS[end]
@@ -208,6 +210,7 @@ def test_a_callback_that_ends_the_worker_ends_the_consumer(group: Managed, end: 
     group.sizes(1, 2)
 
 
+@pytest.mark.later("greenlets")
 def test_who_hangs_loses_its_share_though_others_come_and_go(group: Managed) -> None:
     """Each join began the poll deadline anew: who hangs kept its partitions for as long as others joined or left."""
     one = group.join()

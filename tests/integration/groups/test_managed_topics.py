@@ -74,6 +74,7 @@ def test_a_topic_that_is_deleted_and_made_anew(group: Managed, monkeypatch: pyte
     assert group.drain(30) == more
 
 
+@pytest.mark.later("threads")
 def test_one_answer_without_the_topic_changes_nothing(group: Managed) -> None:
     """A broker that has just started may know no topics yet: the group found new shares after each such answer."""
     values = group.produce(30)

@@ -165,6 +165,7 @@ def _consume(consumer: object, seen: Counter[bytes], told: Counter[str]) -> None
 
 
 @pytest.mark.needs("producers")
+@pytest.mark.later("threads")
 def test_connections_that_are_closed_at_random_cost_nothing(
     kafka: KafkaCluster, proxy: CuttingProxy, around: Handler, caplog: pytest.LogCaptureFixture
 ) -> None:

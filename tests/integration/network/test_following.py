@@ -249,6 +249,7 @@ def test_a_broker_that_closes_idle_connections_is_not_noticed(
         assert not [record.getMessage() for record in caplog.records]
 
 
+@pytest.mark.later("threads")
 def test_a_member_of_a_group_outlives_idle_connections(
     hasty: KafkaCluster, handler: Handler, caplog: pytest.LogCaptureFixture
 ) -> None:

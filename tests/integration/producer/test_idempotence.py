@@ -74,7 +74,7 @@ def trouble(
             leader = topic.partitions[0].leader
             victim = leader.id if leader is not None else cluster.broker_ids[0]
             cluster.kill(victim)
-            for _ in range(int(7 / every_s)):  # it takes six seconds until the others notice
+            for _ in range(int(5 / every_s)):  # it takes four seconds until the others notice
                 if not stop.wait(every_s):
                     cut(producer)
             cluster.start(victim)
@@ -143,11 +143,13 @@ def produce_in_trouble(cluster: KafkaCluster, greenlets: bool, count: int, kills
 
 @pytest.mark.slow
 @needs_producer_ids
+@pytest.mark.later("threads")
 def test_nothing_is_lost_doubled_or_reordered(kafka3: KafkaCluster, greenlets: bool) -> None:
     produce_in_trouble(kafka3, greenlets, 200_000, kills=1, every_s=0.05)
 
 
 @needs_producer_ids
+@pytest.mark.later("greenlets")
 def test_too_few_replicas_in_sync_for_a_while(kafka3: KafkaCluster, greenlets: bool) -> None:
     """With default options, messages failed 0.3 s after a broker was restarted (NOT_ENOUGH_REPLICAS)."""
     with KafkaClient(hosts=kafka3.hosts, use_greenlets=greenlets) as client:
