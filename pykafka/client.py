@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from pykafka.admin import Admin
@@ -169,18 +169,26 @@ class KafkaClient:
         :raises ConfigurationError: a key is unknown, a value malformed, or a reference leads nowhere; it names the key, and
             never shows a value
         """
-        found = Configuration.read(config, env=env)
+        found = Configuration.read(config, env=env, replaced=cls._replaced(overrides))
         del config
         return cls._of(found, overrides)
+
+    @staticmethod
+    def _replaced(overrides: Iterable[str]) -> set[str]:
+        """Return what of a configuration's security these arguments replace, by whatever name."""
+        replaced = set()
+        for name in overrides:
+            if name == "tls" or name.startswith(("ssl_", "security_")):
+                replaced.add("ssl_config")
+            if name.startswith(("sasl", "security_")):
+                replaced.add("sasl")
+        return replaced
 
     @classmethod
     def _of(cls, found: Configuration, overrides: dict[str, Any]) -> Self:
         """Return a client made by a configuration; empty `overrides`, which the caller's frame has, too."""
-        for name in overrides:  # what stands for the same by another name
-            if name == "tls" or name.startswith(("ssl_", "security_")):
-                found.client.pop("ssl_config", None)
-            if name.startswith(("sasl_", "security_")):
-                found.client.pop("sasl", None)
+        for name in cls._replaced(overrides):
+            found.client.pop(name, None)
         found.client |= overrides
         # They may hold secrets as text, and reports of errors may show the local variables of these functions.
         overrides.clear()
@@ -195,7 +203,7 @@ class KafkaClient:
         :param overrides: arguments of KafkaClient, which win
         :raises ConfigurationError: as of `from_config`
         """
-        return cls._of(Configuration.read(env=True), overrides)
+        return cls._of(Configuration.read(env=True, replaced=cls._replaced(overrides)), overrides)
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (hosts={self._seed_hosts!r})>"

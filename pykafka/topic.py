@@ -213,7 +213,10 @@ class Topic:
         if not defaults:
             return dict(given)
         taken = signature(kind).parameters
-        return {**{name: value for name, value in defaults.items() if name in taken}, **given}
+        own = {name: value for name, value in defaults.items() if name in taken}
+        if "compression" in given:  # the level is one of the configuration's codec
+            own.pop("compression_level", None)
+        return {**own, **given}
 
 
 def _ids(partitions: Any) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from pykafka.config.keys import (
     LEVELS,
     NO_EFFECT,
     PROTOCOL,
-    REFUSED,
     SASL,
     TLS,
     Target,
@@ -22,9 +21,10 @@ from pykafka.config.keys import (
     known,
     targets,
     text,
+    why_refused,
 )
 from pykafka.config.references import plain, resolved
-from pykafka.config.security import mechanism_of, protocol_of, tls_of
+from pykafka.config.security import idle, mechanism_of, protocol_of, tls_of
 from pykafka.exceptions import ConfigurationError
 from pykafka.utils.similar import most_similar
 
@@ -35,6 +35,9 @@ PREFIX = "PYKAFKA_"
 FILE_VARIABLE = f"{PREFIX}CONFIG"
 _OTHER_VARIABLES = ("PYKAFKA_CONFIG", "PYKAFKA_COMPILED", "PYKAFKA_PURE_PYTHON", "PYKAFKA_TEST_", "PYKAFKA_BENCH")
 _SECTIONS = ("client", "producer", "consumer")
+#: What stands before keys of Java's Spring, and before those of topics in old dicts for librdkafka.
+_SPRING = "spring."
+_OF_TOPICS = "default.topic.config."
 # Keys that were logged as ignored; grows by single operations, and no further than there are keys.
 _told: set[str] = set()
 
@@ -69,12 +72,14 @@ class Configuration:
         *,
         env: bool = False,
         environment: Mapping[str, str] | None = None,
+        replaced: Collection[str] = (),
     ) -> Configuration:
         """Return the configuration of a file or a mapping, and of the environment.
 
         :param source: a path (`.properties`, `.toml`, `.json`, `.ini`) or a mapping
         :param env: add the variables PYKAFKA_..., which win; without `source`, PYKAFKA_CONFIG names the file
         :param environment: variables by name; None for those of this process
+        :param replaced: "ssl_config" or "sasl" where the caller has its own: those of the file are not made then
         :raises ConfigurationError: a key is unknown, a value malformed, a reference leads nowhere; it names the key
         """
         variables = os.environ if environment is None else environment
@@ -88,10 +93,10 @@ class Configuration:
         values = _by_key(given, variables)
         if env:
             values |= _by_key(_variables(variables), variables)
-        return cls._sorted(values)
+        return cls._sorted(values, replaced)
 
     @classmethod
-    def _sorted(cls, values: Mapping[str, tuple[str, Any]]) -> Configuration:
+    def _sorted(cls, values: Mapping[str, tuple[str, Any]], replaced: Collection[str]) -> Configuration:
         """Return the values by receiver.
 
         :param values: {key as `plain` returns it: (key as written, value)}
@@ -103,18 +108,19 @@ class Configuration:
         levels: dict[int, int] = {}
         for key, (written, value) in values.items():
             aimed = targets_of(key)
-            if key in REFUSED:
-                raise ConfigurationError(f"{written} cannot be used: {REFUSED[key]}")
+            why = why_refused(key)
+            if why is not None:
+                raise ConfigurationError(f"{written} cannot be used: {why}")
             if not aimed and is_ignored(key):
                 ignored.append(written)
                 continue
             if not aimed:
                 raise ConfigurationError(unknown_key(written))
             for target in aimed:
-                if target.section in {"tls", "sasl"}:
-                    secure[target.name] = value
-                    continue
                 made = target.parse(value, written)
+                if target.section in {"tls", "sasl"}:
+                    secure[target.name] = made
+                    continue
                 if made is NO_EFFECT:
                     ignored.append(written)
                     continue
@@ -131,14 +137,17 @@ class Configuration:
         codec = found["producer"].get("compression")
         if codec in levels:
             found["producer"].setdefault("compression_level", levels[codec])
+        _secure(found["client"], secure, replaced)
+        if "sasl" not in replaced:
+            ignored += idle(secure)
         _tell_ignored(ignored)
-        _secure(found["client"], secure)
         return cls(found["client"], found["producer"], found["consumer"])
 
 
 def targets_of(key: str) -> tuple[Target, ...]:
     """Return what a key sets; "producer.", "consumer.", "client." and "kafka." before it say for whom it is."""
     table = targets()
+    key = key.removeprefix(_OF_TOPICS)
     if key in table:
         return table[key]
     section, _, rest = key.partition(".")
@@ -178,7 +187,7 @@ def _variables(variables: Mapping[str, str]) -> dict[str, str]:
         if not name.startswith(PREFIX) or name.startswith(_OTHER_VARIABLES):
             continue
         key = plain(name.removeprefix(PREFIX))
-        if targets_of(key) or is_ignored(key) or key in REFUSED:
+        if targets_of(key) or is_ignored(key) or why_refused(key):
             found[name.removeprefix(PREFIX)] = value
             continue
         near = most_similar(key, known())
@@ -192,10 +201,18 @@ def _variables(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def unknown_key(written: str) -> str:
-    near = most_similar(plain(written), known())
-    advice = (
-        f"did you mean {near}?" if near is not None else "remove it, or see docs/configuration-files.md for those known"
-    )
+    """Return a sentence about a key that nobody knows, with what to do."""
+    key = plain(written)
+    section, _, rest = key.partition(".")
+    near = most_similar(key, known())
+    if near is not None:
+        advice = f"did you mean {near}?"
+    elif key.startswith(_SPRING):
+        advice = "Spring's files are not read: write the keys behind spring.kafka.properties into a file of their own"
+    elif section in _SECTIONS and targets_of(rest):
+        advice = f"write it without {section!r}"
+    else:
+        advice = "remove it, or see docs/configuration-files.md for those known"
     return f"the configuration has the key {written}, which is unknown; {advice}"
 
 
@@ -206,8 +223,8 @@ def _tell_ignored(keys: list[str]) -> None:
         log.warning("configuration: no effect in this client: %s", ", ".join(new))
 
 
-def _secure(client: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Add TLS and SASL to the client's arguments."""
+def _secure(client: dict[str, Any], values: Mapping[str, Any], replaced: Collection[str]) -> None:
+    """Add TLS and SASL to the client's arguments, but for those that the caller replaces."""
     if "tls" in client and "ssl_config" in client:
         raise ConfigurationError("tls and ssl_config are two names of one option: remove one of them")
     if "tls" in client:
@@ -227,7 +244,7 @@ def _secure(client: dict[str, Any], values: Mapping[str, Any]) -> None:
                 )
     if tls and not client.get("ssl_config", True):
         raise ConfigurationError(f"tls is false, but {PROTOCOL} is {values[PROTOCOL]}: remove one of them")
-    if tls and "ssl_config" not in client:
+    if tls and "ssl_config" not in {*client, *replaced}:
         client["ssl_config"] = tls_of(values)
-    if sasl and "sasl" not in client:
+    if sasl and "sasl" not in {*client, *replaced}:
         client["sasl"] = mechanism_of(values)

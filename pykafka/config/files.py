@@ -14,6 +14,10 @@ from pykafka.exceptions import ConfigurationError
 
 #: Tables that hold a file's configuration of Kafka where it configures other things, too.
 TABLES = ("pykafka", "kafka")
+#: The section of an INI file for what is of no section; configparser itself knows it in upper case alone.
+_NO_SECTION = "default"
+#: Endings of files that would be misread as properties: of YAML, quotes and nesting would become parts of passwords.
+_YAML = (".yaml", ".yml")
 #: What ends a line to Java, and what it calls white space: passwords may hold the rest of what Unicode calls so.
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BLANKS = " \t\f"
@@ -26,6 +30,10 @@ def read_file(path: Path) -> dict[str, Any]:
     :param path: `.toml`, `.json` or `.ini`; a file with another ending is a Java properties file
     :raises ConfigurationError: it cannot be read
     """
+    if path.suffix.lower() in _YAML:
+        raise ConfigurationError(
+            f"the configuration file {str(path)!r} is YAML, which is not read: write it as .properties, .toml, .json or .ini"
+        )
     try:
         text = path.read_text(encoding="utf-8-sig")  # Windows writes a mark before the text
     except (OSError, UnicodeDecodeError) as error:
@@ -35,8 +43,7 @@ def read_file(path: Path) -> dict[str, Any]:
     try:
         found = _parsed(text, path.suffix.lower())
     except (tomllib.TOMLDecodeError, json.JSONDecodeError, configparser.Error) as error:
-        at = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        wrong = f"not valid {path.suffix.lower().lstrip('.').upper()}{at}"
+        wrong = f"not valid {path.suffix.lower().lstrip('.').upper()}{_place(error)}"
     if wrong:  # out here, without a trace of the error: that may show a line of the file, and so a password
         raise ConfigurationError(f"the configuration file {str(path)!r} is {wrong}; correct it")
     if not isinstance(found, Mapping):
@@ -53,11 +60,25 @@ def _parsed(text: str, suffix: str) -> Any:
     if suffix == ".json":
         return json.loads(text)
     if suffix == ".ini":
-        parser = configparser.RawConfigParser()
+        parser = configparser.RawConfigParser(default_section="")  # none whose keys would be those of each section, too
         parser.optionxform = str  # type: ignore[assignment,method-assign]
         parser.read_string(text)
-        return {name: dict(parser[name]) for name in parser.sections()} | dict(parser.defaults())
+        found: dict[str, Any] = {}
+        for name in parser.sections():
+            found |= dict(parser[name]) if name.lower() == _NO_SECTION else {name: dict(parser[name])}
+        return found
     return properties(text)
+
+
+def _place(error: Exception) -> str:
+    """Return where an error is, as the end of a sentence; "" where that is not known."""
+    line: Any = getattr(error, "lineno", None)
+    if line is None and isinstance(error, configparser.ParsingError):
+        line = error.errors[0][0]
+    if line is None:  # of TOML's errors only the text has it
+        found = re.search(r"\(at line (\d+), column \d+\)$", str(error))
+        line = None if found is None else found[1]
+    return "" if line is None else f", line {line}"
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -16,13 +16,15 @@ from pykafka.consumer.options import ConsumerOptions
 from pykafka.exceptions import ConfigurationError
 from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
 from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
-from pykafka.metadata.settings import MetadataSettings
-from pykafka.network.settings import ConnectionSettings
+from pykafka.metadata.settings import REBOOTSTRAP, STAY, MetadataSettings
+from pykafka.network.settings import ALL_ADDRESSES, CANONICAL, ConnectionSettings
 from pykafka.partitioners import HashingPartitioner, Murmur2Partitioner, RandomPartitioner
 from pykafka.producer.options import ProducerOptions
+from pykafka.utils.similar import most_similar
 
 #: `(value, key) -> the value that the option takes`; raises ConfigurationError, which names the key and never the value.
 Parse = Callable[[Any, str], Any]
+MAX_INT32 = 2**31 - 1
 #: The value of a key that has no effect here.
 NO_EFFECT = object()
 
@@ -69,6 +71,16 @@ def number(value: Any, key: str, factor: int = 1) -> int:
     return value * factor
 
 
+def _without_end(value: Any, key: str) -> int:
+    """Return a time; 0, which is without end to librdkafka, is the longest one."""
+    return number(value, key) or MAX_INT32
+
+
+def _idle_time(value: Any, key: str) -> int:
+    """Return a time; -1, which means none to Java, is 0 here."""
+    return max(number(value, key), 0)
+
+
 def flag(value: Any, key: str) -> bool:
     """Return True or False."""
     if isinstance(value, bool):
@@ -79,6 +91,13 @@ def flag(value: Any, key: str) -> bool:
     if found is None:
         raise ConfigurationError(f"{key} must be true or false")
     return found
+
+
+def secret(value: Any, key: str) -> str:
+    """Return a text as it is, with the white space at its ends; a number may have lost how it was written, as in `1.50`."""
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{key} must be a text: put it in quotes")
+    return value
 
 
 def _object(value: Any, key: str) -> Any:
@@ -98,8 +117,10 @@ def _one_of(choices: dict[str, Any], value: Any, key: str) -> Any:
 
 
 def _first_of(choices: dict[str, Any], value: Any, key: str) -> Any:
-    """Return the first choice of a list that is known here."""
-    if not isinstance(value, (str, list)):
+    """Return the first choice of a list that is known here; kafka-python lists classes."""
+    if isinstance(value, (list, tuple)):
+        value = [getattr(one, "__name__", one) for one in value]
+    elif not isinstance(value, str):
         return value
     names = [one.strip().lower().rpartition(".")[2] for one in text(value, key).split(",")]
     return next((choices[name] for name in names if name in choices), NO_EFFECT)
@@ -120,8 +141,8 @@ _PARTITIONERS: dict[str, Any] = {
     "hashing": HashingPartitioner,
 }
 _PROTOCOLS: dict[str, Any] = {
-    **dict.fromkeys(("range", "rangeassignor"), RangeProtocol),
-    **dict.fromkeys(("roundrobin", "roundrobinassignor"), RoundRobinProtocol),
+    **dict.fromkeys(("range", "rangeassignor", "rangepartitionassignor"), RangeProtocol),
+    **dict.fromkeys(("roundrobin", "roundrobinassignor", "roundrobinpartitionassignor"), RoundRobinProtocol),
 }
 
 
@@ -149,8 +170,13 @@ _CLIENT: dict[str, Parse] = {
     "client_rack": text,
     "tls": anything,
 }
-#: Options of other types than their default tells.
+#: Options of other types than their default tells, and those whose values have other names elsewhere.
 _SPECIAL: dict[str, Parse] = {
+    "connections_max_idle_ms": _idle_time,
+    "client_dns_lookup": partial(
+        _one_of, {"default": ALL_ADDRESSES, ALL_ADDRESSES: ALL_ADDRESSES, CANONICAL: CANONICAL}
+    ),
+    "metadata_recovery_strategy": partial(_one_of, {REBOOTSTRAP: REBOOTSTRAP, STAY: STAY}),
     "ssl_config": anything,
     "sasl": _object,
     "compression": partial(_one_of, _CODECS),
@@ -173,6 +199,7 @@ _ALIASES: dict[str, tuple[tuple[str, str], ...]] = {
     "bootstrap.servers": (("client", "hosts"),),
     "metadata.broker.list": (("client", "hosts"),),
     "zookeeper.connect": (("client", "zookeeper_hosts"),),
+    "socks5.proxy": (("client", "proxy"),),
     "request.timeout.ms": (("client", "socket_timeout_ms"),),
     "acks": (("producer", "required_acks"),),
     "request.required.acks": (("producer", "required_acks"),),
@@ -181,7 +208,6 @@ _ALIASES: dict[str, tuple[tuple[str, str], ...]] = {
     "retries": (("producer", "max_retries"),),
     "message.send.max.retries": (("producer", "max_retries"),),
     "buffer.memory": (("producer", "max_queued_bytes"),),
-    "message.timeout.ms": (("producer", "delivery_timeout_ms"),),
     "queue.buffering.max.ms": (("producer", "linger_ms"),),
     "queue.buffering.max.messages": (("producer", "max_queued_messages"),),
     "message.max.bytes": (("producer", "max_request_size"),),
@@ -198,6 +224,7 @@ _ALIASES: dict[str, tuple[tuple[str, str], ...]] = {
 #: Levels of one codec each: {key: codec}.
 LEVELS = {f"compression.{name}.level": _CODECS[name] for name in ("gzip", "lz4", "zstd")}
 _SCALED: dict[str, Target] = {
+    "message.timeout.ms": Target("producer", "delivery_timeout_ms", _without_end),
     "queue.buffering.max.kbytes": Target("producer", "max_queued_bytes", _KIB),
     "queued.max.messages.kbytes": Target("consumer", "queued_max_bytes", _KIB),
 }
@@ -229,9 +256,22 @@ SASL = frozenset(
         *("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"),
         *("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.credentials.client.secret"),
         *("sasl.oauthbearer.scope", "sasl.oauthbearer.extensions", "sasl.oauthbearer.method"),
-        "sasl.oauthbearer.header.urlencode",
+        *("sasl.oauthbearer.header.urlencode", "sasl.oauthbearer.config"),
+        *("oauth.cb", "https.ca.location", "https.ca.pem"),
     }
 )
+_SECRETS: dict[str, Parse] = dict.fromkeys(
+    (
+        *("ssl.truststore.password", "ssl.keystore.password", "ssl.key.password", "ssl.password"),
+        *("sasl.password", "sasl.plain.password", "sasl.jaas.config"),
+        *("sasl.oauthbearer.client.secret", "sasl.oauthbearer.client.credentials.client.secret"),
+    ),
+    secret,
+)
+_SECURE: dict[str, Parse] = {
+    **_SECRETS,
+    **dict.fromkeys(("ssl.context", "sasl.oauth.token.provider", "oauth.cb"), _object),
+}
 PROTOCOL = "security.protocol"
 #: Keys that have a meaning only in other clients, by their beginnings (with "*") or as they are.
 _IGNORED = (
@@ -244,19 +284,32 @@ _IGNORED = (
     *("bootstrap.controllers", "enable.metrics"),
     *("ssl.provider", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation"),
     *("ssl.engine.factory.class", "ssl.engine.*", "ssl.providers", "ssl.curves.list", "ssl.sigalgs.list"),
+    "ssl.ca.certificate.stores",
     *("sasl.client.callback.handler.class", "sasl.login.*", "sasl.kerberos.*", "sasl.oauthbearer.*"),
     *("api.version.*", "broker.version.fallback", "api.version", "broker.address.*", "socket.*", "log.*", "log_level"),
     *("debug", "statistics.interval.ms", "builtin.features", "plugin.library.paths", "topic.metadata.refresh.*"),
     *("topic.blacklist", "queued.min.messages", "queue.buffering.*", "batch.num.messages", "sticky.partitioning.*"),
     *("delivery.report.only.error", "dr.cb", "dr.msg.cb", "error.cb", "stats.cb", "logger", "enable.partition.eof"),
+    *("throttle.cb", "log.cb", "resolve.cb", "on.commit", "rebalance.cb", "offset.commit.cb", "consume.cb"),
+    *("fetch.queue.backoff.ms", "consume.callback.max.messages", "queuing.strategy", "produce.offset.report"),
+    *("topic.metadata.propagation.max.ms", "reconnect.backoff.jitter.ms", "enabled.events"),
+    *("enable.incremental.fetch.sessions", "default.offset.commit.callback", "kafka.client", "legacy.iterator"),
+    *("loop", "max.batch.size", "rebalance.timeout.ms", "transaction.two.phase.commit.enable"),
     *("enable.auto.offset.store", "auto.commit.enable.*", "coordinator.query.interval.ms", "group.protocol.type"),
     *("offset.store.*", "allow.deprecated.*", "max.poll.*", "connections.*", "sock.chunk.bytes", "selector"),
     *("api.version.auto.timeout.ms", "enable.gapless.guarantee", "enable.random.seed", "receive.message.max.bytes"),
     *("message.copy.max.bytes", "open.cb", "socket.cb", "schema.registry.*", "basic.auth.*", "kafka.version"),
 )
+#: What may stand before a key.
+_SECTIONS = ("kafka", "client", "producer", "consumer")
 #: Keys that would change what is written or read, and which this client lacks.
 REFUSED = {
     "transactional.id": "this client has no transactions; batches are idempotent with acks=all",
+}
+#: The beginning of keys that are refused, and why.
+ASSERTIONS = "sasl.oauthbearer.assertion."
+_REFUSED_FROM = {
+    ASSERTIONS: "tokens are asked for by client id and secret here, not by assertions; give KafkaClient sasl=OAuthBearer(...)",
 }
 
 
@@ -299,18 +352,35 @@ def targets() -> dict[str, tuple[Target, ...]]:
     for key, target in _SCALED.items():
         found[key] = (target,)
     found |= {key: (Target("levels", key, number),) for key in LEVELS}
-    found |= {key: (Target("tls", key, anything),) for key in TLS}
-    found |= {key: (Target("sasl", key, anything),) for key in SASL}
+    found |= {key: (Target("tls", key, _SECURE.get(key, anything)),) for key in TLS}
+    found |= {key: (Target("sasl", key, _SECURE.get(key, anything)),) for key in SASL}
     found[PROTOCOL] = (Target("sasl", PROTOCOL, text),)
     return found
 
 
-def is_ignored(key: str) -> bool:
-    """Return whether a key has a meaning only in other clients.
+def why_refused(key: str) -> str | None:
+    """Return why a key cannot be used; None where it can.
 
     :param key: as `plain` returns it
     """
-    return any(key.startswith(one[:-1]) if one.endswith("*") else key == one for one in _IGNORED)
+    section, _, rest = key.partition(".")
+    if rest and section in _SECTIONS:
+        key = rest
+    return REFUSED.get(key) or next((why for start, why in _REFUSED_FROM.items() if key.startswith(start)), None)
+
+
+def is_ignored(key: str) -> bool:
+    """Return whether a key has a meaning only in other clients; one that is nearly a key of this client has none.
+
+    :param key: as `plain` returns it
+    """
+    if key in _IGNORED:
+        return True
+    section, _, rest = key.partition(".")
+    if rest and section in _SECTIONS:
+        return is_ignored(rest)
+    begins = any(key.startswith(one[:-1]) for one in _IGNORED if one.endswith("*"))
+    return begins and most_similar(key, targets()) is None
 
 
 def known() -> list[str]:

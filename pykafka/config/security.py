@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pykafka.config.keys import PROTOCOL, flag, text
+from pykafka.config.keys import PROTOCOL, SASL, flag, text
 from pykafka.exceptions import ConfigurationError
 from pykafka.security import (
     Gssapi,
@@ -19,6 +19,8 @@ from pykafka.security import (
     mechanism_of_jaas,
 )
 from pykafka.security.javatls import VERSIONS, TlsOptionError, TlsOptions, tls_options
+from pykafka.security.othernames import TokensOfCallback, token_function
+from pykafka.security.ssl_config import check_agrees
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 #: The same parameter of SslConfig by other names: librdkafka's, then kafka-python's.
@@ -37,6 +39,8 @@ _FILES = {
     "ssl.crlfile": "crlfile",
     "ssl.ciphers": "ciphers",
 }
+#: librdkafka's word for the authorities of the system.
+SYSTEM = "probe"
 _SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -72,7 +76,17 @@ def tls_of(values: Mapping[str, Any]) -> SslConfigLike:
     :raises ConfigurationError: keys contradict each other, or one is malformed
     """
     context = values.get("ssl.context")
-    if context is not None and not isinstance(context, str):
+    if context is not None:
+        others = sorted(
+            key for key in values if key.startswith("ssl.") and key not in {"ssl.context", "ssl.check.hostname"}
+        )
+        if others:
+            raise ConfigurationError(f"ssl_context has its own certificates: remove {others[0]}")
+        checks = values.get("ssl.check.hostname")
+        try:
+            check_agrees(context, None if checks is None else flag(checks, "ssl.check.hostname"))
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from None
         found: SslConfigLike = context
         return found
     apart = {"ssl.context", "ssl.check.hostname"}
@@ -99,10 +113,12 @@ def tls_of(values: Mapping[str, Any]) -> SslConfigLike:
         if given.get(parameter) is not None and parameter != "password":
             other = named.get(parameter, "a store")
             raise ConfigurationError(f"{key} and {other} say the same: give one of them")
-        value = text(values[key], key)
+        value = values[key] if key == "ssl.password" else text(values[key], key)
+        if key == "ssl.ca.location" and value == SYSTEM:
+            continue
         if parameter == "password" and given["password"] not in (None, value):
-            others = (one for one in ("ssl.keystore.password", "ssl.key.password") if one in values)
-            raise ConfigurationError(f"{key} and {next(others)} are one password, with two values: remove one of them")
+            theirs = (one for one in ("ssl.keystore.password", "ssl.key.password") if one in values)
+            raise ConfigurationError(f"{key} and {next(theirs)} are one password, with two values: remove one of them")
         given[parameter], named[parameter] = value, key
     if "ssl.check.hostname" in values:
         checks = flag(values["ssl.check.hostname"], "ssl.check.hostname")
@@ -145,34 +161,84 @@ def _arguments(options: TlsOptions) -> dict[str, Any]:
 # -- SASL ------------------------------------------------------------------------------------------------------------
 
 _MECHANISMS = ("PLAIN", *_SCRAM, "OAUTHBEARER", "GSSAPI")
+_JAAS = "sasl.jaas.config"
 _URL = "sasl.oauthbearer.token.endpoint.url"
 #: Java's name of a key, by librdkafka's.
 _OAUTH = {
     "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
     "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
 }
+_USER, _PASSWORD = ("sasl.username", "sasl.plain.username"), ("sasl.password", "sasl.plain.password")
+#: Functions of Python that give tokens: kafka-python's and confluent-kafka's.
+_SOURCES = ("sasl.oauth.token.provider", "oauth.cb")
+_METHOD = "sasl.oauthbearer.method"
+_CALLBACK_CONFIG = "sasl.oauthbearer.config"
+_AUTHORITIES = ("https.ca.location", "https.ca.pem")
+#: Keys that have no meaning beside a JAAS text, which has their values.
+_NOT_BESIDE_JAAS = {
+    *(*_USER, *_PASSWORD, *_SOURCES, *_AUTHORITIES, "sasl.oauthbearer.extensions"),
+    *("sasl.kerberos.principal", "sasl.kerberos.keytab"),
+}
+#: Keys of each mechanism: their beginnings.
+_OF_MECHANISM = {
+    **dict.fromkeys(("PLAIN", *_SCRAM), ("sasl.username", "sasl.password", "sasl.plain.")),
+    "OAUTHBEARER": ("sasl.oauthbearer.", *_SOURCES, *_AUTHORITIES),
+    "GSSAPI": ("sasl.kerberos.",),
+}
+_OF_ALL = {PROTOCOL, "sasl.mechanism", "sasl.mechanisms", _JAAS}
+
+
+def _name_of(values: Mapping[str, Any]) -> str:
+    """Return the name of the mechanism, in upper case; "" where none is given.
+
+    :raises ConfigurationError: two are given
+    """
+    given = {key: text(values[key], key).upper() for key in ("sasl.mechanism", "sasl.mechanisms") if key in values}
+    if len({*given.values()}) > 1:
+        raise ConfigurationError(f"{' and '.join(given)} are one option, with two values: remove one of them")
+    if given:
+        return next(iter(given.values()))
+    # Both other clients log in by Kerberos where nothing else is said.
+    is_kerberos = any(key.startswith("sasl.kerberos.") for key in values) or "Krb5LoginModule" in values.get(_JAAS, "")
+    return "GSSAPI" if is_kerberos else ""
+
+
+def idle(values: Mapping[str, Any]) -> list[str]:
+    """Return the keys of a configuration that are about other mechanisms than its own."""
+    own = _OF_MECHANISM.get(_name_of(values))
+    if own is None:
+        return []
+    others = [key for key in values if key in SASL and key not in _OF_ALL and not key.startswith(own)]
+    return others + ([_CALLBACK_CONFIG] if _CALLBACK_CONFIG in values and "oauth.cb" not in values else [])
 
 
 def mechanism_of(values: Mapping[str, Any]) -> Mechanism:
     """Return the credentials of a configuration.
 
     :param values: {key: value}, keys as `references.plain` returns them
-    :raises ConfigurationError: the mechanism is unknown, or something that it needs is missing
+    :raises ConfigurationError: the mechanism is unknown, something that it needs is missing, or keys contradict each other
     """
-    name = text(_first(values, "sasl.mechanism", "sasl.mechanisms") or "", "sasl.mechanism").upper()
+    name = _name_of(values)
+    if name == "AWS_MSK_IAM":
+        raise ConfigurationError(
+            "sasl.mechanism is AWS_MSK_IAM, which only Java has: give KafkaClient sasl=OAuthBearer(...), as in "
+            "examples/msk_iam.py"
+        )
     if name not in _MECHANISMS:
         raise ConfigurationError(f"sasl.mechanism must be one of {', '.join(_MECHANISMS)}: one that the brokers offer")
     try:
-        if "sasl.jaas.config" in values:
+        if _JAAS in values:
+            twice = sorted(key for key in values if key in _NOT_BESIDE_JAAS and key.startswith(_OF_MECHANISM[name]))
+            if twice:
+                raise ConfigurationError(f"{twice[0]} has no meaning beside {_JAAS}, which has it: remove one of them")
             told = {_OAUTH.get(key, key): str(value) for key, value in values.items() if key.startswith("sasl.")}
-            return mechanism_of_jaas(text(values["sasl.jaas.config"], "sasl.jaas.config"), name, told)
+            return mechanism_of_jaas(values[_JAAS], name, told)
         if name == "OAUTHBEARER":
             return _oauth({_OAUTH.get(key, key): value for key, value in values.items()})
         if name == "GSSAPI":
             return _kerberos(values)
-        user = _needed(values, name, "sasl.username", "sasl.plain.username")
-        secret = _needed(values, name, "sasl.password", "sasl.plain.password")
-        return Plain(user, secret) if name == "PLAIN" else Scram(user, secret, name)
+        user, password = _needed(values, name, *_USER), _needed(values, name, *_PASSWORD)
+        return Plain(user, password) if name == "PLAIN" else Scram(user, password, name)
     except (TypeError, ValueError) as error:  # they show no secrets
         if isinstance(error, ConfigurationError):
             raise
@@ -184,12 +250,12 @@ def _first(values: Mapping[str, Any], *keys: str) -> Any:
 
 
 def _needed(values: Mapping[str, Any], mechanism: str, *keys: str) -> str:
-    value = _first(values, *keys)
-    if value is None:
-        raise ConfigurationError(
-            f"{mechanism} needs {keys[0]}: give it, or sasl.jaas.config; a secret best as a reference"
-        )
-    return str(value)
+    given = [key for key in keys if values.get(key) is not None]
+    if not given:
+        raise ConfigurationError(f"{mechanism} needs {keys[0]}: give it, or {_JAAS}; a secret best as a reference")
+    if any(values[key] != values[given[0]] for key in given):
+        raise ConfigurationError(f"{' and '.join(given)} are one option, with two values: remove one of them")
+    return str(values[given[0]])
 
 
 def _oauth(values: Mapping[str, Any]) -> Mechanism:
@@ -199,10 +265,20 @@ def _oauth(values: Mapping[str, Any]) -> Mechanism:
     ):
         name, _, value = pair.partition("=")
         extensions[name.strip()] = value.strip()
-    provider = values.get("sasl.oauth.token.provider")
-    if provider is not None:  # of kafka-python: an object with token()
-        return OAuthBearer(getattr(provider, "token", provider), extensions)
-    if values.get(_URL) is None:
+    sources = [key for key in (*_SOURCES, _URL) if values.get(key) is not None]
+    method = text(values.get(_METHOD, "oidc"), _METHOD).lower()
+    if method not in {"oidc", "default"}:
+        raise ConfigurationError(f"{_METHOD} must be oidc or default")
+    if method == "default" and _URL in sources:
+        raise ConfigurationError(f"{_METHOD} is default, but {_URL} is given: set it to oidc, or remove one of them")
+    if len(sources) > 1:
+        raise ConfigurationError(f"{' and '.join(sources)} are two sources of tokens: remove one of them")
+    for key in {*_SOURCES} & {*sources}:
+        source = values[key]
+        if key == "oauth.cb":
+            source = TokensOfCallback(source, values.get(_CALLBACK_CONFIG))
+        return OAuthBearer(token_function(source), extensions)
+    if not sources:
         raise ConfigurationError(
             f"OAUTHBEARER needs {_URL} with {' and '.join(_OAUTH.values())}; for another source of tokens give KafkaClient "
             "sasl=OAuthBearer(...)"
@@ -210,8 +286,20 @@ def _oauth(values: Mapping[str, Any]) -> Mechanism:
     client_id, secret = (_needed(values, "OAUTHBEARER", key) for key in _OAUTH.values())
     encode = flag(values.get("sasl.oauthbearer.header.urlencode", False), "sasl.oauthbearer.header.urlencode")
     scope = _first(values, "sasl.oauthbearer.scope")
+    authorities = [key for key in _AUTHORITIES if values.get(key) is not None]
+    if len(authorities) > 1:
+        raise ConfigurationError(f"{' and '.join(authorities)} say the same: give one of them")
+    cafile = text(values[authorities[0]], authorities[0]) if authorities else SYSTEM
     return OAuthBearer(
-        OidcClientCredentials(text(values[_URL], _URL), client_id, secret, scope=scope, urlencode=encode), extensions
+        OidcClientCredentials(
+            text(values[_URL], _URL),
+            client_id,
+            secret,
+            scope=scope,
+            urlencode=encode,
+            cafile=None if cafile == SYSTEM else cafile,
+        ),
+        extensions,
     )
 
 
@@ -220,4 +308,5 @@ def _kerberos(values: Mapping[str, Any]) -> Mechanism:
         _first(values, "sasl.kerberos.service.name") or "kafka",
         principal=_first(values, "sasl.kerberos.principal"),
         keytab=_first(values, "sasl.kerberos.keytab"),
+        host=_first(values, "sasl.kerberos.domain.name"),
     )

@@ -9,6 +9,10 @@ from pykafka.security.ssl_config import SslConfig
 from pykafka.security.stores import KEYTOOL, blocks
 
 VERSIONS = ("TLSv1.2", "TLSv1.3")
+#: What Kafka's Java client also takes, and once had by default: all versions that Java's TLS has.
+_ANY_VERSION = "TLS"
+#: Versions that lists of earlier times enable beside newer ones, and that neither Java nor OpenSSL speaks by default today.
+_OUTDATED = ("SSLv3", "TLSv1", "TLSv1.1")
 #: The types of stores. What a file really is decides, as in Java, which reads PKCS12 stores as JKS and the reverse.
 _TYPES = ("PEM", "PKCS12", "JKS")
 
@@ -58,9 +62,9 @@ def tls_versions(text: str, name: str) -> tuple[str, ...]:
     :param name: of the option, for the error
     :raises TlsOptionError: it names others
     """
-    found = tuple(part.strip() for part in text.split(",") if part.strip())
-    wrong = [one for one in found if one not in VERSIONS]
-    if wrong or not found:
+    named = [part.strip() for part in text.split(",") if part.strip()]
+    found = {one for name in named for one in (VERSIONS if name == _ANY_VERSION else (name,)) if one not in _OUTDATED}
+    if not found or not found <= {*VERSIONS}:
         raise TlsOptionError(f"option {name!r} must be of {' and '.join(VERSIONS)}, not {text!r}")
     return tuple(sorted(found))
 

@@ -14,6 +14,7 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 from pykafka.exceptions import SaslAuthenticationFailed, TokenUnavailableError
 from pykafka.security.mechanism import credential, redacted
 from pykafka.security.oauth import OAuthToken
+from pykafka.security.stores import text_of
 
 if TYPE_CHECKING:
     from urllib.error import HTTPError
@@ -36,7 +37,7 @@ class OidcClientCredentials:
     :param client_id: the client's id there
     :param client_secret: the client's secret there
     :param scope: what to ask for; None leaves that to the provider
-    :param cafile: file with the certificates (PEM) of the authorities to trust; None for those of the system
+    :param cafile: file with the certificates (PEM) of the authorities to trust, or PEM text; None for those of the system
     :param parameters: further parameters of the request, such as {"audience": "kafka"}
     :param urlencode: encode id and secret as RFC 6749 says, where the provider decodes them; Kafka's own clients do not
     :param timeout_s: how long one request may take (s)
@@ -104,7 +105,8 @@ class OidcClientCredentials:
         now = ThreadingHandler().now
         deadline = now() + self._timeout_s
         try:
-            context = ssl.create_default_context(cafile=self._cafile)
+            text = text_of(self._cafile)
+            context = ssl.create_default_context(cafile=self._cafile if text is None else None, cadata=text)
             asked = opener(context, lambda: deadline - now()).open(self._request(), timeout=self._timeout_s)
             with asked as answer:
                 body = answer.read(ANSWER_MAX + 1)

@@ -11,7 +11,7 @@ from pykafka.security.mechanism import Mechanism
 from pykafka.security.oauth import OAuthBearer
 from pykafka.security.plain import Plain
 from pykafka.security.scram import ALGORITHMS, Scram
-from pykafka.security.ssl_config import SslConfig
+from pykafka.security.ssl_config import SslConfig, check_agrees
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", *ALGORITHMS, "OAUTHBEARER", "GSSAPI")
@@ -125,6 +125,7 @@ def _tls(options: Mapping[str, Any]) -> Any:
         others = [name for name in _TLS if name in options and name not in {"ssl_context", "ssl_check_hostname"}]
         if others:
             raise ValueError(f"ssl_context= has its own certificates: leave out {others[0]}=")
+        check_agrees(context, options.get("ssl_check_hostname"))
         return context
     return SslConfig(
         options.get("ssl_cafile"),
@@ -149,7 +150,7 @@ def _mechanism(options: Mapping[str, Any]) -> Mechanism:
         return Gssapi(options.get("sasl_kerberos_service_name", "kafka"), host=options.get("sasl_kerberos_domain_name"))
     if name == "OAUTHBEARER":
         _refuse_others(options, name, "sasl_oauth_token_provider")
-        return OAuthBearer(_token_function(_needed(options, name, "sasl_oauth_token_provider")))
+        return OAuthBearer(token_function(_needed(options, name, "sasl_oauth_token_provider")))
     _refuse_others(options, name, "sasl_plain_username", "sasl_plain_password")
     user, password = (_needed(options, name, f"sasl_plain_{field}") for field in ("username", "password"))
     return Plain(user, password) if name == "PLAIN" else Scram(user, password, name)
@@ -167,7 +168,7 @@ def _refuse_others(options: Mapping[str, Any], mechanism: str, *own: str) -> Non
         raise ValueError(f"sasl_mechanism={mechanism!r} does not use {others[0]}=: leave it out")
 
 
-def _token_function(provider: Any) -> Callable[[], Any]:
+def token_function(provider: Any) -> Callable[[], Any]:
     """Return a function for `OAuthBearer` from an object with `token()`, or from a function."""
     token = getattr(provider, "token", provider)
     if inspect.iscoroutinefunction(token):
@@ -176,6 +177,30 @@ def _token_function(provider: Any) -> Callable[[], Any]:
         raise TypeError(f"sasl_oauth_token_provider must have token(), not be a {type(provider).__name__}")
     extensions = getattr(provider, "extensions", None)
     return token if extensions is None else _WithExtensions(token, extensions)
+
+
+class TokensOfCallback:
+    """The tokens of an `oauth_cb`, as confluent-kafka has it: it returns (token, end in s since 1970, principal, extensions).
+
+    :param callback: takes the configuration; the last two of its results may be missing
+    :param config: the value of `sasl.oauthbearer.config`
+    """
+
+    def __init__(self, callback: Callable[[str | None], Any], config: str | None) -> None:
+        if not callable(callback):
+            raise TypeError(f"oauth_cb must be a function, not {type(callback).__name__}")
+        self._callback = callback
+        self._config = config
+
+    def __repr__(self) -> str:
+        return "oauth_cb"
+
+    def __call__(self) -> Any:
+        """Return a token."""
+        from pykafka.security.oauth import OAuthToken
+
+        value, ends_at, *further = self._callback(self._config)
+        return OAuthToken(value, expires_at=ends_at, extensions=(further[1] if len(further) > 1 else None) or {})
 
 
 class _WithExtensions:

@@ -321,6 +321,20 @@ def _load(parameter: str, value: PemLike, load: Callable[[], None]) -> None:
 SslConfigLike = SslConfig | ssl.SSLContext | WrapsSocket
 
 
+def check_agrees(context: Any, checks: bool | None) -> None:
+    """Check that `ssl_check_hostname` does not contradict a context, which it cannot change.
+
+    :param checks: None where it is not given
+    :raises ValueError: it does
+    """
+    own = getattr(context, "check_hostname", None)
+    if checks is not None and own is not None and bool(checks) != own:
+        raise ValueError(
+            f"ssl_check_hostname is {bool(checks)}, but check_hostname of ssl_context is {own}: set it there, and leave "
+            "ssl_check_hostname out"
+        )
+
+
 def valid_ssl_config(param: SslConfigLike | bool | None) -> SslConfigLike | None:
     """Return an object that can wrap a connection in TLS, or None.
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pykafka.config import keys
 from pykafka.config.configuration import targets_of, unknown_key
 from pykafka.config.files import read_file
-from pykafka.config.keys import REFUSED, SASL, TLS, flag, is_ignored, targets
+from pykafka.config.keys import SASL, TLS, flag, is_ignored, targets
 from pykafka.config.references import plain, resolved
+from pykafka.config.security import SYSTEM
 from pykafka.exceptions import ConfigurationError
 from pykafka.spark.javaoptions import why_refused
 from pykafka.spark.optiontable import OPTIONS
@@ -92,8 +94,9 @@ def _options_of(written: str, value: Any) -> Mapping[str, str]:
     aimed = targets_of(key)
     if key not in targets():
         key = key.removeprefix("client.")
-    if key in REFUSED:
-        raise ConfigurationError(f"{written} cannot be used: {REFUSED[key]}")
+    why = keys.why_refused(key)
+    if why is not None:
+        raise ConfigurationError(f"{written} cannot be used: {why}")
     ours = next((target.name for target in aimed if target.section == "client"), None)
     name = f"kafka.{_OTHER_NAMES.get(key, key) if ours is None else _OURS.get(ours, plain(ours))}"
     if not aimed:
@@ -109,6 +112,8 @@ def _options_of(written: str, value: Any) -> Mapping[str, str]:
         return {"proxy": text}
     if name in {_USER, _PASSWORD}:
         return {name: text}
+    if key == "ssl.ca.location" and text.strip() == SYSTEM:
+        return {}
     option = _OPTIONS.get(name)
     if option is None:
         why = _NOT_HERE.get(key)
@@ -124,6 +129,7 @@ def _options_of(written: str, value: Any) -> Mapping[str, str]:
 
 #: The names of what becomes a JAAS text, and keys that say what is so in any case.
 _USER, _PASSWORD = "kafka.sasl.username", "kafka.sasl.password"
+_BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _NOTHING = {"enable.ssl.certificate.verification", "sasl.oauthbearer.method"}
 
 
@@ -137,6 +143,10 @@ def _log_in(options: dict[str, str]) -> None:
     """Add the JAAS text for credentials that are given as other clients name them."""
     mechanism = options.get("kafka.sasl.mechanism", "").upper()
     is_wanted = options.get("kafka.security.protocol", "").upper().startswith("SASL")
+    if "kafka.sasl.jaas.config" in options and {_USER, _PASSWORD} & {*options} and mechanism in _BY_PASSWORD:
+        raise ConfigurationError(
+            "sasl.username has no meaning beside sasl.jaas.config, which has it: remove one of them"
+        )
     if "kafka.sasl.jaas.config" in options or not mechanism or not is_wanted:
         return
     options["kafka.sasl.mechanism"] = mechanism

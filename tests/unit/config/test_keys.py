@@ -1,0 +1,274 @@
+"""Every key of the table takes effect: the option that it names changes, in the way that the key says."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.common import CompressionType, OffsetType
+from pykafka.config import Configuration
+from pykafka.config.keys import LEVELS, PROTOCOL, SASL, TLS, flag, is_ignored, number, targets, why_refused
+from pykafka.consumer.options import ConsumerOptions
+from pykafka.exceptions import ConfigurationError
+from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.membershipprotocol import RoundRobinProtocol
+from pykafka.metadata.settings import MetadataSettings
+from pykafka.network.settings import CANONICAL, ConnectionSettings
+from pykafka.partitioners import Murmur2Partitioner
+from pykafka.producer.options import ProducerOptions
+from pykafka.security import OAuthBearer, SslConfig
+
+SECRET = "hunter2-do-not-show"
+PEM = "-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n"
+KEY = "-----BEGIN PRIVATE KEY-----\nQQ==\n-----END PRIVATE KEY-----\n"
+URL = "sasl.oauthbearer.token.endpoint.url"
+
+
+def read(values: dict[str, Any]) -> Configuration:
+    return Configuration.read(values, environment={})
+
+
+#: Values of options whose type does not say what they may be: (in the configuration, for the option).
+VALUES: dict[str, tuple[Any, Any]] = {
+    "compression": ("lz4", CompressionType.LZ4),
+    "required_acks": ("all", -1),
+    "auto_offset_reset": ("latest", OffsetType.LATEST),
+    "partitioner": ("murmur2", Murmur2Partitioner),
+    "membership_protocol": ("roundrobin", RoundRobinProtocol),
+    "client_dns_lookup": (CANONICAL, CANONICAL),
+    "metadata_recovery_strategy": ("none", "none"),
+    "ssl_config": (SslConfig("/ca"), None),
+    "tls": (SslConfig("/ca"), None),
+}
+KINDS = (
+    ConnectionSettings,
+    MetadataSettings,
+    ProducerOptions,
+    ConsumerOptions,
+    GroupOptions,
+    MemberOptions,
+    ZooKeeperOptions,
+)
+DEFAULTS = {one.name: one.default for kind in KINDS for one in fields(kind)}
+OPTIONS = [
+    (key, target)
+    for key, aimed in targets().items()
+    for target in aimed
+    if target.section not in {"tls", "sasl", "levels"}
+]
+
+
+@pytest.mark.parametrize(("key", "target"), OPTIONS, ids=[f"{key}-{target.section}" for key, target in OPTIONS])
+def test_of_options(key: str, target: Any) -> None:
+    default = DEFAULTS.get(target.name)
+    if target.name in VALUES:
+        given, wanted = VALUES[target.name]
+    elif target.parse is flag:
+        given, wanted = str(default is not True).lower(), default is not True
+    elif "factor" in getattr(target.parse, "keywords", {}):
+        given, wanted = "7", 7168  # KiB
+    elif target.parse is number or isinstance(default, int):
+        given, wanted = "7", 7
+    elif target.parse.__name__ == "_object":
+        given = wanted = object()
+    else:
+        given = wanted = "of-a-test"
+    found = getattr(read({key: given}), target.section)[{"tls": "ssl_config"}.get(target.name, target.name)]
+    wanted = given if wanted is None else wanted
+    assert found == wanted or type(found) is wanted
+    assert found != default
+    if target.section == "client":
+        assert target.name in inspect.signature(KafkaClient).parameters
+
+
+@pytest.mark.parametrize("key", LEVELS)
+def test_of_levels(key: str) -> None:
+    codec = key.split(".")[1]
+    assert read({key: "4", "compression.type": codec}).producer["compression_level"] == 4
+    assert "compression_level" not in read({key: "4", "compression.type": "snappy"}).producer
+
+
+_STORE = {"ssl.keystore.location": "/me.p12", "ssl.truststore.location": "/ca.p12"}
+_CHAIN = {"ssl.keystore.type": "PEM", "ssl.keystore.key": KEY, "ssl.keystore.certificate.chain": PEM}
+_CERTIFICATE = {"ssl.certificate.location": "/me.pem"}
+#: {key: (what else there is, its value, the parameter of SslConfig that it changes)}
+CERTIFICATES: dict[str, tuple[dict[str, str], Any, str]] = {
+    "ssl.truststore.location": ({}, "/ca.p12", "cafile"),
+    "ssl.truststore.password": (_STORE, SECRET, "ca_password"),
+    "ssl.truststore.certificates": ({"ssl.truststore.type": "PEM"}, PEM, "cafile"),
+    "ssl.keystore.location": ({}, "/me.p12", "certfile"),
+    "ssl.keystore.password": (_STORE, SECRET, "password"),
+    "ssl.keystore.key": ({**_CHAIN, "ssl.keystore.key": KEY * 2}, KEY, "certfile"),
+    "ssl.keystore.certificate.chain": ({**_CHAIN, "ssl.keystore.certificate.chain": PEM * 2}, PEM, "certfile"),
+    "ssl.key.password": (_STORE, SECRET, "password"),
+    "ssl.endpoint.identification.algorithm": ({}, "", "check_hostname"),
+    "ssl.protocol": ({}, "TLSv1.2", "versions"),
+    "ssl.enabled.protocols": ({}, "TLSv1.3", "versions"),
+    "ssl.cipher.suites": ({}, "ECDHE", "ciphers"),
+    "ssl.ca.location": ({}, "/ca.pem", "cafile"),
+    "ssl.ca.pem": ({}, PEM, "cafile"),
+    "ssl.certificate.location": ({}, "/me.pem", "certfile"),
+    "ssl.certificate.pem": ({}, PEM, "certfile"),
+    "ssl.key.location": (_CERTIFICATE, "/me.key", "keyfile"),
+    "ssl.key.pem": (_CERTIFICATE, KEY, "keyfile"),
+    "ssl.crl.location": ({}, "/crl", "crlfile"),
+    "enable.ssl.certificate.verification": ({}, "false", "verify"),
+    "ssl.cafile": ({}, "/ca.pem", "cafile"),
+    "ssl.certfile": ({}, "/me.pem", "certfile"),
+    "ssl.keyfile": (_CERTIFICATE, "/me.key", "keyfile"),
+    "ssl.password": (_CERTIFICATE, SECRET, "password"),
+    "ssl.check.hostname": ({}, "false", "check_hostname"),
+    "ssl.crlfile": ({}, "/crl", "crlfile"),
+    "ssl.ciphers": ({}, "ECDHE", "ciphers"),
+}
+#: Those that change no parameter: an object that takes the place of all, and the types that other values must fit.
+OF_THEIR_OWN = {"ssl.context", "ssl.truststore.type", "ssl.keystore.type"}
+
+
+def tls(values: dict[str, Any]) -> dict[str, Any]:
+    config: SslConfig = read({PROTOCOL: "SSL", **values}).client["ssl_config"]
+    return vars(config)
+
+
+@pytest.mark.parametrize("key", sorted(TLS - OF_THEIR_OWN))
+def test_of_certificates(key: str) -> None:
+    others, value, parameter = CERTIFICATES[key]
+    assert tls(others)[parameter] != tls({**others, key: value})[parameter]
+
+
+@pytest.mark.parametrize("store", ["truststore", "keystore"])
+def test_the_type_of_a_store_is_checked(store: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"ssl.{store}.type"):
+        tls({**_STORE, f"ssl.{store}.type": "BCFKS"})
+
+
+def _token(config: str | None) -> tuple[Any, ...]:
+    return (f"token-of-{config}", 4e9, "principal", {"cluster": "a"})
+
+
+def _other_token(config: str | None) -> tuple[Any, ...]:
+    return ("other", 4e9)
+
+
+_PLAIN = {"sasl.mechanism": "PLAIN", "sasl.username": "me", "sasl.password": SECRET}
+_OTHER_PLAIN = {"sasl.mechanism": "PLAIN", "sasl.plain.username": "me", "sasl.plain.password": SECRET}
+_OIDC = {
+    "sasl.mechanism": "OAUTHBEARER",
+    URL: "https://idp.example/token",
+    "sasl.oauthbearer.client.id": "me",
+    "sasl.oauthbearer.client.secret": SECRET,
+}
+_JAVA_OIDC = {
+    key.replace("oauthbearer.client", "oauthbearer.client.credentials.client"): value for key, value in _OIDC.items()
+}
+_CALLBACK = {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": _token}
+_KERBEROS = {"sasl.mechanism": "GSSAPI"}
+_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+#: {key: (what else there is, another value)}
+CREDENTIALS: dict[str, tuple[dict[str, Any], Any]] = {
+    PROTOCOL: ({}, "SASL_SSL"),
+    "sasl.mechanism": (_PLAIN, "SCRAM-SHA-256"),
+    "sasl.mechanisms": ({"sasl.mechanisms": "PLAIN", "sasl.username": "me", "sasl.password": SECRET}, "SCRAM-SHA-512"),
+    "sasl.jaas.config": (
+        {"sasl.mechanism": "PLAIN", "sasl.jaas.config": f'{_MODULE} username="a" password="b";'},
+        f'{_MODULE} username="c" password="b";',
+    ),
+    "sasl.username": (_PLAIN, "other"),
+    "sasl.password": (_PLAIN, "other"),
+    "sasl.plain.username": (_OTHER_PLAIN, "other"),
+    "sasl.plain.password": (_OTHER_PLAIN, "other"),
+    URL: (_OIDC, "https://idp.example/other"),
+    "sasl.oauthbearer.client.id": (_OIDC, "other"),
+    "sasl.oauthbearer.client.secret": (_OIDC, "other"),
+    "sasl.oauthbearer.client.credentials.client.id": (_JAVA_OIDC, "other"),
+    "sasl.oauthbearer.client.credentials.client.secret": (_JAVA_OIDC, "other"),
+    "sasl.oauthbearer.scope": (_OIDC, "other"),
+    "sasl.oauthbearer.extensions": (_OIDC, "a=b"),
+    "sasl.oauthbearer.header.urlencode": (_OIDC, "true"),
+    "https.ca.location": (_OIDC, "/ca.pem"),
+    "https.ca.pem": (_OIDC, PEM),
+    "oauth.cb": (_CALLBACK, _other_token),
+    "sasl.oauthbearer.config": (_CALLBACK, "other"),
+    "sasl.oauth.token.provider": (
+        {"sasl.mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": lambda: "t"},
+        lambda: "u",
+    ),
+    "sasl.kerberos.service.name": (_KERBEROS, "other"),
+    "sasl.kerberos.domain.name": (_KERBEROS, "host.example"),
+    "sasl.kerberos.principal": (_KERBEROS, "me@EXAMPLE"),
+    "sasl.kerberos.keytab": ({**_KERBEROS, "sasl.kerberos.principal": "me@EXAMPLE"}, "/etc/me.keytab"),
+}
+
+
+def state(value: Any) -> Any:
+    """Return what an object consists of, for a comparison."""
+    if type(value).__module__.startswith("pykafka.") and hasattr(value, "__dict__"):
+        return type(value).__name__, {name: state(one) for name, one in vars(value).items()}
+    return value
+
+
+@pytest.fixture
+def with_gssapi(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `Gssapi` be made without its package."""
+    monkeypatch.setattr("pykafka.security.kerberos._library", lambda: None)
+
+
+@pytest.mark.parametrize("key", sorted((SASL | {PROTOCOL}) - {"sasl.oauthbearer.method"}))
+def test_of_credentials(key: str, with_gssapi: None) -> None:
+    others, value = CREDENTIALS[key]
+    written = next((one for one in others if one.replace("_", ".") == key), key)
+    base = {PROTOCOL: "SASL_PLAINTEXT", **(others or _PLAIN)}
+    before = read(base).client
+    after = read({**base, written: value}).client
+    assert [state(one) for one in before.values()] != [state(one) for one in after.values()]
+
+
+def test_the_method_of_oauthbearer() -> None:
+    base = {PROTOCOL: "SASL_SSL", **_OIDC}
+    assert isinstance(read({**base, "sasl.oauthbearer.method": "oidc"}).client["sasl"], OAuthBearer)
+    with pytest.raises(ConfigurationError, match="sasl.oauthbearer.method is default, but"):
+        read({**base, "sasl.oauthbearer.method": "default"})
+    with pytest.raises(ConfigurationError, match="sasl.oauthbearer.method must be oidc or default"):
+        read({**base, "sasl.oauthbearer.method": "azure"})
+
+
+def test_tokens_of_a_callback() -> None:
+    """As confluent-kafka calls it: with the configuration; the principal and the extensions may be missing."""
+    sasl = read({PROTOCOL: "SASL_SSL", **_CALLBACK, "sasl.oauthbearer.config": "ab"}).client["sasl"]
+    token = sasl._source()
+    assert (token.value, token.expires_at, token.extensions) == ("token-of-ab", 4e9, {"cluster": "a"})
+    assert "oauth_cb" in repr(sasl)
+    short = read({PROTOCOL: "SASL_SSL", **_CALLBACK, "oauth_cb": lambda config: ("t", 4e9)}).client["sasl"]
+    assert (short._source().value, short._source().extensions) == ("t", {})
+
+
+#: What is nearly a key of this client, where a family of keys has no effect.
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("connections.max.idle.mss", "connections.max.idle.ms"),
+        ("sasl.oauthbearer.scop", "sasl.oauthbearer.scope"),
+        ("sasl.oauthbearer.token.endpoint.uri", URL),
+        ("sasl.kerberos.keytabs", "sasl.kerberos.keytab"),
+        ("socket.timeout.m", "socket.timeout.ms"),
+        ("queue.buffering.max.message", "queue.buffering.max.messages"),
+    ],
+)
+def test_a_misspelt_key_is_none_without_effect(key: str, meant: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{key}, which is unknown; did you mean {meant}"):
+        read({key: "1"})
+
+
+def test_what_stands_before_a_key_of_another_client() -> None:
+    assert is_ignored("producer.batch.size")
+    assert is_ignored("kafka.key.serializer")
+    assert is_ignored("consumer.max.poll.records")
+    assert why_refused("producer.transactional.id")
+    with pytest.raises(
+        ConfigurationError, match="producer.security.protocol, which is unknown; write it without 'producer'"
+    ):
+        read({"producer.security.protocol": "SSL"})
