@@ -95,6 +95,11 @@ def tls_of(values: Mapping[str, Any]) -> SslConfigLike:
         for key, value in values.items()
         if key.startswith("ssl.") and key not in apart
     }
+    empty = sorted(
+        f"ssl.{name}" for name, value in java.items() if not value and name.endswith(("location", "file", ".pem"))
+    )
+    if empty:
+        raise ConfigurationError(f"{empty[0]} is empty: give a file, or remove the key")
     algorithm = java.get("endpoint.identification.algorithm")
     if algorithm is not None and algorithm.lower() not in {"https", "none", ""}:
         raise ConfigurationError("ssl.endpoint.identification.algorithm must be https, or empty or none for no check")

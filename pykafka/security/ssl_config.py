@@ -18,6 +18,11 @@ log = logging.getLogger(__name__)
 #: What `SslConfig.versions` may be.
 _VERSIONS = (("TLSv1.2", "TLSv1.2"), ("TLSv1.2", "TLSv1.3"), ("TLSv1.3", "TLSv1.3"))
 
+#: OpenSSL's words for a key of another certificate.
+_MISMATCH = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
+#: OpenSSL's words for certificates below its security level.
+_WEAK = ("EE_KEY_TOO_SMALL", "CA_KEY_TOO_SMALL", "CA_MD_TOO_WEAK", "MD_TOO_WEAK")
+
 #: A password, or a function that returns it.
 Password = str | bytes | Callable[[], str | bytes] | None
 _Stamp = tuple[tuple[int, int, int] | None, ...]
@@ -72,7 +77,7 @@ class SslConfig:
     :param crlfile: a PEM file, or PEM text, with lists of revoked certificates (CRL), one of each authority
     :param verify: False accepts any certificate at all, and so anybody in between: for a look at a test cluster only
     :param ciphers: OpenSSL's list of ciphers for TLS 1.2; None: what OpenSSL allows
-    :raises ValueError: the versions are no such pair, or there is a `keyfile` without `certfile`
+    :raises ValueError: the versions are no such pair, there is a `keyfile` without `certfile`, or a name of a file is empty
     """
 
     def __init__(
@@ -89,6 +94,10 @@ class SslConfig:
         verify: bool = True,
         ciphers: str | None = None,
     ) -> None:
+        files = {"cafile": cafile, "certfile": certfile, "keyfile": keyfile, "crlfile": crlfile}
+        empty = [name for name, value in files.items() if value in {"", b""}]
+        if empty:
+            raise ValueError(f"{empty[0]} is empty: give a file, or leave it out")
         if keyfile and certfile is None:
             raise ValueError(f"keyfile {shown(keyfile)} needs certfile=: the certificate that the key belongs to")
         if versions is not None and versions not in _VERSIONS:
@@ -164,7 +173,9 @@ class SslConfig:
         if self.cafile is None:
             context.load_default_certs()
         else:
-            # That authority alone: a private one is often trusted so that public ones need not be.
+            # That authority alone: a private one is often trusted so that public ones need not be. It need not be a root: as
+            # in Java's truststores, one between may be trusted, or the broker's own certificate.
+            context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
             _load("cafile", self.cafile, partial(self._load_authorities, context, self.cafile))
         if self.crlfile is not None:
             _load("crlfile", self.crlfile, partial(_load_revoked, context, self.crlfile))
@@ -302,10 +313,15 @@ def _load(parameter: str, value: PemLike, load: Callable[[], None]) -> None:
     except TlsError:  # named already
         raise
     except (OSError, ValueError) as error:
-        if "KEY_VALUES_MISMATCH" in str(error):
+        if any(mismatch in str(error) for mismatch in _MISMATCH):
             raise TlsError(
-                f"SslConfig's private key does not belong to the certificate in its certfile {shown(value)}: give the key "
-                "that the certificate was made for"
+                f"SslConfig's private key does not belong to the certificate in its certfile {shown(value)}, the first one "
+                "there: give the key that it was made for, and put that certificate before those of authorities"
+            ) from error
+        if any(weak in str(error) for weak in _WEAK):
+            raise TlsError(
+                f"the certificate in SslConfig's {parameter} {shown(value)} is too weak for OpenSSL here ({error}); have it "
+                "made anew, with RSA of 2048 bits or more, or EC, and SHA-256"
             ) from error
         if isinstance(error, ssl.SSLError) or not isinstance(error, OSError):
             reason = str(error)
@@ -340,11 +356,16 @@ def valid_ssl_config(param: SslConfigLike | bool | None) -> SslConfigLike | None
 
     :param param: True stands for an SslConfig with the system's authorities, False for None
     :raises TypeError: it cannot
+    :raises ValueError: it is a context for servers
     """
     if param is None or param is False:
         return None
     if param is True:
         return SslConfig()
+    if isinstance(param, ssl.SSLContext) and param.protocol is ssl.PROTOCOL_TLS_SERVER:
+        raise ValueError(
+            "ssl_config is a context for servers: make one for clients, as by ssl.create_default_context()"
+        )
     if not hasattr(param, "wrap_socket"):
         raise TypeError(f"ssl_config must be an SslConfig or an ssl.SSLContext, not {type(param).__name__}")
     return param

@@ -19,6 +19,8 @@ NO_TLS_PORT = "the port may not be a TLS port: use the broker's TLS port, or lea
 _VERSION_REASONS = ("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE", "VERSION_TOO_LOW")
 #: OpenSSL's codes of certificates that are not trusted (X509_V_ERR_...), and the sentences about them; `{host}`.
 _NOT_YET_VALID, _EXPIRED, _REVOKED, _NO_LIST, _LIST_EXPIRED = 9, 10, 23, 3, 12
+_NO_ISSUER, _NO_LOCAL_ISSUER, _NO_CHAIN = 2, 20, 21
+_WEAK = (66, 67, 68)
 _WRONG_NAMES = (62, 64)
 _CERTIFICATE = {
     _NOT_YET_VALID: "the certificate of {host!r} is not valid yet ({message}); set the clock of this machine or of the broker "
@@ -29,6 +31,16 @@ _CERTIFICATE = {
     "trust whoever has the old one",
     _NO_LIST: "SslConfig's crlfile has no list of the authority that signed the certificate of {host!r} ({message}); add it",
     _LIST_EXPIRED: "the list of revoked certificates in SslConfig's crlfile is out of date ({message}); fetch the new one",
+    **dict.fromkeys(
+        (_NO_ISSUER, _NO_LOCAL_ISSUER, _NO_CHAIN),
+        "the certificate of {host!r} is not trusted ({message}); give SslConfig the cafile of the authority that signed it; if "
+        "it has that, the broker may not send the certificates between its own and that authority's: add them to its keystore",
+    ),
+    **dict.fromkeys(
+        _WEAK,
+        "the certificate of {host!r}, or that of its authority, is too weak for OpenSSL here ({message}); have the broker's "
+        "certificate made anew, with RSA of 2048 bits or more, or EC, and SHA-256",
+    ),
 }
 #: Parts of the alerts by which a broker refuses a client's certificate, and their sentences. Java's brokers say
 #: "certificate unknown" of nearly all of them.

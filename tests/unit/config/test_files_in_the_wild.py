@@ -309,3 +309,10 @@ def test_an_argument_takes_the_place_of_what_this_client_cannot_make(tmp_path: P
     sasl = OAuthBearer(lambda: OAuthToken("t", lifetime_s=60))
     with pytest.raises(NoBrokersAvailableError, match="TCP: cannot connect"):
         KafkaClient.from_config(path, sasl=sasl, tls=SslConfig(), socket_timeout_ms=2000)
+
+
+@pytest.mark.parametrize("key", ["ssl.truststore.location", "ssl.ca.location", "ssl.keystore.location", "ssl_cafile"])
+def test_a_file_without_a_name(key: str) -> None:
+    """As templates of configurations have them."""
+    with pytest.raises(ConfigurationError, match="ssl.* is empty: give a file, or remove the key"):
+        Configuration.read({"security.protocol": "SSL", key: ""}, environment={})
