@@ -76,23 +76,23 @@ class Broker(Node):
     @property
     def connected(self) -> bool:
         """Whether the main connection is up."""
-        return self._is_up("main")
+        return self._channels.is_up("main")
 
     @property
     def offsets_channel_connected(self) -> bool:
         """Whether the connection for offset commits and fetches is up."""
-        return self._is_up("offsets")
+        return self._channels.is_up("offsets")
 
     @property
     def handler(self) -> RequestHandler | None:
         """The request handler of the main connection; None before the first connect."""
-        channel = self._channels.get("main")
+        channel = self._channels.find("main")
         return channel.requests if channel is not None else None
 
     @property
     def offsets_channel_handler(self) -> RequestHandler | None:
         """The request handler of the offsets connection; None before the first use."""
-        channel = self._channels.get("offsets")
+        channel = self._channels.find("offsets")
         return channel.requests if channel is not None else None
 
     def connect(self, attempts: int = 3) -> None:

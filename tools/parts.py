@@ -88,7 +88,10 @@ SAME = [
     "tests/unit/handlers",
     "tests/unit/security",
     "tests/unit/test_freeing.py",
-    *(f"tests/unit/network/test_{name}.py" for name in ("connection", "frames", "futures", "requests", "throttling")),
+    *(
+        f"tests/unit/network/test_{name}.py"
+        for name in ("channels", "connection", "frames", "futures", "requests", "throttling")
+    ),
     *(f"tests/unit/network/test_{name}.py" for name in ("keeping", "known_versions", "login", "proxies", "renewal")),
     # names, metadata, members of groups, errors and logging
     "tests/unit/coordinator",

@@ -15,6 +15,7 @@ from pykafka.exceptions import (
 )
 from pykafka.network import requestlog
 from pykafka.network.channel import Channel, Outgoing, PendingResponse
+from pykafka.network.channels import Channels
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialect import Dialect
 from pykafka.network.negotiation import KnownVersions
@@ -108,13 +109,12 @@ class Node:
         # 0.9.0 is the documented default, which says nothing.
         self._is_0_9 = broker_version.startswith("0.9") and broker_version != "0.9.0"
         self._dialect = Dialect(self, handler, client_id, known, api_versions)
+        self._channels = Channels(handler, self._new_channel)
+        # Guards `_shared`, the workers.
         self._lock = handler.Lock()
-        self._channels: dict[str, Channel] = {}
         self._shared: dict[Any, Any] = {}
         self._left_to_parent: list[Any] = []
         self._limiter = limiter or LogLimiter(handler)
-        # The reason why the node was closed; None as long as it is open.
-        self._closed: KafkaException | None = None
 
     def __repr__(self) -> str:
         return (
@@ -168,55 +168,36 @@ class Node:
     @property
     def reach(self) -> int:
         """The likelihood that a request must wait for a connect, from 0 (main connection up) to 3 (in trouble)."""
-        if self._is_up("main"):
-            return 0
-        channels = list(self._channels.values())
-        if any(channel.connected for channel in channels):
-            return 1
-        return 3 if any(channel.in_trouble for channel in channels) else 2
-
-    def _is_up(self, name: str) -> bool:
-        channel = self._channels.get(name)
-        return channel is not None and channel.connected
+        return self._channels.reach
 
     # -- connections -----------------------------------------------------------------------------------------------
 
     def drop_channel(self, name: str) -> None:
         """End the connection of a channel for good; workers that wait for answers there get an error."""
-        with self._lock:
-            channel = self._channels.pop(name, None)
-        if channel is not None:
-            channel.close(SocketDisconnectedError("this client has given the connection up", broker=self.address))
+        reason = SocketDisconnectedError("this client has given the connection up", broker=self.address)
+        self._channels.drop(name, reason)
 
     def drop_connections(self) -> None:
         """End all connections; the next request on each channel makes a new one, with the host's name looked up anew."""
-        for channel in list(self._channels.values()):
-            channel.drop()
+        self._channels.drop_connections()
 
     def muted_for(self, name: str = "main") -> float:
         """Return for how long this client must send nothing on a channel, since the broker throttles it (s)."""
-        channel = self._channels.get(name)
-        return channel.muted_for if channel is not None else 0.0
+        return self._channels.muted_for(name)
 
     def channel(self, name: str) -> Channel:
         """Return the channel of this name, making it (unconnected) where there is none."""
-        channel = self._channels.get(name)
-        if channel is None:
-            with self._lock:
-                channel = self._channels.get(name)
-                if channel is None:
-                    channel = Channel(
-                        self._handler,
-                        self._new_connection,
-                        self._dialect.prepare,
-                        self._channel_timeout_ms(name),
-                        self._dialect.doubt,
-                        self._settings,
-                    )
-                    if self._closed is not None:
-                        channel.close(self._closed)
-                    self._channels[name] = channel
-        return channel
+        return self._channels.get(name)
+
+    def _new_channel(self, name: str) -> Channel:
+        return Channel(
+            self._handler,
+            self._new_connection,
+            self._dialect.prepare,
+            self._channel_timeout_ms(name),
+            self._dialect.doubt,
+            self._settings,
+        )
 
     def _channel_timeout_ms(self, name: str) -> int:
         return self._offsets_channel_socket_timeout_ms if name == "offsets" else self._socket_timeout_ms
@@ -254,11 +235,11 @@ class Node:
 
     def after_fork(self) -> None:
         """Start afresh in a forked child: connections and workers are the parent's, and nobody would release its locks."""
-        self._left_to_parent.append((self._channels, self._shared))
+        self._left_to_parent.append(self._shared)
         for worker in self._shared.values():
             worker.abandon()
+        self._channels.after_fork()
         self._lock = self._handler.Lock()
-        self._channels = {}
         self._shared = {}
 
     def close(self, reason: KafkaException | None = None) -> None:
@@ -268,12 +249,10 @@ class Node:
         """
         self._end(reason)
         with self._lock:
-            channels = list(self._channels.values())
             shared, self._shared = list(self._shared.values()), {}
         for worker in shared:
             worker.stop()
-        for channel in channels:
-            channel.close(self._closed)
+        self._channels.close()
 
     def part(self) -> None:
         """Refuse new work and end attempts to connect: the broker has left the cluster, or moved.
@@ -283,22 +262,19 @@ class Node:
         self._end(
             SocketDisconnectedError("the broker left the cluster, or moved to another address", broker=self.address)
         )
-        for channel in list(self._channels.values()):
-            channel.abort(self._closed)
+        self._channels.abort()
 
     def _end(self, reason: KafkaException | None) -> None:
-        if self._closed is None:
-            self._closed = reason or ClientClosedError(
-                "this client was closed; make a new KafkaClient", broker=self.address
-            )
+        self._channels.end(
+            reason or ClientClosedError("this client was closed; make a new KafkaClient", broker=self.address)
+        )
 
     def forsake(self) -> None:
         """End all connections and fetch workers as `close` does, but take no lock and do not wait for their ends."""
         self._end(None)
         for worker in list(self._shared.values()):
             worker.abandon()
-        for channel in list(self._channels.values()):
-            channel.forsake()
+        self._channels.forsake()
 
     # -- requests --------------------------------------------------------------------------------------------------
 
@@ -412,13 +388,13 @@ class Node:
 
         :raises ResponseTimeoutError: no answer in time
         """
-        was_up = self._is_up(channel)
+        was_up = self._channels.is_up(channel)
         try:
             return self._call_once(request, channel, timeout_ms, version, ceiling, latest)
         except ResponseTimeoutError:
             raise
         except SocketDisconnectedError:
-            if not was_up or self._closed is not None:
+            if not was_up or self._channels.ended is not None:
                 raise
             return self._call_once(request, channel, timeout_ms, version, ceiling, latest)
         except KafkaException as error:
@@ -445,7 +421,7 @@ class Node:
         with self._lock:
             worker = self._shared.get(key)
             if worker is None:
-                if self._closed is not None:
-                    raise self._closed.again()
+                if self._channels.ended is not None:
+                    raise self._channels.ended.again()
                 worker = self._shared[key] = make()
         return worker

@@ -296,7 +296,7 @@ def test_a_forgotten_client_ends_its_connections(kafka: KafkaCluster, use_greenl
         gc.collect()
     handler = fetcher._handler
     until(handler, lambda: fetcher._worker is None or not fetcher._worker.is_alive(), 20)
-    until(handler, lambda: not any(channel.connected for channel in broker._channels.values()), 20)
+    until(handler, lambda: not any(channel.connected for _, channel in broker._channels), 20)
 
 
 class TestOffsets:

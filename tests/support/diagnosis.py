@@ -54,7 +54,7 @@ def _client(cluster: BaseCluster) -> Iterator[str]:
 
 
 def _broker(broker: Broker, now: float) -> Iterator[str]:
-    for name, channel in list(broker._channels.items()):
+    for name, channel in broker._channels:
         requests = channel.requests
         yield f"broker {broker.id}, channel {name}: {requests!r}, last error {channel._last_error}"
         tasks: list[Any] = [] if requests is None else list(requests.shared.requests._tasks.values())

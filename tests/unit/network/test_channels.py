@@ -1,0 +1,96 @@
+"""The channels of one broker: one of each name, all of them ended together, and none that escapes."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from pykafka.exceptions import ClientClosedError, KafkaException
+from pykafka.handlers import Handler
+from pykafka.network.channel import Channel
+from pykafka.network.channels import Channels
+
+
+class Recorder:
+    """A channel that notes what is done to it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.connected = self.in_trouble = False
+        self.muted_for = 0.0
+        self.calls: list[Any] = []
+
+    def close(self, reason: KafkaException | None) -> None:
+        self.calls.append(("close", reason))
+
+    def abort(self, reason: KafkaException | None) -> None:
+        self.calls.append(("abort", reason))
+
+    def drop(self) -> None:
+        self.calls.append("drop")
+
+    def forsake(self) -> None:
+        self.calls.append("forsake")
+
+
+@pytest.fixture
+def channels(handler: Handler) -> Channels:
+    return Channels(handler, lambda name: cast(Channel, Recorder(name)))
+
+
+def recorder(channels: Channels, name: str) -> Recorder:
+    return cast(Recorder, channels.get(name))
+
+
+def test_one_of_each_name(channels: Channels) -> None:
+    assert channels.find("main") is None
+    main = channels.get("main")
+    assert channels.get("main") is channels.find("main") is main
+    assert channels.get("produce") is not main
+    assert [name for name, _ in channels] == ["main", "produce"]
+
+
+def test_reach_grows_with_the_likelihood_of_a_wait(channels: Channels) -> None:
+    assert channels.reach == 2
+    recorder(channels, "produce").in_trouble = True
+    assert channels.reach == 3
+    recorder(channels, "fetch").connected = True
+    assert channels.reach == 1
+    recorder(channels, "main").connected = True
+    assert channels.reach == 0
+    assert (channels.is_up("main"), channels.is_up("produce"), channels.is_up("none")) == (True, False, False)
+
+
+def test_a_channel_that_nobody_has_used_is_not_muted(channels: Channels) -> None:
+    recorder(channels, "main").muted_for = 1.5
+    assert (channels.muted_for("main"), channels.muted_for("none")) == (1.5, 0.0)
+
+
+def test_one_that_is_dropped_is_closed_and_made_anew(channels: Channels) -> None:
+    first, reason = recorder(channels, "main"), KafkaException("given up")
+    channels.drop("main", reason)
+    channels.drop("none", reason)
+    assert first.calls == [("close", reason)]
+    assert recorder(channels, "main") is not first
+
+
+def test_all_are_ended_for_the_first_reason_and_later_ones_from_the_start(channels: Channels) -> None:
+    main, first = recorder(channels, "main"), ClientClosedError("closed")
+    channels.drop_connections()
+    channels.end(first)
+    channels.end(KafkaException("another"))
+    assert channels.ended is first
+    channels.abort()
+    channels.close()
+    channels.forsake()
+    assert main.calls == ["drop", ("abort", first), ("close", first), "forsake"]
+    assert recorder(channels, "late").calls == [("close", first)]
+
+
+def test_a_forked_child_begins_without_any_and_touches_none(channels: Channels) -> None:
+    parents = recorder(channels, "main")
+    channels._lock.acquire()  # by a worker that the child has not got
+    channels.after_fork()
+    assert recorder(channels, "main") is not parents
+    assert parents.calls == []
