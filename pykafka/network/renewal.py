@@ -174,7 +174,10 @@ class Renewal:
                 self._requests.add_first(number, task)
             self._write(frame, deadline)
         except BaseException:
-            self._connection.disconnect()  # half a frame may be out, or none of a request in the table
+            # Half a frame may be out, or none of a request in the table. One that the table does not take, as the connection
+            # is being closed, costs no answer that is on its way.
+            if self._requests.peek(number) is not None:
+                self._connection.disconnect()
             raise
         finally:
             self._turn.leave()

@@ -259,6 +259,27 @@ def test_stopping_waits_for_the_requests_behind_a_renewal(broker: SaslBroker, ha
     assert [decode(future).controller_id for future in flight] == [1, 1, 1]
 
 
+def test_a_renewal_that_begins_while_the_connection_is_being_closed_costs_no_answer(handler: Handler) -> None:
+    """The connection takes no more requests, and that of the renewal is none of those that stop() waits for."""
+    hold = threading.Event()
+
+    def late(_: type[Any], frame: bytes) -> bytes:
+        hold.wait(LIMIT)
+        return frame
+
+    with SaslBroker(lifetime_ms=60_000, damage=late) as broker:
+        requests = started(broker, handler)
+        flight = [ask(requests) for _ in range(3)]
+        stopping = handler.spawn(requests.stop, LIMIT)
+        until(handler, lambda: requests.shared.requests._closing)
+        requests._renewal.due = handler.now()
+        with pytest.raises(SocketDisconnectedError, match="closing the connection"):
+            ask(requests).get(timeout=LIMIT)
+        hold.set()
+        assert [decode(future).controller_id for future in flight] == [1, 1, 1]
+        assert stopping.join(LIMIT)
+
+
 def test_an_interrupt_in_a_renewal_ends_the_connection(
     broker: SaslBroker, handler: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
