@@ -273,23 +273,31 @@ class RequestHandler:
                 gone = SocketDisconnectedError(HUNG_UP, broker=shared.connection.address)
                 self._end(gone)
                 raise gone.again()
-            if task is None:
-                shared.requests.check()
-            else:
-                shared.requests.add(correlation_id, task)
-            if self._renewal.under_way:
-                self._renewal.hold(frame)
-                return None
             try:
-                shared.connection.send(frame, max(deadline - self.handler.now(), 0.001))
-            except KafkaException as error:
-                return error
+                if task is None:
+                    shared.requests.check()
+                else:
+                    shared.requests.add(correlation_id, task)
+                if self._renewal.under_way:
+                    self._renewal.hold(frame)
+                    return None
+                return self._send(frame, deadline)
+            except KafkaException:  # the table takes no more requests
+                raise
             except BaseException:
-                # The caller's own timeout, or Ctrl-C: half a frame may be out, and nothing can follow it.
-                shared.connection.disconnect()
+                # The caller's own timeout, or Ctrl-C: half a frame may be out, or none of a request in the table, and nothing
+                # can follow it.
+                if task is None or shared.requests.peek(correlation_id) is not None:
+                    shared.connection.disconnect()
                 raise
         finally:
             self._writing.leave()
+
+    def _send(self, frame: Sequence[Buffer], deadline: float) -> KafkaException | None:
+        try:
+            self.shared.connection.send(frame, max(deadline - self.handler.now(), 0.001))
+        except KafkaException as error:
+            return error
         return None
 
     def stop(self, timeout: float = DRAIN_S) -> None:

@@ -323,6 +323,25 @@ def test_a_writer_that_is_interrupted_ends_the_connection(start: Start, monkeypa
     _fails(waiting, SocketDisconnectedError, "closed by this client", requests.shared.connection.address)
 
 
+def test_a_writer_that_is_interrupted_before_it_writes_what_is_in_the_table_ends_the_connection(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests behind it would be answered before it, and fail as if a proxy had mixed answers up."""
+    requests = start()
+    table = requests.shared.requests
+    add = table.add
+
+    def interrupted(correlation_id: int, task: Any) -> None:
+        add(correlation_id, task)
+        raise KeyboardInterrupt
+
+    waiting = requests.request(Ask(silent=True))
+    monkeypatch.setattr(table, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        requests.request(Ask())
+    _fails(waiting, SocketDisconnectedError, "closed by this client", requests.shared.connection.address)
+
+
 def test_a_turn_to_write_that_got_lost_ends_the_connection(start: Start, handler: Handler) -> None:
     """Ctrl-C between the lock's being taken and the `try` behind it: nobody could ever send anything there again."""
     requests = start()
