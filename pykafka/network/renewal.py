@@ -180,6 +180,7 @@ class Renewal:
                 self._connection.disconnect()
             raise
         finally:
+            self._turn.is_written = False
             self._turn.leave()
         self._requests.turn.answer_due()
 
@@ -238,6 +239,7 @@ class Renewal:
                 self._connection.disconnect()  # half a frame may be out, or requests that were held are not
                 raise
             finally:
+                self._turn.is_written = False
                 self._turn.leave()
         except KafkaException as error:
             self._end(error)

@@ -291,6 +291,7 @@ class RequestHandler:
                     shared.connection.disconnect()
                 raise
         finally:
+            self._writing.is_written = False
             self._writing.leave()
 
     def _send(self, frame: Sequence[Buffer], deadline: float) -> KafkaException | None:

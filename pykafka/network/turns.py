@@ -117,7 +117,10 @@ class WritingTurn:
             turn.begin()
             ...
         finally:
+            turn.is_written = False
             turn.leave()
+
+    The last two steps are C, so that Ctrl-C comes before both or behind both. At the entry of a method, it would keep the turn.
 
     :param handler: supplies lock and clock
     :param address: of the peer, for errors
@@ -129,8 +132,11 @@ class WritingTurn:
         self._address = address
         self._end = end
         self._lock = handler.Lock()
-        #: Whether the worker that took the lock has begun, and how many workers have had it.
-        self._is_written = False
+        #: Return the turn.
+        self.leave: Callable[[], object] = self._lock.release
+        #: Whether the worker that took the turn has begun.
+        self.is_written = False
+        # How many workers have begun.
         self._writers = 0
 
     def take(self, deadline: float) -> None:
@@ -142,11 +148,11 @@ class WritingTurn:
         :raises KafkaException: other workers were writing until the deadline, or one was interrupted
         """
         while True:
-            before = None if self._is_written else self._writers
+            before = None if self.is_written else self._writers
             left = max(deadline - self._handler.now(), 0.0)
             if self._lock.acquire(timeout=min(left, LOST_TURN_S)):
                 return
-            if left > LOST_TURN_S and not self._is_written and self._writers == before:
+            if left > LOST_TURN_S and not self.is_written and self._writers == before:
                 error = SocketDisconnectedError(
                     "a worker was interrupted before it wrote its request", broker=self._address
                 )
@@ -160,9 +166,4 @@ class WritingTurn:
     def begin(self) -> None:
         """Note that the worker that took the turn has begun."""
         self._writers += 1
-        self._is_written = True
-
-    def leave(self) -> None:
-        """Return the turn."""
-        self._is_written = False
-        self._lock.release()
+        self.is_written = True

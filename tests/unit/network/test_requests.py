@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import sys
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -340,6 +342,27 @@ def test_a_writer_that_is_interrupted_before_it_writes_what_is_in_the_table_ends
     with pytest.raises(KeyboardInterrupt):
         requests.request(Ask())
     _fails(waiting, SocketDisconnectedError, "closed by this client", requests.shared.connection.address)
+
+
+def test_a_writer_that_is_interrupted_as_it_leaves_gives_the_turn_to_the_next(start: Start) -> None:
+    """Python checks for Ctrl-C at the entry of each function."""
+    requests = start()
+    requests.request(Ask()).get(timeout=LIMIT)
+    written: list[FrameType] = []
+
+    def interrupt(frame: FrameType, event: str, _: Any) -> None:
+        if event == "return" and frame.f_code is BrokerConnection.send.__code__:
+            written.append(frame)
+        elif event == "call" and written:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sys.setprofile(interrupt)
+        try:
+            requests.request(Ask())
+        finally:
+            sys.setprofile(None)
+    assert _size(requests.request(Ask(size=3), timeout=LIMIT)) == 3
 
 
 def test_a_turn_to_write_that_got_lost_ends_the_connection(start: Start, handler: Handler) -> None:
