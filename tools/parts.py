@@ -12,7 +12,13 @@ INTEGRATION = "tests/integration"
 #: documented requests; on threads and on greenlets.
 CORE = [
     f"{INTEGRATION}/{name}.py"
-    for name in ("test_produce_consume", "groups/test_balanced", "groups/test_managed", "protocol/test_documented")
+    for name in (
+        "test_produce_consume",
+        "groups/test_balanced",
+        "groups/test_balanced_callback",
+        "groups/test_managed",
+        "protocol/test_documented",
+    )
 ]
 CORE += ["-m", "not slow"]
 #: What `make test` runs of the core on old releases, each with the groups of its time; the matrix has the rest.
@@ -31,7 +37,10 @@ SUITE += [f"--ignore={OWN_BROKERS}"]
 OUTAGES = [f"{INTEGRATION}/test_{name}.py" for name in ("benchmarks", "brokers", "closing", "failures")]
 OUTAGES += [f"{INTEGRATION}/producer/test_idempotence.py"]
 #: Members of groups, and their commits.
-GROUPS = [f"{INTEGRATION}/groups/test_{name}.py" for name in ("balanced", "balanced_fork", "commits", "managed")]
+GROUPS = [
+    f"{INTEGRATION}/groups/test_{name}.py"
+    for name in ("balanced", "balanced_callback", "balanced_fork", "commits", "managed")
+]
 GROUPS += [
     f"{INTEGRATION}/groups/test_managed_{name}.py"
     for name in ("coordinator", "endings", "heartbeats", "mixed", "outages", "static", "topics")

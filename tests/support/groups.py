@@ -7,9 +7,9 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from pykafka import KafkaClient, ManagedBalancedConsumer
+from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.groups.groupconsumer import GroupConsumer
 from pykafka.topic import Topic
@@ -128,3 +128,18 @@ class Reader:
 
     def committed(self, partition: TopicPartition, offset: OffsetAndMetadata) -> None:
         self.told[partition] = offset
+
+
+class Place(NamedTuple):
+    """Where brokers are, and a ZooKeeper for groups: theirs, or one that they know nothing of."""
+
+    hosts: str
+    zookeeper: str
+
+
+Balanced = Group[BalancedConsumer]
+
+
+def balanced(client: KafkaClient, place: Place, partitions: int = 3) -> Balanced:
+    """Return a group through ZooKeeper, without members."""
+    return Group(BalancedConsumer, client, partitions, zookeeper_hosts=place.zookeeper)

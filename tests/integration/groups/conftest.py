@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+from kazoo.client import KazooClient
 
 from pykafka import KafkaClient, ManagedBalancedConsumer
-from tests.support.groups import Group
+from tests.brokers import KafkaCluster
+from tests.support.groups import Group, Place
+from tests.support.zookeeper import ZooKeeper
 
 
 @pytest.fixture
 def group(client: KafkaClient) -> Group[ManagedBalancedConsumer]:
     """Return a group of managed consumers, without members, that rebalances quickly."""
     return Group(ManagedBalancedConsumer, client, 3, heartbeat_interval_ms=200, rebalance_max_retries=50)
+
+
+@pytest.fixture(scope="session")
+def place(kafka: KafkaCluster) -> Iterator[Place]:
+    """Yield brokers and a ZooKeeper: theirs, or one that they know nothing of."""
+    if kafka.zookeeper_hosts:
+        yield Place(kafka.hosts, kafka.zookeeper_hosts)
+    else:
+        with ZooKeeper() as zookeeper:
+            yield Place(kafka.hosts, zookeeper.hosts)
+
+
+@pytest.fixture
+def kazoo(place: Place) -> Iterator[Any]:
+    """Yield a client of ZooKeeper, to watch it and to change it."""
+    client = KazooClient(place.zookeeper)
+    client.start()
+    yield client
+    client.stop()
+    client.close()

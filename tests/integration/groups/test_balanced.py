@@ -9,9 +9,8 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import gevent
 import pytest
@@ -29,50 +28,10 @@ from pykafka.exceptions import (
 )
 from pykafka.groups.zookeepergroup import ZooKeeperGroup
 from pykafka.protocol import wire
-from tests.brokers import KafkaCluster
-from tests.support.groups import Group
+from tests.support.groups import Balanced, Place, balanced
 from tests.support.waiting import CutOff, cut_off, until
-from tests.support.zookeeper import ZooKeeper
 
 pytestmark = pytest.mark.kafka
-
-
-class Place(NamedTuple):
-    hosts: str
-    zookeeper: str
-
-
-@pytest.fixture(scope="module")
-def place(kafka: KafkaCluster) -> Iterator[Place]:
-    """Yield brokers and a ZooKeeper: theirs, or one that they know nothing of."""
-    if kafka.zookeeper_hosts:
-        yield Place(kafka.hosts, kafka.zookeeper_hosts)
-    else:
-        with ZooKeeper() as zookeeper:
-            yield Place(kafka.hosts, zookeeper.hosts)
-
-
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, place: Place) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=place.hosts, use_greenlets=request.param) as client:
-        yield client
-
-
-@pytest.fixture
-def zookeeper(place: Place) -> Iterator[Any]:
-    """Yield a client of ZooKeeper, to watch it and to change it."""
-    kazoo = KazooClient(place.zookeeper)
-    kazoo.start()
-    yield kazoo
-    kazoo.stop()
-    kazoo.close()
-
-
-Balanced = Group[BalancedConsumer]
-
-
-def balanced(client: KafkaClient, place: Place, partitions: int = 3) -> Balanced:
-    return Group(BalancedConsumer, client, partitions, zookeeper_hosts=place.zookeeper)
 
 
 @pytest.fixture
@@ -185,64 +144,64 @@ def test_a_member_whose_session_ends_says_so_and_joins_anew(
     assert one._worker_exceptions == two._worker_exceptions == type(one._worker_exceptions)()
 
 
-def test_nodes_are_where_old_consumers_look(group: Balanced, zookeeper: Any) -> None:
+def test_nodes_are_where_old_consumers_look(group: Balanced, kazoo: Any) -> None:
     one = group.join()
     ids = f"/consumers/{group.name}/ids"
-    assert zookeeper.get_children(ids) == [one._consumer_id]
+    assert kazoo.get_children(ids) == [one._consumer_id]
     assert one._path_self == f"{ids}/{one._consumer_id}"
     assert "b'" not in one._consumer_id
-    data, stat = zookeeper.get(one._path_self)
+    data, stat = kazoo.get(one._path_self)
     assert (data, bool(stat.ephemeralOwner)) == (group.topic.name.encode(), True)
     owners = f"/consumers/{group.name}/owners/{group.topic.name}"
-    assert sorted(zookeeper.get_children(owners)) == ["1-0", "1-1", "1-2"]
+    assert sorted(kazoo.get_children(owners)) == ["1-0", "1-1", "1-2"]
     # PyKafka 2.x on Python 3 takes the topic's name for its bytes, and looks there
     odd = f"/consumers/{group.name}/owners/b'{group.topic.name}'"
-    assert sorted(zookeeper.get_children(odd)) == ["1-0", "1-1", "1-2"]
+    assert sorted(kazoo.get_children(odd)) == ["1-0", "1-1", "1-2"]
     assert one._path_from_partition(group.topic.partitions[2]) == f"{owners}/1-2"
-    assert zookeeper.get(f"{owners}/1-2")[0] == one._consumer_id.encode()
+    assert kazoo.get(f"{owners}/1-2")[0] == one._consumer_id.encode()
     assert one._get_held_partitions() == one._partitions == set(group.topic.partitions.values())
     assert one._get_participants() == [one._consumer_id]
     one.stop()
-    assert zookeeper.get_children(ids) == zookeeper.get_children(owners) == zookeeper.get_children(odd) == []
+    assert kazoo.get_children(ids) == kazoo.get_children(owners) == kazoo.get_children(odd) == []
 
 
-def test_one_that_is_dropped_leaves(group: Balanced, zookeeper: Any) -> None:
+def test_one_that_is_dropped_leaves(group: Balanced, kazoo: Any) -> None:
     """Nobody has stopped it: it stayed a member, with partitions that nobody read."""
     group.join()
     group.sizes(3)
     ids, owners = f"/consumers/{group.name}/ids", f"/consumers/{group.name}/owners/{group.topic.name}"
-    assert len(zookeeper.get_children(ids)) == 1
+    assert len(kazoo.get_children(ids)) == 1
     one = group.members.pop()
     gone = weakref.ref(one)
     del one
     group.until(lambda: gc.collect() is not None and gone() is None)
-    group.until(lambda: zookeeper.get_children(ids) == zookeeper.get_children(owners) == [])
+    group.until(lambda: kazoo.get_children(ids) == kazoo.get_children(owners) == [])
 
 
-def test_a_partition_that_another_keeps_is_told_after_all_retries(group: Balanced, zookeeper: Any) -> None:
+def test_a_partition_that_another_keeps_is_told_after_all_retries(group: Balanced, kazoo: Any) -> None:
     path = f"/consumers/{group.name}/owners/{group.topic.name}/7-1"  # of another leader: the partition counts
-    zookeeper.create(path, b"somebody", ephemeral=True, makepath=True)
+    kazoo.create(path, b"somebody", ephemeral=True, makepath=True)
     with pytest.raises(PartitionOwnedError, match="somebody") as caught:
         group.join(rebalance_max_retries=2, rebalance_backoff_ms=100)
     assert caught.value.partition == group.topic.partitions[1]
-    assert zookeeper.get_children(f"/consumers/{group.name}/ids") == []
+    assert kazoo.get_children(f"/consumers/{group.name}/ids") == []
     one = group.join(auto_start=False, rebalance_max_retries=50)
-    zookeeper.delete(path)
+    kazoo.delete(path)
     one.start()
     group.sizes(3)
 
 
-def test_what_keeps_a_member_from_its_share_is_raised_once_and_tried_again(group: Balanced, zookeeper: Any) -> None:
+def test_what_keeps_a_member_from_its_share_is_raised_once_and_tried_again(group: Balanced, kazoo: Any) -> None:
     one = group.join(rebalance_max_retries=1, rebalance_backoff_ms=100)
     group.sizes(3)
     path = one._path_from_partition(group.topic.partitions[1])
-    zookeeper.delete(path)
-    zookeeper.create(path, b"somebody", ephemeral=True)
+    kazoo.delete(path)
+    kazoo.create(path, b"somebody", ephemeral=True)
     one._wanted.set()
     with pytest.raises(PartitionOwnedError):
         group.until(lambda: one.consume(block=False) and False)
     assert sorted(one.partitions) == [0, 2]
-    zookeeper.delete(path)
+    kazoo.delete(path)
     group.sizes(3)
     # told once more at most: it was tried again before the partition was free
     one._worker_exceptions.clear()
@@ -272,88 +231,6 @@ def test_a_consume_that_waits_holds_no_rebalance_up(group: Balanced) -> None:
     one.stop()
     assert worker.join(5)
     assert len(ended) == 1
-
-
-def test_the_callback_is_told_of_shares_and_says_where_to_go(group: Balanced) -> None:
-    group.produce(300)
-    group.join().commit_offsets()
-    group.members.pop().stop()
-    told: list[tuple[Any, dict[int, int], dict[int, int]]] = []
-
-    def callback(consumer: Any, old: dict[int, int], new: dict[int, int]) -> dict[int, int] | None:
-        told.append((consumer, old, new))
-        return {0: 9} if not old else None
-
-    one = group.join(post_rebalance_callback=callback)
-    group.sizes(3)
-    assert told == [(one, {}, {0: -2, 1: -2, 2: -2})]
-    assert one.held_offsets[0] == 9
-    held = one.held_offsets
-    group.join()
-    group.sizes(1, 2)
-    consumer, old, new = told[1]
-    assert (consumer, old) == (one, held)
-    assert new == {id_: held[id_] for id_ in one.partitions}
-
-
-@pytest.mark.parametrize("error", [AttributeError("no such thing"), KafkaException("no")])
-def test_nothing_is_consumed_until_the_callback_has_gone_through(group: Balanced, error: Exception) -> None:
-    """It says where to begin: consuming went on without its offsets, after its error had been raised once."""
-    values = group.produce(30)
-    failing = True
-
-    def callback(*_: Any) -> None:
-        if failing:
-            raise error
-
-    with pytest.raises(type(error), match=str(error)):
-        group.join(post_rebalance_callback=callback)
-    failing = False
-    one = group.join(post_rebalance_callback=callback)
-    group.sizes(3)  # nothing of the one that could not start is left
-    failing = True
-    group.join()
-    for _ in range(2):
-        with pytest.raises(type(error), match=str(error)):
-            for _ in range(1000):
-                assert one.consume(block=False) is None
-                group.client.cluster.handler.sleep(0.02)
-    failing = False
-    group.sizes(1, 2)
-    assert group.drain(30) == values
-
-
-class Sudden(BaseException):
-    """No error that anybody expects."""
-
-
-@pytest.mark.parametrize("kind", [Sudden, gevent.Timeout], ids=["sudden", "timeout"])
-def test_a_callback_that_ends_the_worker_ends_the_consumer(
-    group: Balanced, zookeeper: Any, kind: type[BaseException]
-) -> None:
-    """The worker was gone without a word, and its partitions were kept from the others."""
-    calls = 0
-
-    def callback(*_: Any) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            raise kind()
-
-    values = group.produce(30)
-    one = group.join(post_rebalance_callback=callback, consumer_timeout_ms=20_000)
-    group.sizes(3)
-    two = group.join(rebalance_max_retries=50)
-    with pytest.raises(ConsumerStoppedException, match="post_rebalance_callback") as told:
-        assert one.consume() is None
-    assert isinstance(told.value.__cause__, kind)
-    group.until(lambda: zookeeper.get_children(f"/consumers/{group.name}/ids") == [two._consumer_id])
-    group.members.remove(one)
-    group.sizes(3)
-    assert group.drain(30) == values
-    one.start()
-    group.members.append(one)
-    group.sizes(1, 2)
 
 
 def overtaken(group: Balanced) -> tuple[BalancedConsumer, GroupOffsets]:
@@ -406,26 +283,6 @@ def test_positions_are_not_committed_when_the_session_may_be_over(
     assert {committed.offset for committed in others.fetch(group.all_partitions()).values()} == {30}
 
 
-@pytest.mark.parametrize("call", [1, 2])
-def test_the_callback_may_stop_the_consumer(group: Balanced, zookeeper: Any, call: int) -> None:
-    calls: list[Any] = []
-
-    def callback(consumer: Any, *_: Any) -> None:
-        calls.append(consumer)
-        if len(calls) == call:
-            consumer.stop()
-
-    one = group.join(post_rebalance_callback=callback)
-    if call == 2:
-        group.join()
-    group.until(lambda: len(calls) == call and not one._running)
-    with pytest.raises(ConsumerStoppedException):
-        one.consume()
-    ids = f"/consumers/{group.name}/ids"
-    group.until(lambda: one._consumer_id not in zookeeper.get_children(ids))
-    assert one.partitions == {}
-
-
 def test_positions_stay_the_applications_without_auto_commit(group: Balanced) -> None:
     group.produce(30)
     one = group.join(auto_commit_enable=False)
@@ -469,7 +326,7 @@ def test_a_connection_that_was_given_stays_open_and_an_own_one_does_not(group: B
 
 
 def test_a_stop_that_is_cut_off_lets_go_all_the_same(
-    group: Balanced, place: Place, zookeeper: Any, monkeypatch: pytest.MonkeyPatch
+    group: Balanced, place: Place, kazoo: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a connection that was given, partitions stayed nobody's for as long as that lasted."""
     release = ZooKeeperGroup.release
@@ -489,12 +346,12 @@ def test_a_stop_that_is_cut_off_lets_go_all_the_same(
         one.start()  # which the former end must not undo
         assert len(one.partitions) == 3
         owners = f"/consumers/{group.name}/owners/{group.topic.name}"
-        assert zookeeper.get_children(f"/consumers/{group.name}/ids") == [one._consumer_id]
-        assert len(zookeeper.get_children(owners)) == 3
+        assert kazoo.get_children(f"/consumers/{group.name}/ids") == [one._consumer_id]
+        assert len(kazoo.get_children(owners)) == 3
         with pytest.raises(CutOff), cut_off(handler, 0.3):
             one.stop()
-        group.until(lambda: not zookeeper.get_children(owners))
-        group.until(lambda: not zookeeper.get_children(f"/consumers/{group.name}/ids"))
+        group.until(lambda: not kazoo.get_children(owners))
+        group.until(lambda: not kazoo.get_children(f"/consumers/{group.name}/ids"))
     finally:
         given.stop()
         given.close()
@@ -536,7 +393,7 @@ def test_connecting_that_is_cut_off_leaves_no_connection(group: Balanced) -> Non
         server.join(10)
 
 
-def add_partitions(group: Balanced, zookeeper: Any) -> None:
+def add_partitions(group: Balanced, kazoo: Any) -> None:
     """Add three partitions to the topic, as Kafka's own scripts did it before brokers had a request for it."""
     broker = group.client.cluster.controller_broker
     if broker is not None and wire.CreatePartitionsRequest.api_key in broker.api_ranges():
@@ -546,14 +403,14 @@ def add_partitions(group: Balanced, zookeeper: Any) -> None:
     else:
         assignment = {str(id_): [1] for id_ in range(6)}
         data = json.dumps({"version": 1, "partitions": assignment}).encode()
-        zookeeper.set(f"/brokers/topics/{group.topic.name}", data)
+        kazoo.set(f"/brokers/topics/{group.topic.name}", data)
 
 
-def test_partitions_that_are_added_are_shared(group: Balanced, zookeeper: Any) -> None:
+def test_partitions_that_are_added_are_shared(group: Balanced, kazoo: Any) -> None:
     group.join(metadata_max_age_ms=300)
     group.join(metadata_max_age_ms=300)
     group.sizes(1, 2)
-    add_partitions(group, zookeeper)
+    add_partitions(group, kazoo)
     group.until(lambda: len(group.topic.partitions) == 6)
     group.sizes(3, 3)
 
