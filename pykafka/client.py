@@ -125,10 +125,12 @@ class KafkaClient:
         retry_backoff_max_ms: int = 1000,
         **other_names: Unpack[OtherNames],
     ) -> None:
-        sasl, ssl_config = security_of(other_names, sasl, _one_of(ssl_config, tls))
-        settings, metadata = ConnectionSettings.of(locals()), MetadataSettings.of(locals())
-        # They may hold secrets as text, and reports of errors may show the local variables of this function.
-        del other_names, proxy
+        try:
+            sasl, ssl_config = security_of(other_names, sasl, _one_of(ssl_config, tls))
+            settings, metadata = ConnectionSettings.of(locals()), MetadataSettings.of(locals())
+        finally:
+            # They may hold secrets as text, and reports of errors may show the local variables of this function.
+            del other_names, proxy, sasl, ssl_config, tls
         self._seed_hosts = zookeeper_hosts if zookeeper_hosts is not None else hosts
         self._source_address = source_address
         self._socket_timeout_ms = socket_timeout_ms
@@ -169,8 +171,13 @@ class KafkaClient:
         :raises ConfigurationError: a key is unknown, a value malformed, or a reference leads nowhere; it names the key, and
             never shows a value
         """
-        found = Configuration.read(config, env=env, replaced=cls._replaced(overrides))
-        del config
+        try:
+            found = Configuration.read(config, env=env, replaced=cls._replaced(overrides))
+        except BaseException:
+            overrides.clear()  # as in `_of`
+            raise
+        finally:
+            del config
         return cls._of(found, overrides)
 
     @staticmethod

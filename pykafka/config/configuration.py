@@ -26,6 +26,7 @@ from pykafka.config.keys import (
 from pykafka.config.references import plain, resolved
 from pykafka.config.security import idle, mechanism_of, protocol_of, tls_of
 from pykafka.exceptions import ConfigurationError
+from pykafka.utils.concealed import concealing
 from pykafka.utils.similar import most_similar
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ class Configuration:
         return {"producer": self.producer, "consumer": self.consumer}
 
     @classmethod
+    @concealing
     def read(
         cls,
         source: str | os.PathLike[str] | Mapping[str, Any] | None = None,

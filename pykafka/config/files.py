@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pykafka.exceptions import ConfigurationError
+from pykafka.utils.concealed import concealing
 
 #: Tables that hold a file's configuration of Kafka where it configures other things, too.
 TABLES = ("pykafka", "kafka")
@@ -24,6 +25,7 @@ _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
+@concealing
 def read_file(path: Path) -> dict[str, Any]:
     """Return the configuration in a file: {key: value}.
 

@@ -118,7 +118,9 @@ class BaseCluster:
             raise
 
     def __repr__(self) -> str:
-        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (brokers={sorted(self.brokers)})>"
+        # Reports of errors show a cluster whose constructor has raised, too.
+        brokers = sorted(self.brokers) if hasattr(self, "_brokers") else []
+        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} ({brokers=})>"
 
     def __del__(self) -> None:
         # This may run at any place, also in a worker that holds a lock: it takes none, and does not wait.

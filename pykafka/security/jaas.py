@@ -11,6 +11,7 @@ from pykafka.security.oauth import OAuthBearer
 from pykafka.security.oidc import OidcClientCredentials
 from pykafka.security.plain import Plain
 from pykafka.security.scram import ALGORITHMS, DelegationToken, Scram
+from pykafka.utils.concealed import concealing
 
 #: Where a login module is named: the last part of its class.
 _PLAIN, _SCRAM, _OAUTH, _KERBEROS = "PlainLoginModule", "ScramLoginModule", "OAuthBearerLoginModule", "Krb5LoginModule"
@@ -44,6 +45,7 @@ class LoginModule(NamedTuple):
         return f"<{type(self).__name__} {self.name} options={sorted(self.options)}>"
 
 
+@concealing
 def parse_jaas(text: str) -> list[LoginModule]:
     """Return the entries of a JAAS text: "Class flag name=value ...;".
 
@@ -119,6 +121,7 @@ def _wrong(what: str, at: int) -> ValueError:
     )
 
 
+@concealing
 def mechanism_of_jaas(text: str, mechanism: str, properties: Mapping[str, str] | None = None) -> Mechanism:
     """Return the credentials of a JAAS text.
 

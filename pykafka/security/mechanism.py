@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pykafka.utils.concealed import concealing
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -105,6 +107,7 @@ class Credentials:
 _MEMBERS = ("name", "begin", "prepare", "waits", "remedy")
 
 
+@concealing
 def valid_sasl(value: Any, name: str) -> Mechanism | None:
     """Return a mechanism, or None.
 
@@ -124,6 +127,7 @@ def valid_sasl(value: Any, name: str) -> Mechanism | None:
     return mechanism
 
 
+@concealing
 def credential(value: Any, name: str) -> str:
     """Return a user name or a secret, which must be text without NUL and not empty.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError
 from pykafka.security.mechanism import always, redacted
 from pykafka.utils.backoff import Backoff
+from pykafka.utils.concealed import concealing
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
@@ -72,6 +73,10 @@ class OAuthToken:
                 raise ValueError(f"the value of the extension {name!r} must be text in ASCII")
 
 
+# A dataclass's own constructor has the token as a local variable.
+OAuthToken.__init__ = concealing(OAuthToken.__init__)  # type: ignore[method-assign]
+
+
 @dataclass(frozen=True)
 class _Held:
     """A token that this client has, with times in s since 1970."""
@@ -111,6 +116,7 @@ class OAuthBearer:
     waits = False
     remedy = "check the token's issuer, audience, scope and user, and what the broker expects"
 
+    @concealing
     def __init__(
         self, token: Callable[[], OAuthToken | str] | str, extensions: Mapping[str, str] | None = None
     ) -> None:
@@ -244,6 +250,7 @@ class OAuthBearer:
                 handler.sleep(pauses.seconds(attempt))
         return self._call(handler)
 
+    @concealing
     def _call(self, handler: Handler) -> _Held:
         try:
             given = self._fixed if self._source is None else self._source()

@@ -15,6 +15,7 @@ from pykafka.exceptions import SaslAuthenticationFailed, TokenUnavailableError
 from pykafka.security.mechanism import credential, redacted
 from pykafka.security.oauth import OAuthToken
 from pykafka.security.stores import text_of
+from pykafka.utils.concealed import concealing
 
 if TYPE_CHECKING:
     from urllib.error import HTTPError
@@ -46,6 +47,7 @@ class OidcClientCredentials:
     :raises ValueError: the URL is none, or one of the others is empty
     """
 
+    @concealing
     def __init__(
         self,
         token_endpoint_url: str,
@@ -89,6 +91,7 @@ class OidcClientCredentials:
     def __hash__(self) -> int:
         return hash((self._where, self.client_id))
 
+    @concealing
     def __call__(self) -> OAuthToken:
         """Return a new token.
 

@@ -12,6 +12,7 @@ from pykafka.security.oauth import OAuthBearer
 from pykafka.security.plain import Plain
 from pykafka.security.scram import ALGORITHMS, Scram
 from pykafka.security.ssl_config import SslConfig, check_agrees
+from pykafka.utils.concealed import concealing
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", *ALGORITHMS, "OAUTHBEARER", "GSSAPI")
@@ -59,6 +60,7 @@ class OtherNames(TypedDict, total=False):
     ssl_ciphers: str | None
 
 
+@concealing
 def security_of(
     given: Mapping[str, Any] | OtherNames, sasl: Mechanism | None, tls: Any
 ) -> tuple[Mechanism | None, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pykafka.security.mechanism import Credentials, credential
+from pykafka.utils.concealed import concealing
 
 
 class Plain(Credentials):
@@ -19,6 +20,7 @@ class Plain(Credentials):
     waits = False
     remedy = "check user name and password"
 
+    @concealing
     def __init__(self, username: str, password: str) -> None:
         self.username = credential(username, "username")
         self._password = credential(password, "password")

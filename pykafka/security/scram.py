@@ -16,6 +16,7 @@ from typing import Any
 
 from pykafka.exceptions import SaslAuthenticationFailed
 from pykafka.security.mechanism import Credentials, credential, in_one_line
+from pykafka.utils.concealed import concealing
 
 #: {mechanism: hash algorithm}
 ALGORITHMS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -42,9 +43,12 @@ class Scram(Credentials):
 
     waits = True  # the salted password takes milliseconds
 
+    @concealing
     def __init__(self, username: str, password: str, mechanism: str = "SCRAM-SHA-512") -> None:
         if mechanism not in ALGORITHMS:
-            raise ValueError(f"mechanism must be one of {', '.join(ALGORITHMS)}, not {mechanism!r}")
+            raise ValueError(
+                f"mechanism must be one of {', '.join(ALGORITHMS)}"
+            )  # not its value: a password may stand there
         self.username = credential(username, "username")
         self._password = credential(password, "password")
         self.name = mechanism
@@ -111,6 +115,7 @@ class DelegationToken(Scram):
     :param mechanism: "SCRAM-SHA-512" or "SCRAM-SHA-256": one that the broker offers
     """
 
+    @concealing
     def __init__(self, token_id: str, hmac: str | bytes, mechanism: str = "SCRAM-SHA-512") -> None:
         if isinstance(hmac, (bytes, bytearray, memoryview)):
             hmac = base64.b64encode(hmac).decode()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pykafka.exceptions import TlsError
 from pykafka.security.stores import PemLike, as_file, blocks, read_store, shown, stamp_of, text_of, validity
+from pykafka.utils.concealed import concealing
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +81,7 @@ class SslConfig:
     :raises ValueError: the versions are no such pair, there is a `keyfile` without `certfile`, or a name of a file is empty
     """
 
+    @concealing
     def __init__(
         self,
         cafile: PemLike | None = None,

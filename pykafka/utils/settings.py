@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Self
 
+from pykafka.utils.concealed import concealing
 from pykafka.utils.error_handlers import valid_int
 
 #: `(value, name) -> the value to keep`; raises TypeError or ValueError, by name.
@@ -50,6 +51,7 @@ class Settings:
         """Check combinations of values."""
 
     @classmethod
+    @concealing
     def of(cls, arguments: Mapping[str, Any]) -> Self:
         """Return the settings among a constructor's arguments.
 
