@@ -104,6 +104,7 @@ SAME = [
     *(f"tests/unit/network/test_{name}.py" for name in ("keeping", "known_versions", "login", "proxies", "renewal")),
     # names, metadata, members of groups, errors and logging
     "tests/unit/coordinator",
+    "tests/unit/groups",
     "tests/unit/errors",
     "tests/unit/metadata",
     "tests/unit/utils",
@@ -162,33 +163,33 @@ def whole(release: str) -> dict[str, Part]:
     }
 
 
-#: What `make test` runs, the longest first.
+#: What `make test` runs, two at a time: those that compute beside those that wait, the short ones last.
 TEST = {
-    "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 6),
-    "spark-programs": Part("4.3.1", ["tests/examples", *SPARK_PROGRAMS, "-m", "not matrix"], 8),
-    "pure": Part(
-        "4.3.1",
-        # pytest ignores nothing that is named itself
-        [*(path for path in QUICK if path not in SAME), *PURE, *without(SAME), "-m", "not slow and not matrix"],
-        7,
-        pure=True,
-    ),
-    "embedded": Part("4.3.1", [*EMBEDDED, "-m", "not matrix"], 6),
+    "spark-programs": Part("4.3.1", ["tests/examples", *SPARK_PROGRAMS, "-m", "not matrix"], 7),
+    "kafka": Part("4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS]), "-m", "not matrix"], 7),
     # Whatever no other part has.
     "quick": Part(
         "4.3.1",
         ["tests", *without(["tests/spark", "tests/examples", INTEGRATION, *PROMISES, *EMBEDDED]), "-m", "not matrix"],
         7,
     ),
-    "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 6),
-    "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 5),
+    "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 7),
+    "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 6),
+    "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 5),
+    "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 5),
+    "embedded": Part("4.3.1", [*EMBEDDED, "-m", "not matrix"], 6),
+    "pure": Part(
+        "4.3.1",
+        # pytest ignores nothing that is named itself
+        [*(path for path in QUICK if path not in SAME), *PURE, *without(SAME), "-m", "not slow and not matrix"],
+        5,
+        pure=True,
+    ),
     "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 4),
     "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 4, ".venvs/spark42"),
-    "kafka": Part("4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS]), "-m", "not matrix"], 6),
-    "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 6),
     "promises": Part("4.3.1", [*PROMISES, "-m", "not matrix"], 2),
-    "core-0.9.0.1": Part("0.9.0.1", CORE_OF_ZOOKEEPER, 2),
-    "core-2.8.2": Part("2.8.2", CORE_OF_BROKERS, 2),
+    "core-0.9.0.1": Part("0.9.0.1", CORE_OF_ZOOKEEPER, 1),
+    "core-2.8.2": Part("2.8.2", CORE_OF_BROKERS, 1),
 }
 MATRIX = {
     **{f"core-{release}": Part(release, CORE, 2) for release in RELEASES if f"core-{release}" not in TEST},
@@ -246,7 +247,7 @@ MATRIX = {
         if find(release)
     },
     "pipelines-signals": Part("4.3.1", [*SPARK_PIPELINES, "-m", "matrix"], 6),
-    "spark-killed": Part("4.3.1", ["tests/spark/test_kill.py", "tests/examples/test_flights.py", "-m", "matrix"], 6),
+    "spark-killed": Part("4.3.1", ["tests/spark/test_kill.py", "tests/examples/test_flights.py", "-m", "matrix"], 7),
     "tools": Part("4.3.1", [f"{INTEGRATION}/cli/test_old_brokers.py"], 1),
     "rdkafka": Part("4.3.1", [f"{INTEGRATION}/rdkafka"], 5),
 }

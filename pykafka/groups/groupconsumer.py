@@ -12,9 +12,7 @@ import os
 import uuid
 import weakref
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pykafka.common import OffsetType
@@ -22,10 +20,12 @@ from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.consumer.offsets import may_commit_later
 from pykafka.consumer.options import ConsumerOptions, valid_pairs
 from pykafka.consumer.positions import Position
-from pykafka.exceptions import ConsumerStoppedException, KafkaException, OffsetsNotCommitted
+from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.callback import wanted_positions
 from pykafka.groups.carried import CarriedPositions
+from pykafka.groups.internal import InternalConsumers, discard
 from pykafka.groups.options import GroupOptions
+from pykafka.groups.unraised import Unraised
 from pykafka.groups.worker import look_after
 from pykafka.simpleconsumer import BATCH_MESSAGES, SimpleConsumer
 from pykafka.utils.error_handlers import valid_callable
@@ -90,10 +90,10 @@ class GroupConsumer(ABC):
         self._options = ConsumerOptions.of({**arguments, "reset_offset_on_start": False})
         self._consumer_group = group_options.consumer_group
         self._membership_protocol = group_options.membership_protocol
-        self._deserializer = valid_callable(deserializer, "deserializer")
-        self._use_rdkafka = use_rdkafka
-        #: Taken back after the first share: later shares go on where the group has committed.
-        self._start_over = group_options.reset_offset_on_start
+        deserializer = valid_callable(deserializer, "deserializer")
+        self._internal = InternalConsumers(
+            topic, cluster, self._options, deserializer, use_rdkafka, group_options.reset_offset_on_start
+        )
         self._group_instance_id: str | None = None
         self._left_to_parent: list[Any] = []
         self._restart = False
@@ -108,7 +108,7 @@ class GroupConsumer(ABC):
         self._rebalancing_lock = self._handler.RLock()
         self._changed = self._handler.Event()
         self._stopping = self._handler.Event()
-        self._worker_exceptions: deque[BaseException] = deque()
+        self._worker_exceptions = Unraised()
         self._consumer: SimpleConsumer | None = None
         self._positions = CarriedPositions(self._topic)
         self._midway = False
@@ -210,7 +210,7 @@ class GroupConsumer(ABC):
             finally:
                 self._forget_positions()
                 self._leave()
-        self._raise_uncommitted()
+        self._worker_exceptions.raise_uncommitted()
 
     @abstractmethod
     def _await_leaving(self) -> None:
@@ -396,17 +396,11 @@ class GroupConsumer(ABC):
 
     def _raise_worker_exceptions(self) -> None:
         """Raise the first error of a worker that was not raised yet."""
-        if self._worker_exceptions:
-            raise self._worker_exceptions.popleft()
+        self._worker_exceptions.raise_first()
 
     def _worker_failed(self, error: BaseException) -> None:
         """Report an error to `consume()`, even to a call that waits at present."""
-        consumer = self._consumer
-        if consumer is not None and consumer._engine.running:
-            if not consumer._engine.errors:  # an error that lasts is raised once, not once for each attempt
-                consumer._engine.worker_failed(error)
-        elif not self._worker_exceptions:
-            self._worker_exceptions.append(error)
+        self._worker_exceptions.report(error, self._consumer)
         self._changed.set()
 
     # -- offsets ---------------------------------------------------------------------------------------------------
@@ -478,9 +472,9 @@ class GroupConsumer(ABC):
                 self._call_back(consumer)
             except BaseException:
                 # Nothing was consumed: the next attempt begins as this one did.
-                _discard(consumer)
+                discard(consumer)
                 raise
-            self._start_over = False
+            self._internal.start_over = False
             self._positions.begin(consumer)
             if self._stopping.is_set():  # by the callback, which cannot wait for the worker that runs it
                 consumer.stop()
@@ -491,17 +485,8 @@ class GroupConsumer(ABC):
 
     def _get_internal_consumer(self, partitions: Iterable[Partition], start: bool = True) -> SimpleConsumer:
         """Make a `SimpleConsumer` of these partitions, or an `RdKafkaSimpleConsumer`."""
-        kind = SimpleConsumer
-        if self._use_rdkafka:
-            from pykafka.rdkafka import RdKafkaSimpleConsumer
-
-            kind = RdKafkaSimpleConsumer
-        options = replace(self._options, reset_offset_on_start=self._start_over)
-        consumer = kind._of(self._topic, self._cluster, options, sorted(partitions), self._deserializer)
-        consumer._engine.owner_stopping = self._stopping
+        consumer = self._internal.make(partitions, self._stopping)
         self._tell_membership(consumer)
-        # its last commit needs the membership, so closing the client must not stop it by itself
-        self._cluster.leave_to_owner(consumer)
         if start:
             consumer.start()
         return consumer
@@ -631,17 +616,6 @@ class GroupConsumer(ABC):
             log.error("group %s: %s", self._consumer_group, error)
             self._worker_exceptions.append(error)
 
-    def _raise_uncommitted(self) -> None:
-        """Raise the failed commit of a change of shares, if no `consume()` has raised it.
-
-        :raises OffsetsNotCommitted: there is one
-        """
-        pending = [error for error in self._worker_exceptions if isinstance(error, OffsetsNotCommitted)]
-        for error in pending:
-            self._worker_exceptions.remove(error)
-        if pending:
-            raise pending[-1]
-
     def _forget_positions(self, kept: Iterable[int] = ()) -> None:
         """Continue partitions where the group has committed: other members may have consumed them meanwhile.
 
@@ -649,9 +623,3 @@ class GroupConsumer(ABC):
         """
         with self._rebalancing_lock:
             self._positions.forget(kept)
-
-
-def _discard(consumer: SimpleConsumer) -> None:
-    """Stop an internal consumer without committing anything."""
-    consumer._engine.never_commit()
-    consumer.stop()
