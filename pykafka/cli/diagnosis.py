@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pykafka.broker import CLIENT_ID
 from pykafka.cli.releases import speaks_as
 from pykafka.cli.statuses import in_options
-from pykafka.exceptions import CorrelationIdError, KafkaException, TlsError
+from pykafka.exceptions import (
+    CorrelationIdError,
+    KafkaException,
+    SaslRequiredError,
+    SocketDisconnectedError,
+    TlsError,
+)
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.base import Address
 from pykafka.network.connection import BrokerConnection
@@ -189,10 +195,14 @@ class Examination:
             yield _tell_metadata(text, metadata, handler.since(started))
             self._metadata.setdefault(text, metadata)
         except KafkaException as error:
-            if step == "ApiVersions" and error.ledger:  # TLS may fail as late as that
+            if isinstance(error, SaslRequiredError):
+                step = "SASL"
+            elif step == "ApiVersions" and error.ledger:  # TLS may fail as late as that
                 step = error.ledger[-1].stage
             why = error.text if address.text in error.text else f"{address.text}: {error.text}"
-            if step == "ApiVersions" and self._settings.ssl_config is None and self._speaks_tls(host, port, address):
+            # a port of TLS answers neither ApiVersions nor a login
+            unread = step == "ApiVersions" or (step == "SASL" and isinstance(error, SocketDisconnectedError))
+            if unread and self._settings.ssl_config is None and self._speaks_tls(host, port, address):
                 why = "it answers in TLS: use --tls, and --cafile if its authority is private"
             yield Finding(text, step, FAILED, in_options(why), handler.since(started))
         finally:

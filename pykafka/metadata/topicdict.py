@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, KeysView, Mapping, S
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pykafka.exceptions import ClientClosedError, ProtocolClientError, TopicNotFoundError, UnknownTopicOrPartition
+from pykafka.network.login import LOGIN_ERRORS
 from pykafka.protocol import documented
 from pykafka.utils import get_string
 from pykafka.utils.similar import most_similar
@@ -159,6 +160,8 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
                 log.warning(f"{text}. Did you mean %s, which exists?", name, similar)
         try:
             metadata = cluster.wait_for_topic(name)
+        except LOGIN_ERRORS:
+            raise
         except ProtocolClientError as error:
             raise self._not_found(cluster, name, similar, error) from error
         return self._create(cluster, name, metadata)

@@ -15,7 +15,9 @@ from pykafka.exceptions import (
     IllegalSaslState,
     KafkaException,
     SaslAuthenticationFailed,
+    SaslRequiredError,
     SocketDisconnectedError,
+    TokenUnavailableError,
     UnsupportedSaslMechanism,
     UnsupportedVersion,
     error_for,
@@ -32,6 +34,16 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+#: Errors of a new connection's login. The request that wanted the connection was not sent, and the client may be let in again
+#: while it runs. (A client that starts with such credentials is refused at once.)
+LOGIN_ERRORS = (
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanism,
+    IllegalSaslState,
+    SaslRequiredError,
+    TokenUnavailableError,
+)
 
 #: A mechanism takes two or three tokens; a peer that asks for more than this would keep the client busy for ever.
 TOKENS_MAX = 20

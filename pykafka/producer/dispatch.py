@@ -14,6 +14,7 @@ from pykafka.exceptions import (
     ThrottledError,
     TopicRecreatedError,
 )
+from pykafka.network.login import LOGIN_ERRORS
 from pykafka.producer.outcomes import BatchOwner, Outcomes
 from pykafka.producer.requests import Request
 from pykafka.producer.sealing import magic_of, seal
@@ -170,7 +171,7 @@ class Dispatch:
         except TopicRecreatedError as error:
             self.outcomes.settle([(batch, error) for batch in sendable])
         except ProtocolClientError as error:  # of this client, or about the producer id
-            if error.retriable:
+            if error.retriable or isinstance(error, LOGIN_ERRORS):
                 self._unsent(sendable, error)
             else:
                 self.outcomes.settle([(batch, error) for batch in sendable])
@@ -271,7 +272,7 @@ class Dispatch:
         """Put back batches that did not reach the broker."""
         # the cluster is busy with itself, or wants to be left alone for a while, but well
         answered = isinstance(error, (ProtocolClientError, ThrottledError))
-        tell = log.info if answered else self.broker.warn
+        tell = log.info if answered and not isinstance(error, LOGIN_ERRORS) else self.broker.warn
         # without its traceback, whose frames would hold connections for as long as somebody keeps the record
         tell("broker %s: %s; %d batches wait", self.broker.address, error.again(), len(batches))
         if not answered:

@@ -1,8 +1,8 @@
 """The retries of Produce: the meaning of each error as a table, and the pauses. No I/O.
 
-Three questions are asked of each error. Is the cluster not ready, or is it about the messages? What waits for the cluster is
-bounded by the delivery timeout alone; what is about the messages counts against `max_retries`. Is it certain that nothing
-was written? Where it is not, and nothing numbers the batches, each further try may store them once more, so that it counts,
+Three questions are asked of each error. Is the cluster not ready, or is it about the messages? What waits for the cluster, or
+for a login that it accepts, is bounded by the delivery timeout alone; what is about the messages counts against
+`max_retries`. Is it certain that nothing was written? Where it is not, and nothing numbers the batches, each further try may store them once more, so that it counts,
 too.
 """
 
@@ -34,6 +34,7 @@ from pykafka.exceptions import (
     UnknownError,
     UnknownTopicOrPartition,
 )
+from pykafka.network.login import LOGIN_ERRORS
 
 
 class Kind(Enum):
@@ -62,6 +63,7 @@ KINDS: dict[type[KafkaException], Kind] = {
     NotEnoughReplicas: Kind.NOT_READY,
     ThrottlingQuotaExceeded: Kind.NOT_READY,
     NoBrokersAvailableError: Kind.NOT_READY,
+    **dict.fromkeys(LOGIN_ERRORS, Kind.NOT_READY),
     # of InitProducerId
     GroupLoadInProgress: Kind.NOT_READY,
     GroupCoordinatorNotAvailable: Kind.NOT_READY,

@@ -261,7 +261,8 @@ class OAuthBearer:
             raise
         except Exception as error:  # noqa: BLE001 - the callback's own
             raise TokenUnavailableError(
-                f"{_name_of(self._source)} gave no token: {type(error).__name__}: {redacted(str(error))}"
+                f"{_name_of(self._source)} gave no token: {type(error).__name__}: {redacted(str(error))}; look at it, or "
+                "at the service that it asks"
             ) from None
         now = handler.time_ms() / 1000
         ends_at = token.expires_at if token.lifetime_s is None else now + token.lifetime_s

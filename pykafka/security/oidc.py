@@ -123,7 +123,8 @@ class OidcClientCredentials:
                     "OidcClientCredentials the cafile of its authority"
                 ) from None
             raise TokenUnavailableError(
-                f"the token endpoint {self._where} does not answer: {self._clean(str(reason) or type(reason).__name__)}"
+                f"the token endpoint {self._where} does not answer: {self._clean(str(reason) or type(reason).__name__)}; check "
+                "its address, that the service is up, and the network between"
             ) from None
         return self._read(body)
 
@@ -158,7 +159,7 @@ class OidcClientCredentials:
         said = self._clean(": ".join(words)) or "without a reason"
         text = f"the token endpoint {self._where} answers {error.code}: {said}"
         if error.code == TOO_MANY_REQUESTS or error.code >= SERVER_ERRORS:
-            return TokenUnavailableError(text)
+            return TokenUnavailableError(f"{text}; the service may be down or overloaded: look at it, or wait")
         return SaslAuthenticationFailed(f"{text}; check its address, client_id, client_secret and scope")
 
     def _read(self, body: bytes) -> OAuthToken:

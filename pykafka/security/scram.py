@@ -128,7 +128,7 @@ class DelegationToken(Scram):
     @property
     def remedy(self) -> str:
         """The advice for a user where a broker refuses the token."""
-        return "the delegation token may have expired or been revoked, or id and HMAC do not belong together"
+        return "the delegation token may have expired or been revoked, or id and HMAC do not belong together: make a new one"
 
 
 class ScramExchange:

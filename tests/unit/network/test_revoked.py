@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient, MessagesNotDelivered, Scram
-from pykafka.exceptions import SaslAuthenticationFailed
+from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError, TopicNotFoundError
 from pykafka.handlers import Handler
+from pykafka.producer.identity import Identity
+from pykafka.protocol import wire
 from tests.support.sasl import USERS, SaslBroker
 from tests.support.scripted import TOPIC, batch
 
@@ -49,6 +52,73 @@ def test_a_producer_reports_it_by_name_and_goes_on_later(broker: SaslBroker, han
             except MessagesNotDelivered:  # the pause before the next login is not over
                 assert handler.now() < deadline
         producer.stop()
+
+
+def test_a_message_waits_for_a_login_that_is_accepted(broker: SaslBroker, handler: Handler) -> None:
+    """It goes once the client is let in again: no refused login counts as a try. The end of the connection is one."""
+    failed = []
+    with KafkaClient(broker.hosts, handler=handler, sasl=ALICE, socket_timeout_ms=2000) as client:
+        producer = client.topics[TOPIC].get_producer(
+            delivery_timeout_ms=30_000,
+            linger_ms=1,
+            enable_idempotence=False,
+            required_acks=1,
+            max_retries=1,
+            on_delivery=lambda error, _: failed.append(error),
+        )
+        producer.produce(b"first")
+        producer.flush()
+        right, USERS["alice"] = USERS["alice"], "another"
+        handler.sleep(0.6)
+        producer.produce(b"second")
+        handler.sleep(1)
+        assert failed == [None]
+        USERS["alice"] = right
+        producer.stop()
+    assert failed == [None, None]
+
+
+class Refusing:
+    """A cluster that refuses the first login."""
+
+    socket_timeout_ms = 1000
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+        self.errors: list[KafkaException] = [SaslAuthenticationFailed("no"), TokenUnavailableError("none")]
+
+    def call(self, request: Any) -> Any:
+        """Answer InitProducerId."""
+        if self.errors:
+            raise self.errors.pop()
+        return wire.InitProducerIdResponse(producer_id=7, producer_epoch=0)
+
+
+def test_a_refused_login_does_not_end_idempotence(handler: Handler) -> None:
+    """A producer that was not told to be idempotent does without only where the cluster refuses the id itself."""
+    cluster: Any = Refusing(handler)
+    identity = Identity(cluster, None)
+    with pytest.raises(TokenUnavailableError):
+        identity.get(-1)
+    with pytest.raises(SaslAuthenticationFailed):
+        identity.get(-1)
+    assert identity.get(-1) == (7, 0)
+
+
+def test_a_topic_that_cannot_be_asked_for_is_not_called_missing(broker: SaslBroker, handler: Handler) -> None:
+    with KafkaClient(broker.hosts, handler=handler, sasl=ALICE, socket_timeout_ms=2000) as client:
+        USERS["alice"] = "another"
+        handler.sleep(0.6)
+        deadline = handler.now() + LIMIT
+        told: list[KafkaException] = []
+        # the connection ends as its login is not renewed; the next one is refused
+        while not any(isinstance(error, SaslAuthenticationFailed) for error in told):
+            assert handler.now() < deadline
+            with pytest.raises(KafkaException) as caught:
+                _ = client.topics["another"]
+            told.append(caught.value)
+            handler.sleep(0.02)
+    assert not [error for error in told if isinstance(error, TopicNotFoundError)]
 
 
 def test_a_consumer_raises_it_by_name_and_goes_on_later(broker: SaslBroker, handler: Handler) -> None:
