@@ -228,10 +228,13 @@ class KafkaCluster:
         """Kill a broker (SIGKILL): the others notice when its session ends, after 4 s (6 s where ZooKeeper keeps it)."""
         self._processes[broker].kill()
 
-    def move(self, *brokers: int) -> None:
-        """Kill brokers, all at once, and start them again with their data at other ports; wait until they answer."""
+    def move(self, *brokers: int, cleanly: bool = False) -> None:
+        """Kill brokers, all at once, and start them again with their data at other ports; wait until they answer.
+
+        :param cleanly: shut them down instead, one after another
+        """
         for number in brokers:
-            self.kill(number)
+            (self.stop if cleanly else self.kill)(number)
         fresh = iter(free_ports(len(brokers) * len(self._ports)))
         for number in brokers:
             path = self.directory / f"broker-{number}.properties"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -20,6 +21,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.brokers.certificates import PASSWORD, lock_key, make_authority, make_signed
+
+#: The names of a server on this machine.
+LOCAL = ("localhost",)
 
 
 @dataclass(frozen=True)
@@ -75,14 +79,18 @@ class Authority:
         assert isinstance(made, ec.EllipticCurvePrivateKey)
         self._key = made
 
-    def sign(self, directory: Path, name: str, days: tuple[int, int] = (-1, 7)) -> x509.Certificate:
-        """Write NAME.key, NAME.pem and NAME.p12, for a server on this machine and for a client.
+    def sign(
+        self, directory: Path, name: str, days: tuple[float, float] = (-1, 7), hosts: Sequence[str] = LOCAL
+    ) -> x509.Certificate:
+        """Write NAME.key, NAME.pem and NAME.p12, for a server and for a client.
 
         :param days: from when to when it is valid, counted from now
+        :param hosts: the names of the server, beside its address on this machine if `LOCAL` is among them
         """
         key = ec.generate_private_key(ec.SECP256R1())
         now = datetime.now(UTC)
-        names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])
+        addresses = [x509.IPAddress(ip_address("127.0.0.1"))] if set(LOCAL) <= set(hosts) else []
+        names = x509.SubjectAlternativeName([*map(x509.DNSName, hosts), *addresses])
         certificate = (
             x509.CertificateBuilder()
             .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]))
@@ -103,18 +111,24 @@ class Authority:
         Path(directory, f"{name}.p12").write_bytes(store)
         return certificate
 
-    def revoke(self, certificate: x509.Certificate) -> bytes:
-        """Return the list (PEM) by which a certificate is revoked."""
+    def revoke(self, *certificates: x509.Certificate) -> bytes:
+        """Return the list (PEM) by which these certificates are revoked."""
         now = datetime.now(UTC)
-        entry = x509.RevokedCertificateBuilder(certificate.serial_number, now).build()
         made = (
             x509.CertificateRevocationListBuilder()
             .issuer_name(self.certificate.subject)
             .last_update(now - timedelta(days=1))
             .next_update(now + timedelta(days=7))
-            .add_revoked_certificate(entry)
         )
+        for one in certificates:
+            made = made.add_revoked_certificate(x509.RevokedCertificateBuilder(one.serial_number, now).build())
         return made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
+
+
+def write_truststore(path: Path, *authorities: Authority) -> None:
+    """Write a trust store (PKCS12) that Java believes, with the certificates of authorities."""
+    trusted = [pkcs12.PKCS12Certificate(one.certificate, b"ca-%d" % number) for number, one in enumerate(authorities)]
+    path.write_bytes(pkcs12.serialize_java_truststore(trusted, BestAvailableEncryption(PASSWORD.encode())))
 
 
 def _sign(pems: Pems, name: str, extensions: str) -> None:

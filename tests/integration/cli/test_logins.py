@@ -14,6 +14,7 @@ from pykafka.cli.app import tools
 from pykafka.cli.statuses import Status
 from tests.brokers import KafkaCluster
 from tests.integration.cli.test_nouns import eventually
+from tests.support.token_endpoint import TokenEndpoint
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("latest")]
 
@@ -65,6 +66,66 @@ def test_a_wrong_password(secure_kafka: KafkaCluster, tmp_path: Path, mechanism:
     assert "hidden-from-all" not in result.output + listed.output
 
 
+def test_a_mechanism_that_the_listener_does_not_offer(secure_kafka: KafkaCluster, tmp_path: Path) -> None:
+    kafka = secure_kafka
+    file = config(tmp_path, "SHORT_SSL", kafka, kafka.user, kafka.password, "SCRAM-SHA-512")
+    (found,) = failures(run("doctor", "--config", file, "--json", status=Status.UNREACHABLE))
+    assert found["step"] == "SASL"
+    assert "it offers: OAUTHBEARER, PLAIN, SCRAM-SHA-256" in found["detail"]
+
+
+@pytest.mark.parametrize("listener", ["PLAINTEXT", "SSL"])
+def test_a_login_where_none_is_wanted(secure_kafka: KafkaCluster, tmp_path: Path, listener: str) -> None:
+    kafka = secure_kafka
+    file = config(tmp_path, listener, kafka, kafka.user, kafka.password, "PLAIN")
+    Path(file).write_text(Path(file).read_text().replace(f"protocol={listener}", f"protocol=SASL_{listener}"))
+    (found,) = failures(run("doctor", "--config", file, "--json", status=Status.UNREACHABLE))
+    assert found["step"] == "SASL"
+    assert "this listener takes no login by SASL" in found["detail"]
+    assert "leave sasl out" in found["detail"]
+
+
+def test_a_tls_port_without_tls(secure_kafka: KafkaCluster, tmp_path: Path) -> None:
+    kafka = secure_kafka
+    file = config(tmp_path, "SASL_SSL", kafka, kafka.user, kafka.password, "PLAIN")
+    Path(file).write_text(Path(file).read_text().replace("protocol=SASL_SSL", "protocol=SASL_PLAINTEXT"))
+    (found,) = failures(run("doctor", "--config", file, "--json", status=Status.UNREACHABLE))
+    assert "it answers in TLS: use --tls" in found["detail"]
+
+
+@pytest.mark.parametrize("fault", ["expired", "refused", "down"])
+def test_tokens_of_an_endpoint(secure_kafka: KafkaCluster, tmp_path: Path, fault: str) -> None:
+    """The token has expired by the clock of this machine; the broker refuses it; the endpoint is down."""
+    kafka = secure_kafka
+    told = {
+        "expired": ("has expired", "get a new one"),
+        "refused": ("the broker refuses the login", "invalid_token"),
+        "down": ("answers 503", "look at it, or wait"),
+    }[fault]
+
+    def token(subject: str, lifetime_s: float) -> str:
+        return kafka.token(subject, lifetime_s, **({"aud": "another"} if fault == "refused" else {}))
+
+    with TokenEndpoint(token, lifetime_s=-5 if fault == "expired" else 300) as endpoint:
+        if fault == "down":
+            endpoint.fail(503, b"", times=100)
+        file = tmp_path / "client.properties"
+        lines = {
+            "bootstrap.servers": kafka.hosts_of("SASL_PLAINTEXT"),
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.token.endpoint.url": endpoint.url,
+            "sasl.oauthbearer.client.id": endpoint.client_id,
+            "sasl.oauthbearer.client.secret": endpoint.client_secret,
+        }
+        file.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+        result = run("doctor", "--config", str(file), "--json", status=Status.UNREACHABLE)
+        (found,) = failures(result)
+        assert endpoint.client_secret not in result.output
+    assert found["step"] == "SASL"
+    assert not [text for text in told if text not in found["detail"]], found
+
+
 def test_tls_where_none_is_spoken(secure_kafka: KafkaCluster, tmp_path: Path) -> None:
     kafka = secure_kafka
     file = config(tmp_path, "SASL_PLAINTEXT", kafka, kafka.user, kafka.password, "PLAIN")
@@ -76,6 +137,7 @@ def test_tls_where_none_is_spoken(secure_kafka: KafkaCluster, tmp_path: Path) ->
 def test_no_login_where_one_is_wanted(secure_kafka: KafkaCluster) -> None:
     hosts = secure_kafka.hosts_of("SASL_PLAINTEXT")
     (found,) = failures(run("doctor", hosts, "--json", status=Status.UNREACHABLE))
+    assert found["step"] == "SASL"
     assert "this listener wants SASL" in found["detail"]
     assert "SCRAM-SHA-256" in found["detail"]
     assert "--config FILE" in found["detail"]

@@ -17,6 +17,7 @@ from pykafka.exceptions import KafkaException
 from pykafka.handlers import Address, GEventHandler, Handler, ThreadingHandler
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION
+from tests.support.fleet import NAME
 from tests.support.leftovers import Belongings
 from tests.support.proxies import CuttingProxy, detour
 from tests.support.topics import create_topic
@@ -24,9 +25,6 @@ from tests.support.tunnels import TunnelProxy
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.needs("producers")]
-
-#: A name that leads to wherever the brokers are now; this machine's resolver does not know it.
-NAME = "kafka.example"
 
 
 def following(kind: str, ports: Callable[[], list[int]]) -> Handler:

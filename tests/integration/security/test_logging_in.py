@@ -11,15 +11,18 @@ import pytest
 
 from pykafka import KafkaClient, ManagedBalancedConsumer
 from pykafka.handlers.patching import original
+from pykafka.rdkafka import RdKafkaProducer, RdKafkaSimpleConsumer
+from pykafka.security import DelegationToken, Mechanism
 from tests.brokers import KafkaCluster
 from tests.support.groups import Group
-from tests.support.logins import credentials, log_in
+from tests.support.logins import credentials, eventually, log_in, logs_in
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("sasl"), pytest.mark.timeout(400)]
 
 PROTOCOLS = ["SASL_PLAINTEXT", "SASL_SSL"]
 TOKENS = pytest.param("OAUTHBEARER", marks=pytest.mark.needs("bearer tokens"))
+DELEGATED = pytest.param("DELEGATION-TOKEN", marks=pytest.mark.needs("delegation tokens", "latest"))
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", TOKENS]
 GREENLETS = pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
 
@@ -34,20 +37,59 @@ def round_trip(client: KafkaClient, count: int = 100) -> None:
         assert [message.value for message in itertools.islice(consumer, count)] == messages
 
 
+def allowed(kafka: KafkaCluster, mechanism: str) -> Mechanism:
+    """Return credentials that the brokers accept; a delegation token is made for them."""
+    if mechanism != "DELEGATION-TOKEN":
+        return credentials(kafka, mechanism)
+    with log_in(kafka) as owner:
+        token = owner.admin.create_delegation_token()
+    sasl = token.login("SCRAM-SHA-256")
+    eventually(lambda: logs_in(kafka, "SASL_PLAINTEXT", sasl))
+    return sasl
+
+
 @GREENLETS
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, DELEGATED])
 def test_the_table(secure_kafka: KafkaCluster, mechanism: str, protocol: str, greenlets: bool) -> None:
-    with log_in(secure_kafka, protocol, credentials(secure_kafka, mechanism), use_greenlets=greenlets) as client:
+    with log_in(secure_kafka, protocol, allowed(secure_kafka, mechanism), use_greenlets=greenlets) as client:
         round_trip(client)
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_engine_of_librdkafka(secure_kafka: KafkaCluster, mechanism: str, protocol: str) -> None:
+    with log_in(secure_kafka, protocol, credentials(secure_kafka, mechanism)) as client:
+        topic = create_topic(client)
+        messages = [b"%d" % number for number in range(100)]
+        with topic.get_producer(linger_ms=5, use_rdkafka=True) as producer:
+            assert isinstance(producer, RdKafkaProducer)
+            for message in messages:
+                producer.produce(message)
+        with topic.get_simple_consumer(consumer_timeout_ms=20_000, use_rdkafka=True) as consumer:
+            assert isinstance(consumer, RdKafkaSimpleConsumer)
+            assert [message.value for message in itertools.islice(consumer, 100)] == messages
+
+
+@pytest.mark.needs("delegation tokens", "latest")
+def test_the_engine_of_librdkafka_refuses_delegation_tokens_by_name(secure_kafka: KafkaCluster) -> None:
+    with log_in(secure_kafka, "SASL_PLAINTEXT", allowed(secure_kafka, "DELEGATION-TOKEN")) as client:
+        topic = create_topic(client)
+        with pytest.raises(ValueError, match="does not log in with delegation tokens"):
+            topic.get_producer(use_rdkafka=True)
+        with pytest.raises(ValueError, match="does not log in with delegation tokens"):
+            topic.get_simple_consumer(use_rdkafka=True)
+
+
 @GREENLETS
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.later("threads", "SASL_PLAINTEXT")
-def test_heartbeats_log_in_on_their_native_thread(secure_kafka: KafkaCluster, protocol: str, greenlets: bool) -> None:
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, DELEGATED])
+@pytest.mark.later("threads", "SASL_PLAINTEXT", "PLAIN", "SCRAM-SHA-512", "OAUTHBEARER", "DELEGATION")
+def test_heartbeats_log_in_on_their_native_thread(
+    secure_kafka: KafkaCluster, mechanism: str, protocol: str, greenlets: bool
+) -> None:
     """The membership outlasts a hub, or a process, that does nothing for longer than the group's session."""
-    with log_in(secure_kafka, protocol, use_greenlets=greenlets) as client:
+    with log_in(secure_kafka, protocol, allowed(secure_kafka, mechanism), use_greenlets=greenlets) as client:
         group = Group(ManagedBalancedConsumer, client, partitions=2, session_timeout_ms=6000, heartbeat_interval_ms=500)
         values = group.produce(20)
         one, two = group.join(), group.join()
@@ -68,11 +110,13 @@ if sys.argv[1] == "patched":
     from gevent import monkey; monkey.patch_all()
 import os
 from types import SimpleNamespace
-from pykafka import KafkaClient
+from pykafka import DelegationToken, KafkaClient
 from tests.support.logins import credentials, log_in
 _, mode, protocol, mechanism, hosts, cafile, topic = sys.argv
 user, password = sys.stdin.readline().split()
 kafka = SimpleNamespace(user=user, password=password, cafile=cafile, hosts_of=lambda _: hosts, token=lambda _: password)
+delegated = mechanism == "DELEGATION-TOKEN"
+sasl = DelegationToken(user, password, "SCRAM-SHA-256") if delegated else credentials(kafka, mechanism)
 """
 
 PATCHED = (
@@ -80,7 +124,7 @@ PATCHED = (
     + """
 import threading
 assert threading.Event.__module__.startswith("gevent")
-with log_in(kafka, protocol, credentials(kafka, mechanism)) as client:
+with log_in(kafka, protocol, sasl) as client:
     with client.topics[topic].get_producer(linger_ms=5) as producer:
         for number in range(100):
             producer.produce(b"%d" % number)
@@ -97,7 +141,7 @@ if mode == "greenlets":
     from gevent.os import fork, waitpid
 else:
     from os import fork, waitpid
-client = log_in(kafka, protocol, credentials(kafka, mechanism), use_greenlets=mode == "greenlets")
+client = log_in(kafka, protocol, sasl, use_greenlets=mode == "greenlets")
 producer = client.topics[topic].get_producer(required_acks=-1, linger_ms=5)
 producer.produce(b"before")
 producer.flush()
@@ -117,10 +161,13 @@ sys.exit(waitpid(child, 0)[1])
 
 def run(kafka: KafkaCluster, script: str, mode: str, protocol: str, mechanism: str, topic: str) -> None:
     arguments = [mode, protocol, mechanism, kafka.hosts_of(protocol), kafka.cafile, topic]
-    secret = kafka.token() if mechanism == "OAUTHBEARER" else kafka.password
+    sasl = allowed(kafka, mechanism)
+    name, secret = kafka.user, kafka.token() if mechanism == "OAUTHBEARER" else kafka.password
+    if isinstance(sasl, DelegationToken):
+        name, secret = sasl.username, sasl.password
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script, *arguments],
-        input=f"{kafka.user} {secret}\n",
+        input=f"{name} {secret}\n",
         capture_output=True,
         text=True,
         timeout=120,
@@ -130,7 +177,7 @@ def run(kafka: KafkaCluster, script: str, mode: str, protocol: str, mechanism: s
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, DELEGATED])
 def test_a_patched_process(secure_kafka: KafkaCluster, mechanism: str, protocol: str) -> None:
     run(secure_kafka, PATCHED, "patched", protocol, mechanism, f"patched-{uuid.uuid4().hex[:12]}")
 
