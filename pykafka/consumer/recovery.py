@@ -170,16 +170,13 @@ class Recovery:
         else:
             broker = reader.cluster.brokers.get(source.broker_id)
         if broker is None:
-            self.failed(
-                owned,
-                LeaderNotFoundError(
-                    "no broker leads the partition at present"
-                    if source.broker_id is None
-                    else f"the leader names broker {source.broker_id} as a closer replica, and metadata does not",
-                    topic=owned.key.topic,
-                    partition=owned.partition_id,
-                ),
+            unknown = (
+                "no broker leads the partition at present"
+                if source.broker_id is None
+                else f"the leader names broker {source.broker_id} as a closer replica, and metadata does not"
             )
+            problem = reader.cluster.metadata_error or LeaderNotFoundError(unknown)
+            self.failed(owned, problem.again().with_context(topic=owned.key.topic, partition=owned.partition_id))
         return broker
 
     def _attach_to(self, broker: Broker, owned: OwnedPartition) -> None:

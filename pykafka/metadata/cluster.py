@@ -109,6 +109,8 @@ class BaseCluster:
         self._upkeep = Upkeep(handler, self._freshness, self._update, self._held)
         self._closables = Closables()
         self._closed = False
+        #: Why the last request for metadata failed; None once one is answered. It is why an unknown leader stays unknown.
+        self.metadata_error: KafkaException | None = None
         close_at_exit(self)
         handler.at_fork(self._after_fork)
         try:
@@ -229,7 +231,12 @@ class BaseCluster:
         return [topic.name for topic in self._topics.live()]
 
     def _update(self, names: list[str] | None) -> None:
-        response = self.ask_metadata(names)
+        try:
+            response = self.ask_metadata(names)
+        except KafkaException as error:
+            self.metadata_error = error.again()
+            raise
+        self.metadata_error = None
         if names is not None and any(topic.name not in names for topic in response.topics):
             names = None  # old brokers would create topics that are asked for by name, so the request was for all
         if response.brokers or not self.brokers:

@@ -102,7 +102,7 @@ class Dispatch:
         self._lock = core.lock
         self._owner = owner
         self.broker = broker
-        self.outcomes = Outcomes(core.handler, core.lock, core.attempts, owner)
+        self.outcomes = Outcomes(core.handler, core.lock, core.attempts, owner, lambda: core.cluster.metadata_error)
         #: Requests whose answer is awaited; in order.
         self.awaiting: dict[Request, None] = {}
         #: Whether batches get sequence numbers here, as far as is known.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka.exceptions import KafkaException, ProtocolClientError, RequestTimedOut
@@ -42,13 +42,22 @@ class Outcomes:
     :param lock: the owner's
     :param attempts: pauses and bounds
     :param owner: of the batches
+    :param metadata_error: returns why the cluster cannot be asked for leaders, if it cannot
     """
 
-    def __init__(self, handler: Handler, lock: LockType, attempts: Attempts, owner: BatchOwner) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        lock: LockType,
+        attempts: Attempts,
+        owner: BatchOwner,
+        metadata_error: Callable[[], KafkaException | None] = lambda: None,
+    ) -> None:
         self._handler = handler
         self._lock = lock
         self._attempts = attempts
         self._owner = owner
+        self._metadata_error = metadata_error
 
     def settle(self, outcomes: Sequence[Outcome], led: Collection[MessageBatch] = ()) -> None:
         """Apply the result of each batch, and of those that it decides; call it again after an interruption.
@@ -114,7 +123,12 @@ class Outcomes:
         """Fail a batch that has waited beyond the delivery timeout."""
         if not self._attempts.expired(batch):
             return
-        error = batch.last_error or RequestTimedOut("no broker leads the partition; check that its replicas are up")
+        error = batch.last_error
+        # A broker that has said that it does not lead is not the reason, if nobody tells who does.
+        if error is None or (isinstance(error, ProtocolClientError) and error.invalid_metadata):
+            unasked = self._metadata_error()
+            error = error if unasked is None else unasked.again()
+        error = error or RequestTimedOut("no broker leads the partition; check that its replicas are up")
         self.give_up(batch, error, True)
 
     def split(self, batch: MessageBatch, error: KafkaException | None, reason: str) -> None:

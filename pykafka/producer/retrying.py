@@ -2,8 +2,8 @@
 
 Three questions are asked of each error. Is the cluster not ready, or is it about the messages? What waits for the cluster, or
 for a login that it accepts, is bounded by the delivery timeout alone; what is about the messages counts against
-`max_retries`. Is it certain that nothing was written? Where it is not, and nothing numbers the batches, each further try may store them once more, so that it counts,
-too.
+`max_retries`. Is it certain that nothing was written? Where it is not, and nothing numbers the batches, each further try may
+store them once more, so that it counts, too.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.needs("sasl"), pytest.mark.timeout(
 
 PROTOCOLS = ["SASL_PLAINTEXT", "SASL_SSL"]
 TOKENS = pytest.param("OAUTHBEARER", marks=pytest.mark.needs("bearer tokens"))
-DELEGATED = pytest.param("DELEGATION-TOKEN", marks=pytest.mark.needs("delegation tokens", "latest"))
+DELEGATED = pytest.param("DELEGATION-TOKEN", marks=pytest.mark.needs("scram users"))
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", TOKENS]
 GREENLETS = pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
 
@@ -71,7 +71,7 @@ def test_the_engine_of_librdkafka(secure_kafka: KafkaCluster, mechanism: str, pr
             assert [message.value for message in itertools.islice(consumer, 100)] == messages
 
 
-@pytest.mark.needs("delegation tokens", "latest")
+@pytest.mark.needs("scram users")
 def test_the_engine_of_librdkafka_refuses_delegation_tokens_by_name(secure_kafka: KafkaCluster) -> None:
     with log_in(secure_kafka, "SASL_PLAINTEXT", allowed(secure_kafka, "DELEGATION-TOKEN")) as client:
         topic = create_topic(client)

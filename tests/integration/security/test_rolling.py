@@ -18,7 +18,7 @@ from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
 from tests.integration.network.test_following import following, ports_of
 from tests.support.certs import write_truststore
-from tests.support.fleet import LISTENERS, NAME, Fleet
+from tests.support.fleet import NAME, Fleet
 from tests.support.logins import credentials
 from tests.support.topics import create_topic
 from tests.support.waiting import until
@@ -168,10 +168,11 @@ def connected(fleet: Fleet, handler: Handler, listener: str, mechanism: str, tls
     return KafkaClient(f"{NAME}:9092", handler=handler, socket_timeout_ms=20_000, sasl=sasl, tls=tls)
 
 
-@pytest.mark.later("gevent", "SHORT_SSL", "authority")
-@pytest.mark.parametrize("change", ["keys", "authority"])
+@pytest.mark.later("gevent", "authority")
 @pytest.mark.parametrize(
-    ("listener", "mechanism"), [("SASL_SSL", "SCRAM-SHA-512"), ("SHORT_SSL", "PLAIN")], ids=LISTENERS
+    ("listener", "mechanism", "change"),
+    [("SASL_SSL", "SCRAM-SHA-512", "keys"), ("SHORT_SSL", "PLAIN", "authority")],
+    ids=["keys", "authority"],
 )
 def test_addresses_and_certificates_change_under_load(
     fleet: Fleet, tmp_path: Path, kind: str, listener: str, mechanism: str, change: str

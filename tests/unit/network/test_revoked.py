@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -19,11 +20,23 @@ LIMIT = 30.0
 ALICE = Scram("alice", USERS["alice"])
 
 
+class Broker(SaslBroker):
+    """A broker that leads its partition, or says that nobody does."""
+
+    leads = True
+
+    def _metadata(self) -> wire.MetadataResponse:
+        told = super()._metadata()
+        if not self.leads:
+            told.topics[0].partitions[0].leader_id = -1
+        return told
+
+
 @pytest.fixture
-def broker() -> Iterator[SaslBroker]:
+def broker() -> Iterator[Broker]:
     """Yield a broker whose sessions last half a second; restore its users."""
     before = dict(USERS)
-    with SaslBroker(lifetime_ms=500, records=batch([b"a"] * 5)) as broker:
+    with Broker(lifetime_ms=500, records=batch([b"a"] * 5)) as broker:
         yield broker
     USERS.update(before)
 
@@ -103,6 +116,34 @@ def test_a_refused_login_does_not_end_idempotence(handler: Handler) -> None:
     with pytest.raises(SaslAuthenticationFailed):
         identity.get(-1)
     assert identity.get(-1) == (7, 0)
+
+
+def test_a_partition_without_leader_names_why_none_gets_known(broker: Broker, handler: Handler) -> None:
+    """A broker that is shut down says first that it leads no more; then it comes back, and lets nobody in."""
+    with KafkaClient(broker.hosts, handler=handler, sasl=ALICE, socket_timeout_ms=1000) as client:
+        topic = client.topics[TOPIC]
+        producer = topic.get_producer(delivery_timeout_ms=1000, linger_ms=1, enable_idempotence=False, required_acks=1)
+        producer.produce(b"first")
+        producer.flush()
+        consumer = topic.get_simple_consumer(consumer_timeout_ms=200, fetch_wait_max_ms=100)
+        broker.leads = False
+        client.update_cluster()
+        assert topic.partitions[0].leader is None
+        USERS["alice"] = "another"
+        deadline = handler.now() + LIMIT
+        told = ""
+        while "SaslAuthenticationFailed" not in told:
+            assert handler.now() < deadline, told
+            producer.produce(b"second")
+            with pytest.raises(MessagesNotDelivered) as lost:
+                producer.flush()
+            told = str(lost.value)
+        with pytest.raises(SaslAuthenticationFailed, match="the broker refuses the login"):
+            while handler.now() < deadline:
+                consumer.consume()
+        with suppress(KafkaException):
+            producer.stop()
+        consumer.stop()
 
 
 def test_a_topic_that_cannot_be_asked_for_is_not_called_missing(broker: SaslBroker, handler: Handler) -> None:
