@@ -81,7 +81,10 @@ SOURCE_AND_SINK = [
     f"tests/spark/test_{name}.py" for name in ("batch_read", "jvm_connector", "lag", "sink", "stream_read")
 ]
 #: Certificates and credentials that change while clients run.
-PUT_RIGHT = [f"{INTEGRATION}/security/test_{name}.py" for name in ("put_right", "rolling")]
+PUT_RIGHT = {
+    "put-right": f"{INTEGRATION}/security/test_put_right.py",
+    "rolling": f"{INTEGRATION}/security/test_rolling.py",
+}
 KERBEROS_BROKERS = f"{INTEGRATION}/security/test_kerberos_brokers.py"
 #: The contract of handlers, programs of PyKafka 2, and checks by Kafka's own classes.
 PROMISES = [f"tests/{name}" for name in ("contract", "java_judge", "regressions")]
@@ -219,8 +222,10 @@ MATRIX = {
         f"security-{release}": Part(release, [f"{INTEGRATION}/security", "-m", "not matrix"], 3)
         for release in ("0.10.2.2", "3.9.2")
     },
-    "security": Part("4.3.1", [f"{INTEGRATION}/security", "-m", "matrix", *without([KERBEROS_BROKERS, *PUT_RIGHT])], 3),
-    "put-right": Part("4.3.1", ["-m", "matrix", *PUT_RIGHT], 10),
+    "security": Part(
+        "4.3.1", [f"{INTEGRATION}/security", "-m", "matrix", *without([KERBEROS_BROKERS, *PUT_RIGHT.values()])], 3
+    ),
+    **{name: Part("4.3.1", ["-m", "matrix", path], 5) for name, path in PUT_RIGHT.items()},
     "kerberos-brokers": Part("4.3.1", [KERBEROS_BROKERS], 3),
     "lost-and-replicas": Part(
         "4.3.1",
