@@ -62,7 +62,7 @@ CASES += [
     )
 ]
 CASES += [f"{INTEGRATION}/consumer/test_{name}.py" for name in ("added_partitions", "isolation", "memory")]
-CASES += [f"{INTEGRATION}/test_failures.py", f"--deselect={FIVE_MILLION}"]
+CASES += [f"{INTEGRATION}/admin/test_cluster.py", f"{INTEGRATION}/test_failures.py", f"--deselect={FIVE_MILLION}"]
 #: Logins, administration, command lines and configuration files.
 ACCESS = [f"{INTEGRATION}/{name}" for name in ("security", "admin", "cli", "config")]
 #: Groups through ZooKeeper, in its outages, and together with other clients.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Mapping
 
@@ -11,6 +12,8 @@ from kazoo.client import KazooClient
 from pykafka import KafkaClient
 from pykafka.exceptions import TopicAlreadyExists, error_for
 from pykafka.protocol import wire
+from pykafka.protocol.message import Message
+from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic
 from tests.brokers.cluster import ZOOKEEPERS
 
@@ -82,3 +85,17 @@ def _create_in_zookeeper(
     finally:
         zookeeper.stop()
         zookeeper.close()
+
+
+def take_messages(consumer: SimpleConsumer, count: int) -> list[Message]:
+    """Consume so many messages, or those that come within a minute."""
+    found: list[Message] = []
+    deadline = time.monotonic() + 60
+    while len(found) < count and time.monotonic() < deadline:
+        found += consumer.consume_batch()
+    return found
+
+
+def take(consumer: SimpleConsumer, count: int) -> list[bytes | None]:
+    """Consume as `take_messages`; return the values."""
+    return [message.value for message in take_messages(consumer, count)]

@@ -54,6 +54,7 @@ def test_partitions_move_and_leaders_are_elected(admin: Admin) -> None:
     admin.delete_topics(name)
 
 
+@pytest.mark.later("greenlets")
 def test_a_preferred_leader_that_is_down_is_told(client3: KafkaClient, kafka3: KafkaCluster) -> None:
     admin, name = client3.admin, unique("t")
     part = TopicPartition(name, 0)

@@ -18,7 +18,7 @@ from pykafka.spark.reader import RangeReader
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION
-from tests.support.topics import create_topic
+from tests.support.topics import create_topic, take
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.needs("alterations")]
@@ -67,14 +67,6 @@ def source(consumer: SimpleConsumer) -> int | None:
     """Return the broker that fetches the partition now."""
     fetcher = next(iter(consumer._engine.partitions.values())).fetcher
     return None if fetcher is None else fetcher._broker.id
-
-
-def take(consumer: SimpleConsumer, count: int) -> list[bytes | None]:
-    found: list[bytes | None] = []
-    deadline = time.monotonic() + 60
-    while len(found) < count and time.monotonic() < deadline:
-        found += [message.value for message in consumer.consume_batch()]
-    return found
 
 
 @pytest.mark.later("gevent")

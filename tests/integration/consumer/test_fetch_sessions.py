@@ -13,11 +13,10 @@ from pykafka import KafkaClient
 from pykafka.broker import Broker
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
-from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION
-from tests.support.topics import create_topic
+from tests.support.topics import create_topic, take
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.needs("alterations")]
 
@@ -56,14 +55,6 @@ def fill(topic: Topic, first: int, count: int) -> list[bytes]:
         for value in values:
             producer.produce(value)
     return values
-
-
-def take(consumer: SimpleConsumer, count: int) -> list[bytes | None]:
-    found: list[bytes | None] = []
-    deadline = time.monotonic() + 60
-    while len(found) < count and time.monotonic() < deadline:
-        found += [message.value for message in consumer.consume_batch()]
-    return found
 
 
 def test_a_session_names_only_what_has_changed(client: KafkaClient, requests: list[wire.FetchRequest]) -> None:

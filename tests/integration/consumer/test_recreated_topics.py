@@ -12,11 +12,10 @@ from pykafka import KafkaClient
 from pykafka.consumer import resets
 from pykafka.exceptions import KafkaException, TopicRecreatedError
 from pykafka.protocol import wire
-from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.support.features import kafka_since
-from tests.support.topics import create_topic
+from tests.support.topics import create_topic, take
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.timeout(200), pytest.mark.needs("topic ids")]
@@ -57,14 +56,6 @@ def recreate(hosts: str, name: str, count: int) -> list[bytes]:
         until(other.cluster.handler, is_made)
         assert other.cluster.ask_metadata([name]).topics[0].topic_id != old
         return fill(other.topics[name], b"new", count)
-
-
-def take(consumer: SimpleConsumer, count: int) -> list[bytes | None]:
-    found: list[bytes | None] = []
-    deadline = time.monotonic() + 60
-    while len(found) < count and time.monotonic() < deadline:
-        found += [message.value for message in consumer.consume_batch()]
-    return found
 
 
 @pytest.mark.parametrize("reset", ["earliest", "latest"])

@@ -18,7 +18,7 @@ from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION
-from tests.support.topics import create_topic
+from tests.support.topics import create_topic, take_messages
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.needs("alterations")]
 
@@ -79,11 +79,7 @@ def wait_for(client: KafkaClient, what: Any, seconds: float = 90) -> None:
 
 
 def take(consumer: SimpleConsumer, count: int) -> list[tuple[int, bytes | None]]:
-    found: list[tuple[int, bytes | None]] = []
-    deadline = time.monotonic() + 40
-    while len(found) < count and time.monotonic() < deadline:
-        found += [(message.offset, message.value) for message in consumer.consume_batch()]
-    return found
+    return [(message.offset, message.value) for message in take_messages(consumer, count)]
 
 
 class Election:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.admin import QuotaEntity
 from pykafka.common import OffsetType
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.handlers import Handler
 from tests.brokers import KafkaCluster
-from tests.support.quotas import set_quotas
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 
@@ -30,7 +30,8 @@ def bounded(kafka: KafkaCluster, handler: Handler) -> Callable[..., KafkaClient]
 
     def make(**quotas: float) -> KafkaClient:
         client_id = f"slow-{uuid.uuid4().hex}"
-        set_quotas(kafka.hosts, client_id, **quotas)
+        with KafkaClient(kafka.hosts) as client:
+            client.admin.alter_client_quotas({QuotaEntity(client_id=client_id): quotas})
         # a second: much less than the brokers throttle
         return KafkaClient(kafka.hosts, handler=handler, client_id=client_id, socket_timeout_ms=1000)
 
