@@ -91,6 +91,9 @@ def test_texts_in_lines_or_in_one(flatten: Callable[[str], str]) -> None:
         ({"protocol": "TLSv1.2"}, ("TLSv1.2",)),
         ({"enabled_protocols": "TLSv1.3, TLSv1.2"}, ("TLSv1.2", "TLSv1.3")),
         ({"protocol": "TLSv1.3", "enabled_protocols": "TLSv1.3"}, ("TLSv1.3",)),
+        # as Kafka had them by default before 2.6
+        ({"protocol": "TLS"}, ("TLSv1.2", "TLSv1.3")),
+        ({"protocol": "TLS", "enabled_protocols": "TLSv1.2,TLSv1.1,TLSv1"}, ("TLSv1.2",)),
     ],
 )
 def test_versions(given: dict[str, str], versions: tuple[str, ...]) -> None:
@@ -113,6 +116,7 @@ def test_versions(given: dict[str, str], versions: tuple[str, ...]) -> None:
         ({"truststore_type": "PEM", "truststore_certificates": "/ca.pem"}, "'.location' option"),
         ({"keystore_type": "PEM", "keystore_key": KEY}, "belong together"),
         ({"keystore_type": "PEM", "keystore_certificate_chain": CERTIFICATE}, "belong together"),
+        ({"enabled_protocols": "TLSv1.1,TLSv1"}, "'kafka.ssl.enabled.protocols' must be of TLSv1.2 and TLSv1.3"),
         ({"protocol": "SSLv3"}, "'kafka.ssl.protocol' must be of TLSv1.2 and TLSv1.3"),
         ({"endpoint_identification_algorithm": "ldaps"}, "must be https or empty"),
         ({"engine_factory_class": "x"}, "refused: it is a Java class"),
