@@ -74,6 +74,7 @@ def take_next(
     flight = lane.resend()
     if flight is not None:
         batch: MessageBatch | None = flight.item
+        flight.item.flight = flight  # its launch may have been interrupted
     elif queue.sealed:
         batch = queue.sealed.popleft()
     else:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from types import FrameType, SimpleNamespace
 from typing import Any
 
+import pytest
+
 from pykafka.handlers import ThreadingHandler
+from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.bounds import Bounds
+from pykafka.producer.dispatch import take_next
+from pykafka.producer.idempotence import Lane
 from pykafka.producer.reports import Reports
 from pykafka.protocol.message import Message
 
@@ -42,3 +48,25 @@ def test_ctrl_c_at_any_step_of_a_look_for_reports_holds_up_nobody() -> None:
         assert worker.join(10), f"interrupted at step {interrupt_at}"
         assert reports.get(True, 10) == (message, None)
     assert interrupt_at > 10
+
+
+def test_a_batch_whose_launch_was_interrupted_goes_next() -> None:
+    """Nobody had told it of its place in the lane: the sender failed over it, and the producer with it."""
+    batch: Any = SimpleNamespace(count=1, flight=None, retry_at=0.0)
+    queue = PartitionQueue(0)
+    queue.sealed.append(batch)
+
+    def interrupt(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code is Lane._take_off.__code__:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        sys.setprofile(interrupt)
+        try:
+            take_next(queue, None)
+        finally:
+            sys.setprofile(None)
+    assert take_next(queue, None) is batch
+    queue.lane.adopt(1, 0)
+    queue.lane.number(batch.flight)
+    assert batch.flight.sequence == 0
