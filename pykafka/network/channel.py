@@ -277,7 +277,7 @@ class Channel:
         was_brief, self._was_brief = self._was_brief, False
         if requests.proven:
             self._failures = 0
-        elif error is None:  # this client ended it
+        elif error is None or requests.interrupted:  # this client ended it
             return
         elif requests.ended_unused:
             self._was_brief = self._handler.now() - requests.since < BRIEF_S

@@ -79,6 +79,8 @@ class PendingRequests:
         self.error: KafkaException | None = None
         #: Whether the peer has answered a request.
         self.proven = False
+        #: Whether this client has ended the connection, since a worker was interrupted while it wrote.
+        self.interrupted = False
         #: Whether the connection has ended, or is retired, with nothing in flight.
         self.ended_unused = False
         #: Since when there is the connection, and when a request or an answer used it last (on the handler's clock, s).

@@ -288,6 +288,7 @@ class RequestHandler:
                 # The caller's own timeout, or Ctrl-C: half a frame may be out, or none of a request in the table, and nothing
                 # can follow it.
                 if task is None or shared.requests.peek(correlation_id) is not None:
+                    shared.requests.interrupted = True
                     shared.connection.disconnect()
                 raise
         finally:

@@ -191,6 +191,25 @@ def test_a_proven_connection_ends_the_backoff(handler: Handler) -> None:
         broker.close()
 
 
+def test_a_worker_that_is_interrupted_as_it_writes_has_nobody_wait(
+    handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new connection that ended by that counted as one that the broker had closed."""
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with ScriptedBroker() as server:
+        broker = node(handler, server.hosts, reconnect_backoff_ms=60_000, reconnect_backoff_max_ms=60_000)
+        requests = broker.channel("main").open()
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(requests.shared.connection, "send", interrupted)
+            broker.call(wire.MetadataRequest())
+        until(handler, lambda: up(broker) is None)
+        broker.call(wire.MetadataRequest())
+        broker.close()
+
+
 def test_pauses_between_attempts_are_options(handler: Handler, peers: dict[str, int]) -> None:
     address = f"127.0.0.1:{peers['refused']}"
     tries: list[float] = []
