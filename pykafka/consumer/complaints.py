@@ -47,7 +47,10 @@ class Complaints:
         # closed; that is not worth an error.
         may_pass = reader.cluster.may_pass(error) and not isinstance(error, InvalidMessageError)
         if not lasting and (may_pass or type(error) in PASSING):
-            log.info("partition %d: %s; trying again", owned.partition_id, error)
+            # One line for all partitions of a topic that an error concerns: there may be thousands, each tried once a second.
+            about = f"{reader.name} {owned.key.topic} {type(error).__name__}"
+            text = "partition %s: %s; trying again"
+            reader.cluster.limiter.warn(log, about, text, owned.key, error, level=logging.INFO)
             return
         owned.trouble_since = now
         told = self._told is not None and self._told() is error

@@ -21,6 +21,7 @@ from pykafka.exceptions import (
 )
 from pykafka.metadata.settings import REBOOTSTRAP, MetadataSettings
 from pykafka.network.dialing import Attempt
+from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -46,6 +47,7 @@ class Brokers:
     :param handler: supplies the worker that closes brokers which have left
     :param make: `(id, host, port)` to a broker with the client's settings
     :param settings: when to begin again at the seeds
+    :param limiter: leaves out lines of the log that only repeat others; the client's
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Brokers:
         handler: Handler,
         make: Callable[[int, str, int], Broker],
         settings: MetadataSettings | None = None,
+        limiter: LogLimiter | None = None,
     ) -> None:
         settings = settings or MetadataSettings()
         self._returns = settings.metadata_recovery_strategy == REBOOTSTRAP
@@ -62,6 +65,7 @@ class Brokers:
         # Whether a broker has told this client to begin again at the seeds.
         self._sent_back = False
         self._handler = handler
+        self._limiter = limiter or LogLimiter(handler)
         self._make = make
         self.by_id: dict[int, Broker] = {}
         self._seeds: dict[tuple[str, int], Broker] = {}
@@ -180,10 +184,9 @@ class Brokers:
             log.warning("no known broker answers, and new ones cannot be found: %s", error)
             return
         if brokers:
-            log.info(
-                "no known broker answers: beginning again at %s",
-                ", ".join(f"{host}:{port}" for host, port in addresses),
-            )
+            where = ", ".join(f"{host}:{port}" for host, port in addresses)
+            text = "no known broker answers: beginning again at %s"
+            self._limiter.warn(log, "seeds", text, where, level=logging.INFO)
         for address in set(self._seeds).difference(addresses):  # names and ZooKeeper may give others than before
             gone = self._seeds.pop(address, None)
             if gone is not None:  # another worker may have been first

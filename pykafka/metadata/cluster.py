@@ -98,7 +98,7 @@ class BaseCluster:
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         metadata = metadata or MetadataSettings()
-        self._brokers = Brokers(handler, self._new_broker, metadata)
+        self._brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
         self._knowledge = Knowledge(handler, self._brokers, self._topics)
         # The answer of `topic_names`, and when it expires (s).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.broker import Broker
 from pykafka.exceptions import ForeignClusterError, NoBrokersAvailableError
-from pykafka.handlers import Address, Handler
+from pykafka.handlers import Address, Handler, ThreadingHandler
+from pykafka.metadata.brokers import Brokers
 from pykafka.network.addresses import canonical_addresses
 from pykafka.protocol import wire
 from tests.support.scripted import VERSIONS
@@ -251,3 +254,19 @@ def test_an_interrupt_is_no_failure_of_brokers(
         with pytest.raises(NoBrokersAvailableError):
             client.update_cluster()
         assert client.cluster._brokers.is_bootstrap_due  # a failure stays one
+
+
+def _unused(id_: int, host: str, port: int) -> Broker:
+    return Broker(id_, host, port, ThreadingHandler(), 1000, 1000)
+
+
+def test_beginning_again_is_logged_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    """Each worker that wants metadata tries ten times a second."""
+    caplog.set_level(logging.INFO, "pykafka.metadata")
+    brokers = Brokers(ThreadingHandler(), _unused)
+    brokers.take_over({1: ("127.0.0.1", 9092)})
+    for _ in range(100):
+        assert [broker.id for broker in brokers.candidates(lambda: [("127.0.0.1", 9093)])] == [1, -1]
+    assert [record.getMessage() for record in caplog.records] == [
+        "no known broker answers: beginning again at 127.0.0.1:9093"
+    ]

@@ -1,0 +1,33 @@
+"""What consumers log of partitions that cannot be fetched."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pykafka.common import TopicPartition
+from pykafka.consumer.complaints import Complaints
+from pykafka.exceptions import LeaderNotFoundError, SocketDisconnectedError
+from pykafka.handlers import ThreadingHandler
+from pykafka.utils.loglimit import LogLimiter
+
+
+def test_errors_of_many_partitions_are_one_line_for_each_kind(caplog: pytest.LogCaptureFixture) -> None:
+    """A topic of a thousand partitions logged a thousand lines a second while its broker was away."""
+    caplog.set_level(logging.INFO, "pykafka.consumer")
+    handler = ThreadingHandler()
+    cluster = SimpleNamespace(limiter=LogLimiter(handler), may_pass=lambda error: True, socket_timeout_ms=30_000)
+    reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque())
+    complaints = Complaints(handler.now)
+    parts: list[Any] = [SimpleNamespace(key=TopicPartition("t", id_), trouble_since=None) for id_ in range(1000)]
+    for error in (SocketDisconnectedError("gone"), LeaderNotFoundError("none")):
+        for owned in parts * 3:
+            complaints.judge(reader, owned, error)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"partition {TopicPartition('t', 0)}: {text}; trying again" for text in ("gone", "none")
+    ]
+    assert not reader.errors
