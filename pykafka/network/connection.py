@@ -127,6 +127,12 @@ class BrokerConnection:
         return session is not None and self._handler.now() >= session.renew_at
 
     @property
+    def login_over(self) -> bool:
+        """Whether the broker has ended the session of this login: it hangs up on the next request."""
+        session = self._dialer.session
+        return session is not None and self._handler.now() >= session.ends_at
+
+    @property
     def is_hung_up(self) -> bool:
         """Whether the peer has closed its end already, as far as this machine knows; it asks the system."""
         ask = getattr(self._stream, "is_hung_up", None)

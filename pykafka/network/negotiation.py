@@ -32,6 +32,10 @@ HANG_UPS_BESIDE_NEWER = 8
 #: The client asks a broker that it took for 0.8.2 again after this time (s), which doubles up to the second one.
 ASK_AGAIN_S = 30.0
 ASK_AGAIN_MAX_S = 600.0
+SESSION_TOO_SHORT = (
+    "the broker has ended the session of the login before its first request; raise connections.max.reauth.ms of the broker, or "
+    "get tokens that last longer"
+)
 #: The name of no mechanism.
 NO_MECHANISM = "?"
 #: How often a pause looks whether the connection is still wanted (s).
@@ -149,6 +153,8 @@ def _probe(
         except SocketDisconnectedError as error:
             if type(error) is not SocketDisconnectedError:
                 raise
+            if connection.login_over:
+                raise SocketDisconnectedError(SESSION_TOO_SHORT, broker=connection.address) from None
             if probe.knows_the_broker and not connection.logs_in:
                 _check_for_sasl(connection, handler, timeout_ms, client_id)
             probe.hung_up()

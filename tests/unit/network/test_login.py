@@ -308,3 +308,12 @@ def test_a_mechanism_that_lacks_a_member_is_refused_by_its_name() -> None:
         value: Any = type("Half", (Half,), members)()
         with pytest.raises(TypeError, match=f"sasl must be a mechanism, and Half lacks '{lacking}'"):
             KafkaClient("127.0.0.1:1", sasl=value)
+
+
+def test_a_session_that_is_too_short_for_a_request_is_named(handler: Handler) -> None:
+    """The client guessed that the broker was shutting down, or wanted TLS or SASL."""
+    with (
+        SaslBroker(lifetime_ms=1) as broker,
+        pytest.raises(NoBrokersAvailableError, match="max.reauth.ms of the broker"),
+    ):
+        KafkaClient(broker.hosts, handler=handler, sasl=GOOD[1])
