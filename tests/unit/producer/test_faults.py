@@ -66,7 +66,8 @@ def test_a_batch_whose_launch_was_interrupted_goes_next() -> None:
             take_next(queue, None)
         finally:
             sys.setprofile(None)
-    assert take_next(queue, None) is batch
+    again: Any = take_next(queue, None)
+    assert again is batch
     queue.lane.adopt(1, 0)
     queue.lane.number(batch.flight)
     assert batch.flight.sequence == 0
