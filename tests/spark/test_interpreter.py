@@ -34,6 +34,7 @@ LATER = "from pykafka.spark import KafkaDataSource; spark.dataSource.register(Ka
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("quick_spark")
 @pytest.mark.parametrize(
     ("before", "after"), [("import pykafka.spark", ""), ("", LATER)], ids=["imported before", "registered after"]
 )

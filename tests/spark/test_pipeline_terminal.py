@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
-from tests.spark.test_pipeline_programs import declare, landed, numbers
+from tests.spark.test_pipeline_programs import declare, go_on, landed, numbers
 from tests.support.programs import TerminalProgram, watched
 from tests.support.spark.standalone import spark_environment
 from tests.support.spark.topics import Topics
@@ -62,7 +63,7 @@ def test_progress_and_ctrl_c(file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("presses", [pytest.param(2, marks=pytest.mark.matrix), 3])
-def test_more_than_one_ctrl_c(file: Path, tmp_path: Path, presses: int) -> None:
+def test_more_than_one_ctrl_c(spark: SparkSession, file: Path, tmp_path: Path, presses: int) -> None:
     """The second stops the queries at once, and the third does not even wait for that; the checkpoint stays good."""
     with watched(pipeline(str(file))) as running:
         running.wait_for("numbers: micro-batch 1, ", TIMEOUT_S)
@@ -70,8 +71,7 @@ def test_more_than_one_ctrl_c(file: Path, tmp_path: Path, presses: int) -> None:
             running.press(CTRL_C)
             time.sleep(0.05)
         interrupted(running)
-    with watched(pipeline(str(file), "--once", "--set", "source.options.maxOffsetsPerTrigger=100000")) as running:
-        assert running.wait(TIMEOUT_S) == 0, running.output
+    go_on(spark, file, "source.options.maxOffsetsPerTrigger=100000")
     assert landed(tmp_path) == list(range(3000))
 
 
