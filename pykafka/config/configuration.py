@@ -24,7 +24,7 @@ from pykafka.config.keys import (
     why_refused,
 )
 from pykafka.config.references import plain, resolved
-from pykafka.config.security import idle, mechanism_of, protocol_of, tls_of
+from pykafka.config.security import SAME, idle, mechanism_of, protocol_of, tls_of
 from pykafka.exceptions import ConfigurationError
 from pykafka.utils.concealed import concealing
 from pykafka.utils.similar import most_similar
@@ -94,7 +94,12 @@ class Configuration:
             given = read_file(Path(source))
         values = _by_key(given, variables)
         if env:
-            values |= _by_key(_variables(variables), variables)
+            own = _by_key(_variables(variables), variables)
+            taken = {place for key in own for place in _places(key)}
+            values = {
+                key: value for key, value in values.items() if not 0 < len(_places(key)) == len(_places(key) & taken)
+            }
+            values |= own
         return cls._sorted(values, replaced)
 
     @classmethod
@@ -160,6 +165,11 @@ def targets_of(key: str) -> tuple[Target, ...]:
         shared = {"client": ("client", "tls", "sasl"), "producer": ("producer", "levels")}.get(section, (section,))
         return tuple(target for target in aimed if target.section in shared)
     return ()
+
+
+def _places(key: str) -> set[tuple[str, str]]:
+    """Return what a key sets, the same for all its names: {(section, option)}."""
+    return {(target.section, SAME.get(target.name, target.name)) for target in targets_of(key)}
 
 
 def _by_key(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, tuple[str, Any]]:

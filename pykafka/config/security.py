@@ -184,6 +184,16 @@ _NOT_BESIDE_JAAS = {
     *(*_USER, *_PASSWORD, *_SOURCES, *_AUTHORITIES, "sasl.oauthbearer.extensions"),
     *("sasl.kerberos.principal", "sasl.kerberos.keytab"),
 }
+#: One name for keys that say the same.
+SAME = {
+    **_FILES,
+    **_OAUTH,
+    **{other: name for name, other in (_USER, _PASSWORD)},
+    "sasl.mechanisms": "sasl.mechanism",
+    "ssl.truststore.location": "cafile",
+    "ssl.truststore.certificates": "cafile",
+    "ssl.keystore.location": "certfile",
+}
 #: Keys of each mechanism: their beginnings.
 _OF_MECHANISM = {
     **dict.fromkeys(("PLAIN", *_SCRAM), ("sasl.username", "sasl.password", "sasl.plain.")),

@@ -316,3 +316,23 @@ def test_a_file_without_a_name(key: str) -> None:
     """As templates of configurations have them."""
     with pytest.raises(ConfigurationError, match="ssl.* is empty: give a file, or remove the key"):
         Configuration.read({"security.protocol": "SSL", key: ""}, environment={})
+
+
+def test_the_environment_wins_by_any_name_of_an_option() -> None:
+    file = {
+        **{"bootstrap.servers": "file:1", "metadata.max.age.ms": "5", "acks": "1"},
+        **{**_LOGIN, "sasl.mechanism": "PLAIN", "sasl.username": "file", "sasl.password": SECRET},
+        **{"ssl.truststore.location": "/file", "ssl.truststore.type": "PEM"},
+    }
+    variables = {
+        "PYKAFKA_HOSTS": "environment:1",
+        "PYKAFKA_REQUIRED_ACKS": "all",
+        "PYKAFKA_SASL_MECHANISMS": "SCRAM-SHA-256",
+        "PYKAFKA_SASL_PLAIN_PASSWORD": "of-environment",
+        "PYKAFKA_SSL_CAFILE": "/environment",
+    }
+    found = Configuration.read(file, env=True, environment=variables)
+    assert (found.client["hosts"], found.producer["required_acks"]) == ("environment:1", -1)
+    assert (found.client["metadata_max_age_ms"], found.consumer["metadata_max_age_ms"]) == (5, 5)
+    assert found.client["sasl"] == Scram("file", "of-environment", "SCRAM-SHA-256")
+    assert found.client["ssl_config"].cafile == "/environment"
