@@ -69,6 +69,7 @@ def test_a_wrong_password(secure_kafka: KafkaCluster, tmp_path: Path, mechanism:
 def test_a_mechanism_that_the_listener_does_not_offer(secure_kafka: KafkaCluster, tmp_path: Path) -> None:
     kafka = secure_kafka
     file = config(tmp_path, "SHORT_SSL", kafka, kafka.user, kafka.password, "SCRAM-SHA-512")
+    Path(file).write_text(Path(file).read_text().replace("protocol=SHORT_SSL", "protocol=SASL_SSL"))
     (found,) = failures(run("doctor", "--config", file, "--json", status=Status.UNREACHABLE))
     assert found["step"] == "SASL"
     assert "it offers: OAUTHBEARER, PLAIN, SCRAM-SHA-256" in found["detail"]
@@ -87,8 +88,9 @@ def test_a_login_where_none_is_wanted(secure_kafka: KafkaCluster, tmp_path: Path
 
 def test_a_tls_port_without_tls(secure_kafka: KafkaCluster, tmp_path: Path) -> None:
     kafka = secure_kafka
-    file = config(tmp_path, "SASL_SSL", kafka, kafka.user, kafka.password, "PLAIN")
-    Path(file).write_text(Path(file).read_text().replace("protocol=SASL_SSL", "protocol=SASL_PLAINTEXT"))
+    file = config(tmp_path, "SASL_PLAINTEXT", kafka, kafka.user, kafka.password, "PLAIN")
+    there, hosts = kafka.hosts_of("SASL_PLAINTEXT"), kafka.hosts_of("SASL_SSL")
+    Path(file).write_text(Path(file).read_text().replace(there, hosts))
     (found,) = failures(run("doctor", "--config", file, "--json", status=Status.UNREACHABLE))
     assert "it answers in TLS: use --tls" in found["detail"]
 
