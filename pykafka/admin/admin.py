@@ -11,14 +11,12 @@ from pykafka.admin.moves import MovesAdmin
 from pykafka.admin.quorum import QuorumAdmin
 from pykafka.admin.quotas import QuotasAdmin
 from pykafka.admin.scramusers import ScramUsersAdmin
-from pykafka.admin.shareoffsets import ShareOffsetsAdmin
 from pykafka.admin.tokens import TokensAdmin
 from pykafka.admin.transactions import TransactionsAdmin
 
 
 class Admin(
     GroupOffsetsAdmin,
-    ShareOffsetsAdmin,
     ConfigsAdmin,
     AclsAdmin,
     ScramUsersAdmin,

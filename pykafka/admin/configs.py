@@ -42,18 +42,18 @@ class _Keepers:
         self._any = AnyBroker(cluster)
         self._certain: CertainBrokers[ConfigResource] = CertainBrokers(cluster, lambda item: item.broker_id or 0)
 
-    def find(self, items: Sequence[ConfigResource]) -> Mapping[ConfigResource, Broker | KafkaException]:
+    def find(self, items: Sequence[ConfigResource], left_ms: int) -> Mapping[ConfigResource, Broker | KafkaException]:
         """Return the broker for each resource."""
         own = [item for item in items if item.broker_id is not None]
         others = [item for item in items if item.broker_id is None]
-        found = dict(self._certain.find(own)) if own else {}
+        found = dict(self._certain.find(own, left_ms)) if own else {}
         if others:
-            found.update(self._any.find(others))
+            found.update(self._any.find(others, left_ms))
         return found
 
-    def refresh(self, seen: int, items: Sequence[ConfigResource]) -> None:
+    def refresh(self, seen: int, items: Sequence[ConfigResource], left_ms: int) -> None:
         """Ask for the brokers of the cluster."""
-        self._any.refresh(seen, items)
+        self._any.refresh(seen, items, left_ms)
 
 
 class ConfigsAdmin(AdminBase):

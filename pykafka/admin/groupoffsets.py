@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.admin.base import TIMEOUT_MS, several
 from pykafka.admin.faults import fault, outcome
+from pykafka.admin.groupnames import GroupType
 from pykafka.admin.groups import GroupsAdmin
 from pykafka.admin.offsets import OffsetsAdmin
 from pykafka.admin.offsettypes import OffsetChange, OffsetSpec
@@ -15,6 +16,7 @@ from pykafka.admin.releases import need, version_of
 from pykafka.admin.resets import bounds_wanted, target
 from pykafka.admin.results import Results
 from pykafka.admin.routing import Question
+from pykafka.admin.shareoffsets import ShareOffsetsAdmin
 from pykafka.admin.topics import TopicsAdmin
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import (
@@ -42,7 +44,7 @@ _OCCUPIED = (UnknownMemberId, IllegalGeneration, StaleMemberEpoch)
 Committed = dict[TopicPartition, OffsetAndMetadata]
 
 
-class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin):
+class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmin):
     """The committed offsets of groups."""
 
     def list_group_offsets(
@@ -191,7 +193,7 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin):
     def reset_group_offsets(
         self,
         group: str,
-        to: OffsetSpec,
+        to: OffsetSpec | Mapping[tuple[str, int], OffsetSpec] | Mapping[TopicPartition, OffsetSpec],
         *,
         topics: str | Iterable[str] = (),
         partitions: Iterable[tuple[str, int]] = (),
@@ -199,12 +201,12 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin):
         timeout_ms: int = TIMEOUT_MS,
         raise_errors: bool = True,
     ) -> Results[TopicPartition, OffsetChange]:
-        """Commit for a group without members the offset at a place, in each partition.
+        """Commit for a group without members the offset at a place, in each partition. It may be a share group.
 
         A time without a later message leads to the end. A shift stops at the first and the last offset that there are.
 
         :param group: its name
-        :param to: the place
+        :param to: the place; or {(topic, partition): place}, then without `topics` and `partitions`
         :param topics: in all partitions of these topics
         :param partitions: in these (topic, partition) pairs; without both, where the group has committed offsets
         :param dry_run: return what would be committed, and commit nothing
@@ -213,39 +215,57 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin):
         :raises NonEmptyGroup: the group has members, which keep their own positions
         :raises OffsetOutOfRangeError: a partition does not have the given offset
         """
+        one = to if isinstance(to, OffsetSpec) else None
+        by_hand = None if isinstance(to, OffsetSpec) else {TopicPartition(*key): spec for key, spec in to.items()}
+        topics, partitions = several(topics, "topics", str), list(partitions)
+        if by_hand is not None and (topics or partitions):
+            raise ValueError("`to` names the partitions itself: leave `topics` and `partitions` out")
         deadline = self._deadline(timeout_ms)
-        self._check_empty(group, self._left_ms(deadline))
-        parts = self._chosen(topics, partitions, self._left_ms(deadline))
-        before = self.list_group_offsets({group: parts or None}, timeout_ms=self._left_ms(deadline))[group]
+        is_share = self._empty_type(group, self._left_ms(deadline)) == GroupType.SHARE
+        parts = self._chosen(topics, partitions if by_hand is None else by_hand, self._left_ms(deadline))
+        if by_hand is not None and parts is None:
+            return Results({})
+        before = self._offsets_of(group, is_share, parts, self._left_ms(deadline))
+        specs = by_hand or {item: one for item in (before if parts is None else parts) if one is not None}
         found: dict[TopicPartition, OffsetChange | KafkaException] = {}
-        places = self._places(list(before) if parts is None else parts, to, deadline)
-        for item, place in places.items():
-            committed = before[item].offset if item in before else None
-            after = place if isinstance(place, KafkaException) else target(item, to, place, committed)
-            found[item] = after if isinstance(after, KafkaException) else OffsetChange(committed, after)
-        changes: dict[tuple[str, int], int | OffsetAndMetadata] = {
+        for item, place in self._places(specs, deadline).items():
+            after = place if isinstance(place, KafkaException) else target(item, specs[item], place, before.get(item))
+            found[item] = after if isinstance(after, KafkaException) else OffsetChange(before.get(item), after)
+        changes: dict[tuple[str, int], int] = {
             item: change.after for item, change in found.items() if isinstance(change, OffsetChange)
         }
         if changes and not dry_run:
-            committed_now = self.alter_group_offsets(
-                group, changes, timeout_ms=self._left_ms(deadline), raise_errors=False
-            )
-            found.update(committed_now.errors)
+            alter = self.alter_share_group_offsets if is_share else self.alter_group_offsets
+            found.update(alter(group, changes, timeout_ms=self._left_ms(deadline), raise_errors=False).errors)
         results = Results(found)
         if raise_errors:
             results.raise_errors()
         return results
 
-    def _check_empty(self, group: str, timeout_ms: int) -> None:
+    def _empty_type(self, group: str, timeout_ms: int) -> GroupType | None:
+        """Return the type of a group that must have no members; None for no such group."""
         try:
-            members = self.describe_groups(group, timeout_ms=timeout_ms)[group].members
+            described = self.describe_groups(group, timeout_ms=timeout_ms)[group]
         except GroupIdNotFound:
-            return
-        if members:
+            return None
+        if described.members:
             raise NonEmptyGroup(
-                f"group {group} has {len(members)} member{'' if len(members) == 1 else 's'} that would keep their positions; "
-                "stop them first"
+                f"group {group} has {len(described.members)} member{'' if len(described.members) == 1 else 's'} that would "
+                "keep their positions; stop them first"
             )
+        return described.type
+
+    def _offsets_of(
+        self, group: str, is_share: bool, parts: list[TopicPartition] | None, timeout_ms: int
+    ) -> dict[TopicPartition, int]:
+        """Return the offsets that a group of any type has in these partitions, in order; None stands for all."""
+        if is_share:
+            shared = self.list_share_group_offsets(group, timeout_ms=timeout_ms)[group]
+            known = {item: one.start_offset for item, one in shared.items() if one.start_offset is not None}
+        else:
+            committed = self.list_group_offsets({group: parts}, timeout_ms=timeout_ms)[group]
+            known = {item: one.offset for item, one in committed.items()}
+        return {item: known[item] for item in sorted(known if parts is None else parts) if item in known}
 
     def _chosen(
         self, topics: str | Iterable[str], partitions: Iterable[tuple[str, int]], timeout_ms: int
@@ -259,20 +279,20 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin):
         return list(dict.fromkeys(found)) if names or found else None
 
     def _places(
-        self, parts: Iterable[TopicPartition], to: OffsetSpec, deadline: float
+        self, specs: Mapping[TopicPartition, OffsetSpec], deadline: float
     ) -> dict[TopicPartition, dict[OffsetSpec, int | None] | KafkaException]:
         """Return the offsets that `resets.target` needs, of each partition."""
-        found: dict[TopicPartition, dict[OffsetSpec, int | None] | KafkaException] = {item: {} for item in parts}
-        for spec in bounds_wanted(to):
-            items = [item for item, value in found.items() if not isinstance(value, KafkaException)]
-            listed = self.list_offsets(
-                dict.fromkeys(items, spec), timeout_ms=self._left_ms(deadline), raise_errors=False
-            )
+        found: dict[TopicPartition, dict[OffsetSpec, int | None] | KafkaException] = {item: {} for item in specs}
+        left = {item: bounds_wanted(spec) for item, spec in specs.items()}
+        while left:  # a request has one place of each partition
+            now: dict[tuple[str, int], OffsetSpec] = {item: wanted.pop(0) for item, wanted in left.items()}
+            listed = self.list_offsets(now, timeout_ms=self._left_ms(deadline), raise_errors=False)
             for item, offset in listed.items():
                 known = found[item]
                 if not isinstance(known, KafkaException):
-                    known[spec] = offset.offset
+                    known[now[item]] = offset.offset
             found.update(listed.errors)
+            left = {item: wanted for item, wanted in left.items() if wanted and item not in listed.errors}
         return found
 
 

@@ -17,6 +17,7 @@ from pykafka.exceptions import (
     UnknownLeaderEpoch,
     UnknownTopicOrPartition,
 )
+from pykafka.metadata.brokers import countdown
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -38,14 +39,18 @@ class Placement(Protocol[K]):
     #: Errors of brokers that say that they are the wrong ones to ask.
     stale: tuple[type[KafkaException], ...]
 
-    def find(self, items: Sequence[K]) -> Mapping[K, Broker | KafkaException]:
-        """Return the broker for each item, or the reason why there is none."""
+    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Broker | KafkaException]:
+        """Return the broker for each item, or the reason why there is none.
+
+        :param left_ms: how long this may take
+        """
         ...
 
-    def refresh(self, seen: int, items: Sequence[K]) -> None:
+    def refresh(self, seen: int, items: Sequence[K], left_ms: int) -> None:
         """Learn where items have moved to.
 
         :param seen: the generation of the cluster's metadata that `find` has used
+        :param left_ms: as of `find`
         """
         ...
 
@@ -59,7 +64,7 @@ class AnyBroker:
         self._cluster = cluster
         self._asked: list[int] = []
 
-    def find(self, items: Sequence[K]) -> Mapping[K, Broker | KafkaException]:
+    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Broker | KafkaException]:
         """Return the same broker for all items."""
         brokers = list(self._cluster.brokers.values())
         if not brokers:
@@ -73,9 +78,9 @@ class AnyBroker:
         """Prefer other brokers to this one from now on."""
         self._asked.append(id_)
 
-    def refresh(self, seen: int, items: Sequence[K]) -> None:
+    def refresh(self, seen: int, items: Sequence[K], left_ms: int) -> None:
         """Ask for the brokers of the cluster."""
-        self._cluster.update([])
+        self._cluster.update([], left_ms)
 
 
 class Controller:
@@ -91,19 +96,19 @@ class Controller:
         self._any = AnyBroker(cluster)
         self._asked: int | None = None
 
-    def find(self, items: Sequence[K]) -> Mapping[K, Broker | KafkaException]:
+    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Broker | KafkaException]:
         """Return the controller for all items."""
         controller = self._cluster.controller_broker
         if controller is None or controller.id == self._asked:
             self._asked = None
-            return self._any.find(items)
+            return self._any.find(items, left_ms)
         self._asked = controller.id
         self._any.avoid(controller.id)
         return dict.fromkeys(items, controller)
 
-    def refresh(self, seen: int, items: Sequence[K]) -> None:
+    def refresh(self, seen: int, items: Sequence[K], left_ms: int) -> None:
         """Ask which broker the controller is."""
-        self._cluster.update([])
+        self._cluster.update([], left_ms)
 
 
 class Leaders(Generic[K]):
@@ -124,20 +129,21 @@ class Leaders(Generic[K]):
         self._cluster = cluster
         self._of = of
 
-    def find(self, items: Sequence[K]) -> Mapping[K, Broker | KafkaException]:
+    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Broker | KafkaException]:
         """Return the leader of each item's partition."""
         found: dict[K, Broker | KafkaException] = {}
-        self._cluster.find_leaders([self._of(item) for item in items])
+        left = countdown(self._cluster.handler.now, left_ms)
+        self._cluster.find_leaders([self._of(item) for item in items], left_ms)
         for item in items:
             try:
-                found[item] = self._cluster.leader(*self._of(item))
+                found[item] = self._cluster.leader(*self._of(item), timeout_ms=left() or 1)
             except KafkaException as error:
                 found[item] = error
         return found
 
-    def refresh(self, seen: int, items: Sequence[K]) -> None:
+    def refresh(self, seen: int, items: Sequence[K], left_ms: int) -> None:
         """Ask for the leaders of the items' topics."""
-        self._cluster.refresh(seen, sorted({self._of(item)[0] for item in items}))
+        self._cluster.refresh(seen, sorted({self._of(item)[0] for item in items}), left_ms)
 
 
 class CertainBrokers(Generic[K]):
@@ -152,10 +158,10 @@ class CertainBrokers(Generic[K]):
         self._cluster = cluster
         self._of = of
 
-    def find(self, items: Sequence[K]) -> Mapping[K, Broker | KafkaException]:
+    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Broker | KafkaException]:
         """Return the broker that each item names."""
         if any(self._of(item) not in self._cluster.brokers for item in items):
-            self._cluster.update([])
+            self._cluster.update([], left_ms)
         brokers = self._cluster.brokers
         return {item: brokers.get(self._of(item)) or self._unknown(self._of(item)) for item in items}
 
@@ -163,9 +169,9 @@ class CertainBrokers(Generic[K]):
         known = ", ".join(map(str, sorted(self._cluster.brokers))) or "none"
         return BrokerNotAvailable(f"the cluster has no broker {id_} at present; it has {known}")
 
-    def refresh(self, seen: int, items: Sequence[K]) -> None:
+    def refresh(self, seen: int, items: Sequence[K], left_ms: int) -> None:
         """Ask for the brokers of the cluster."""
-        self._cluster.update([])
+        self._cluster.update([], left_ms)
 
 
 class Coordinators(Generic[K]):
@@ -183,35 +189,41 @@ class Coordinators(Generic[K]):
         self._kind = kind
         self._any = AnyBroker(cluster)
 
-    def find(self, items: Sequence[K]) -> Mapping[K, Broker | KafkaException]:
+    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Broker | KafkaException]:
         """Return the coordinator of each item."""
         names = list(dict.fromkeys(self._of(item) for item in items))
-        broker = self._any.find(names)[names[0]]
+        broker = self._any.find(names, left_ms)[names[0]]
         if isinstance(broker, KafkaException):
             return dict.fromkeys(items, broker)
         try:
-            places = self._coordinators(broker, names)
+            places = self._coordinators(broker, names, left_ms)
         except KafkaException as error:
             if not error.retriable:
                 raise
             return dict.fromkeys(items, error)
         return {item: places[self._of(item)] for item in items}
 
-    def refresh(self, seen: int, items: Sequence[K]) -> None:
+    def refresh(self, seen: int, items: Sequence[K], left_ms: int) -> None:
         """Ask for the brokers of the cluster; `find` always asks for the coordinators."""
-        self._cluster.update([])
+        self._cluster.update([], left_ms)
 
-    def _coordinators(self, broker: Broker, names: Sequence[str]) -> dict[str, Broker | KafkaException]:
+    def _coordinators(self, broker: Broker, names: Sequence[str], left_ms: int) -> dict[str, Broker | KafkaException]:
+        left = countdown(self._cluster.handler.now, left_ms)
+        if left_ms < broker.socket_timeout_ms:
+            broker.channel(CHANNEL).open(left_ms)
         version = version_of(broker, wire.FindCoordinatorRequest)
         lots = [names] if version >= _SEVERAL else [[name] for name in names]
-        sent = [broker.send(self._request(version, lot), CHANNEL, version=version) for lot in lots]
+        answer_ms = min(left() or 1, broker.socket_timeout_ms)
+        sent = [
+            broker.send(self._request(version, lot), CHANNEL, timeout_ms=answer_ms, version=version) for lot in lots
+        ]
         found: dict[str, Broker | KafkaException] = {}
         for lot, pending in zip(lots, sent, strict=True):
             response = pending.get_when_due()
             if version < _SEVERAL:
-                found[lot[0]] = self._place(broker, lot[0], response)
+                found[lot[0]] = self._place(broker, lot[0], response, left() or 1)
             for one in response.coordinators:
-                found[one.key] = self._place(broker, one.key, one)
+                found[one.key] = self._place(broker, one.key, one, left() or 1)
         missing = LeaderNotFoundError("the broker's answer names no coordinator; try again", broker=broker.address)
         return {name: found.get(name, missing) for name in names}
 
@@ -226,12 +238,13 @@ class Coordinators(Generic[K]):
         broker: Broker,
         name: str,
         answer: wire.FindCoordinatorResponse | wire.FindCoordinatorResponse.Coordinator,
+        left_ms: int,
     ) -> Broker | KafkaException:
         if answer.error_code:
             what = f"{'group' if self._kind == GROUP else 'transactional id'} {name}"
             return fault(answer.error_code, answer.error_message, broker=broker, api="FindCoordinator", what=what)
         if answer.node_id not in self._cluster.brokers:
-            self._cluster.update([])
+            self._cluster.update([], left_ms)
         found = self._cluster.brokers.get(answer.node_id)
         return found or LeaderNotFoundError(
             f"the cluster names broker {answer.node_id} as the coordinator of {name}, and does not list it; is it starting?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -111,7 +112,12 @@ class QuotasAdmin(AdminBase):
         :param timeout_ms: of the whole call
         :param raise_errors: whether to raise for entities that failed, see `Results`
         :raises InvalidRequest: an unknown quota, or one that the entity cannot have
+        :raises ValueError: a value is no finite number: brokers would take it
         """
+        for entity, its in quotas.items():
+            for name, value in its.items():
+                if value is not None and not math.isfinite(value):
+                    raise ValueError(f"{name} of {entity} must be a finite number, or None to remove it; not {value}")
 
         def request(items: Sequence[QuotaEntity], broker: Broker, left: int) -> wire.AlterClientQuotasRequest:
             if any(item.ip is not None for item in items):

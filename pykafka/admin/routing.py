@@ -136,16 +136,16 @@ class Router:
             if left:
                 attempts += 1
                 self._cluster.handler.sleep(min(pauses.seconds(attempts), max(deadline - now(), 0.0)))
-                self._refresh(placement, seen, left)
+                self._refresh(placement, seen, left, max(1, round((deadline - now()) * 1000)))
         outcomes = {item: _plain(found[item]) for item in wanted}
         nowhere = [error for error in outcomes.values() if isinstance(error, NoBrokersAvailableError)]
         if nowhere and len(nowhere) == len(outcomes):
             raise nowhere[0]
         return outcomes
 
-    def _refresh(self, placement: Placement[K], seen: int, items: Sequence[K]) -> None:
+    def _refresh(self, placement: Placement[K], seen: int, items: Sequence[K], left_ms: int) -> None:
         try:
-            placement.refresh(seen, items)
+            placement.refresh(seen, items, left_ms)
         except NoBrokersAvailableError:
             pass  # the next round meets it again, and counts it for each item
 
@@ -196,8 +196,11 @@ class _Round(Generic[K, V]):
         # Those that are connected first: the others may swallow packets.
         for broker, its in sorted(by_broker.items(), key=lambda pair: not pair[0].channel(CHANNEL).connected):
             try:
+                left_ms = self._left_ms()
                 if len(by_broker) > 1:
-                    broker.channel(CHANNEL).open(min(QUICK_CONNECT_MS, self._left_ms()))
+                    broker.channel(CHANNEL).open(min(QUICK_CONNECT_MS, left_ms))
+                elif left_ms < broker.socket_timeout_ms:
+                    broker.channel(CHANNEL).open(left_ms)
                 for lot in self._lots(broker, its):
                     sent.append(self._send(broker, lot))
             except KafkaException as error:  # nothing was sent
@@ -209,7 +212,7 @@ class _Round(Generic[K, V]):
 
     def _places(self, items: Sequence[K], placement: Placement[K]) -> Mapping[K, Broker | KafkaException]:
         try:
-            return placement.find(items)
+            return placement.find(items, self._left_ms())
         except NoBrokersAvailableError as error:
             return dict.fromkeys(items, error)
 
@@ -225,9 +228,7 @@ class _Round(Generic[K, V]):
         left_ms = self._left_ms()
         version = version_of(broker, self._question.api, self._question.ceiling)
         request = self._question.request(items, broker, left_ms)
-        answer_ms = left_ms + _GRACE_MS
-        if not self._question.waits:
-            answer_ms = min(answer_ms, broker.socket_timeout_ms)
+        answer_ms = left_ms + _GRACE_MS if self._question.waits else min(left_ms, broker.socket_timeout_ms)
         pending = broker.send(request, CHANNEL, timeout_ms=answer_ms, version=version)
         return _Sent(broker, items, pending)
 

@@ -118,7 +118,7 @@ class ScramUsersAdmin(AdminBase):
         :param raise_errors: whether to raise for users that failed, see `Results`
         :raises ResourceNotFound: there is no such user
         """
-        names: list[str] | None = None if users is None else several(users, "users", str)
+        names: list[str] | None = None if users is None else list(dict.fromkeys(several(users, "users", str)))
         if names == []:  # brokers would take it for all users
             return Results({})
 

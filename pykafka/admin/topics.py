@@ -204,7 +204,7 @@ class TopicsAdmin(AdminBase):
                 break
             handler.sleep(_PAUSE_S)
         with suppress(KafkaException):  # the change itself has been made
-            self._cluster.update(wanted)
+            self._cluster.update(wanted, max(1000, self._left_ms(end)))
 
     def create_partitions(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,16 @@ from pykafka.cli.listing import time_text
 from pykafka.cli.nouns import Noun
 from pykafka.cli.options import Session, TopicType, json_option
 from pykafka.cli.verbs import ask, data_of, dry_run_option, fail, partitions_of, print_rows, report, yes_option
+from pykafka.client import KafkaClient
+from pykafka.exceptions import (
+    BrokerIdNotRegistered,
+    DuplicateVoter,
+    KafkaException,
+    LogDirNotFound,
+    ReplicaNotAvailable,
+    UnsupportedVersion,
+    VoterNotFound,
+)
 from pykafka.network.addresses import parse_hosts
 
 cluster = Noun("cluster", help="The brokers of the cluster.")
@@ -42,16 +53,50 @@ def describe(session: Session, fenced: bool, as_json: bool) -> None:
 @click.argument("broker", type=click.IntRange(min=0))
 @dry_run_option
 @yes_option
+@json_option
 @click.pass_obj
-def unregister(session: Session, broker: int, dry_run: bool, yes: bool) -> None:
+def unregister(session: Session, broker: int, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Make a cluster without ZooKeeper forget a broker that is gone for good. Since Kafka 3.3."""
     ask(f"Forget broker {broker}? It must be gone for good.", yes, dry_run)
-    if dry_run:
-        click.echo(f"Would unregister broker {broker}.\nNothing was changed.")
-        return
     with session.client() as client:
-        client.admin.unregister_broker(broker)
-    click.echo(f"Unregistered broker {broker}.")
+        if dry_run:
+            _check_registered(client, broker)
+        else:
+            client.admin.unregister_broker(broker)
+    _tell(as_json, {"broker": broker}, "unregister", "Unregistered", f"broker {broker}", dry_run)
+
+
+def _check_registered(client: KafkaClient, broker: int) -> None:
+    """Check that a cluster without ZooKeeper knows a broker, be it up or not; before Kafka 4.0 it tells only of those up."""
+    client.admin.describe_metadata_quorum()  # raises on a cluster with ZooKeeper
+    try:
+        there = client.admin.describe_cluster(fenced_brokers=True).brokers
+    except UnsupportedVersion:
+        return
+    if broker not in {one.id for one in there}:
+        raise BrokerIdNotRegistered(f"broker {broker} is not registered")
+
+
+def _tell(as_json: bool, fields: dict[str, Any], verb: str, done: str, what: str, dry_run: bool) -> None:
+    """Print what was done, or would be."""
+    if as_json:
+        show.print_json({**fields, "dry_run": dry_run})
+    elif dry_run:
+        click.echo(f"Would {verb} {what}.\nNothing was changed.")
+    else:
+        click.echo(f"{done} {what}.")
+
+
+def _check_dynamic(client: KafkaClient, voter: int, is_there: bool) -> None:
+    """Check that voters can change, and that this one is, or is not, one of them."""
+    finalized = client.admin.describe_features().finalized.get("kraft.version")
+    if finalized is None or finalized.high < 1:
+        raise UnsupportedVersion("the quorum of this cluster is static (kraft.version 0): its voters cannot change")
+    voters = {one.id for one in client.admin.describe_metadata_quorum().voters}
+    if (voter in voters) != is_there:
+        raise (VoterNotFound if is_there else DuplicateVoter)(
+            f"node {voter} is {'no' if is_there else 'already a'} voter"
+        )
 
 
 quorum = Noun("quorum", help="The controllers that agree on the metadata. Since Kafka 3.3.")
@@ -113,15 +158,18 @@ _directory = click.argument("directory_id", type=click.UUID)
 @_directory
 @click.argument("endpoints", metavar="LISTENER://HOST:PORT...", type=EndpointType(), nargs=-1, required=True)
 @dry_run_option
+@json_option
 @click.pass_obj
-def add_voter(session: Session, voter: int, directory_id: UUID, endpoints: tuple[Endpoint, ...], dry_run: bool) -> None:
+def add_voter(
+    session: Session, voter: int, directory_id: UUID, endpoints: tuple[Endpoint, ...], dry_run: bool, as_json: bool
+) -> None:
     """Make a running controller a voter, by its id and the id of its metadata directory. Since Kafka 3.9."""
-    if dry_run:
-        click.echo(f"Would add voter {voter}.\nNothing was changed.")
-        return
     with session.client() as client:
-        client.admin.add_raft_voter(voter, directory_id, endpoints)
-    click.echo(f"Added voter {voter}.")
+        if dry_run:
+            _check_dynamic(client, voter, is_there=False)
+        else:
+            client.admin.add_raft_voter(voter, directory_id, endpoints)
+    _tell(as_json, {"voter": voter}, "add", "Added", f"voter {voter}", dry_run)
 
 
 @quorum.command("remove-voter")
@@ -129,16 +177,17 @@ def add_voter(session: Session, voter: int, directory_id: UUID, endpoints: tuple
 @_directory
 @dry_run_option
 @yes_option
+@json_option
 @click.pass_obj
-def remove_voter(session: Session, voter: int, directory_id: UUID, dry_run: bool, yes: bool) -> None:
+def remove_voter(session: Session, voter: int, directory_id: UUID, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Take a controller out of the voters. Since Kafka 3.9."""
     ask(f"Remove voter {voter}?", yes, dry_run)
-    if dry_run:
-        click.echo(f"Would remove voter {voter}.\nNothing was changed.")
-        return
     with session.client() as client:
-        client.admin.remove_raft_voter(voter, directory_id)
-    click.echo(f"Removed voter {voter}.")
+        if dry_run:
+            _check_dynamic(client, voter, is_there=True)
+        else:
+            client.admin.remove_raft_voter(voter, directory_id)
+    _tell(as_json, {"voter": voter}, "remove", "Removed", f"voter {voter}", dry_run)
 
 
 features = Noun("features", help="Features of the cluster, by level. Since Kafka 2.7.")
@@ -277,6 +326,26 @@ def describe_dirs(session: Session, texts: tuple[str, ...], brokers: tuple[int, 
     fail(list(found.errors.values()))
 
 
+def _checked(client: KafkaClient, wanted: Mapping[Replica, str]) -> Results[Replica, None]:
+    """Return the errors that moves would meet: directories that brokers do not have, replicas that they do not keep."""
+    found: dict[Replica, KafkaException | None] = dict.fromkeys(wanted)
+    there = client.admin.describe_log_dirs({item.broker for item in wanted})
+    for item, path in wanted.items():
+        dirs = there[item.broker]
+        if path not in {one.path for one in dirs}:
+            known = ", ".join(one.path for one in dirs)
+            found[item] = LogDirNotFound(
+                f"broker {item.broker} has no directory {path}; it has {known}",
+                topic=item.topic,
+                partition=item.partition,
+            )
+        elif not any((item.topic, item.partition) in one.replicas for one in dirs):
+            found[item] = ReplicaNotAvailable(
+                f"broker {item.broker} has no replica of it", topic=item.topic, partition=item.partition
+            )
+    return Results(found)
+
+
 @log_dirs.command("move")
 @click.argument("text", metavar="TOPIC[:PARTITION,...]", type=TopicType())
 @click.argument("broker", type=click.IntRange(min=0))
@@ -291,7 +360,7 @@ def move(session: Session, text: str, broker: int, path: str, dry_run: bool, yes
     with session.client() as client:
         wanted = {Replica(*item, broker): path for item in partitions_of(client, [text])}
         results: Results[Replica, None] = (
-            Results(dict.fromkeys(wanted))
+            _checked(client, wanted)
             if dry_run
             else client.admin.alter_replica_log_dirs(dict(wanted.items()), raise_errors=False)
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TextIO
 
@@ -18,15 +18,16 @@ from pykafka.cli.groupoffsets import (
     duration,
     group_offsets_of,
     parse_offsets,
-    reset_to_offsets,
 )
 from pykafka.cli.groups import GroupDescription, describe_groups, list_groups
 from pykafka.cli.listing import known_topic
 from pykafka.cli.moments import Moment
 from pykafka.cli.nouns import Noun
 from pykafka.cli.options import GroupType, MomentType, Session, TopicType, json_option
-from pykafka.cli.verbs import ask, data_of, dry_run_option, fail, partitions_of, print_rows, report, yes_option
+from pykafka.cli.verbs import ask, counted, data_of, dry_run_option, fail, partitions_of, print_rows, report, yes_option
+from pykafka.client import KafkaClient
 from pykafka.common import TopicPartition
+from pykafka.exceptions import GroupSubscribedToTopic, KafkaException, NonEmptyGroup, UnknownMemberId
 
 
 @click.command("print_managed_consumer_groups")
@@ -147,21 +148,17 @@ def delete(session: Session, names: tuple[str, ...], dry_run: bool, yes: bool, a
     with session.client() as client:
         if dry_run:
             found = client.admin.describe_groups(wanted, raise_errors=False)
-            report(
-                found,
-                as_json,
-                "group",
-                lambda name, one: (
-                    f"Would fail: group {name} has {len(one.members)} members; stop them first."
-                    if one.members
-                    else f"Would delete group {name}."
-                ),
-                lambda _, one: {"members": len(one.members)},
-                dry_run,
-            )
+            plan = Results({one.item: one.error or _if_empty(one.item, one.value) for one in found.outcomes})
+            report(plan, as_json, "group", lambda name, _: f"Would delete group {name}.", dry_run=dry_run)
             return
         results = client.admin.delete_groups(wanted, raise_errors=False)
     report(results, as_json, "group", lambda name, _: f"Deleted group {name}.")
+
+
+def _if_empty(name: str, group: admin.GroupDescription | None) -> NonEmptyGroup | None:
+    if group is None or not group.members:
+        return None
+    return NonEmptyGroup(f"group {name} has {counted(len(group.members), 'member')}: stop them first")
 
 
 @groups.command("offsets")
@@ -202,14 +199,21 @@ def delete_offsets(
     """Delete a group's offsets of topics that no member reads. Since Kafka 2.4."""
     ask(f"Delete the offsets of group {group} in {', '.join(topics)}?", yes, dry_run)
     with session.client() as client:
+        described = client.admin.describe_groups(group)[group]
         wanted = partitions_of(client, topics)
-        known = client.admin.list_group_offsets({group: wanted})[group]
-        there = {item: one.offset for item, one in known.items()}
-        results: Results[TopicPartition, Any] = (
-            Results(dict.fromkeys(there))
-            if dry_run
-            else client.admin.delete_group_offsets(group, there, raise_errors=False)
-        )
+        is_share = described.type == admin.GroupType.SHARE
+        if is_share and any(":" in text for text in topics):
+            raise click.UsageError(
+                f"group {group} is a share group: its offsets are deleted by topic, not by partition"
+            )
+        there = _committed(client, group, is_share, wanted)
+        results: Results[TopicPartition, Any]
+        if dry_run:
+            results = Results({item: _if_read(described, item) for item in there})
+        elif is_share:
+            results = _delete_shared(client, group, there)
+        else:
+            results = client.admin.delete_group_offsets(group, there, raise_errors=False)
     done = "Would delete" if dry_run else "Deleted"
     report(
         results,
@@ -221,6 +225,35 @@ def delete_offsets(
     )
     if not there and not as_json:
         show.console().print("There are no such offsets.")
+
+
+def _committed(
+    client: KafkaClient, group: str, is_share: bool, wanted: Sequence[TopicPartition]
+) -> dict[TopicPartition, int]:
+    if not is_share:
+        committed = client.admin.list_group_offsets({group: wanted})[group]
+        return {item: one.offset for item, one in committed.items()}
+    shared = client.admin.list_share_group_offsets(group)[group]
+    starts = {item: shared[item].start_offset for item in wanted if item in shared}
+    return {item: offset for item, offset in starts.items() if offset is not None}
+
+
+def _delete_shared(
+    client: KafkaClient, group: str, there: Mapping[TopicPartition, int]
+) -> Results[TopicPartition, None]:
+    """Delete the offsets of a share group, which has them deleted by topic alone."""
+    names = sorted({item.topic for item in there})
+    done = client.admin.delete_share_group_offsets(group, names, raise_errors=False) if names else Results({})
+    return Results({item: done.errors.get(item.topic) for item in there})
+
+
+def _if_read(group: admin.GroupDescription, item: TopicPartition) -> KafkaException | None:
+    """Return the error of a group that has members that read a topic; share groups must have none at all."""
+    if group.type == admin.GroupType.SHARE:
+        return _if_empty(group.group, group)
+    if not any(item.topic in one.subscription or item in one.assignment for one in group.members):
+        return None
+    return GroupSubscribedToTopic(topic=item.topic, partition=item.partition)
 
 
 class DurationType(click.ParamType[timedelta]):
@@ -313,7 +346,7 @@ def reset(
                 group, specs[0], partitions=partitions_of(client, topics), dry_run=dry_run, raise_errors=False
             )
             if wanted is None
-            else reset_to_offsets(client, group, wanted, dry_run)
+            else client.admin.reset_group_offsets(group, wanted, dry_run=dry_run, raise_errors=False)
         )
         if all_topics and not results.outcomes:
             client.admin.describe_groups(group)  # raises if it does not exist
@@ -326,22 +359,34 @@ def _spec(moment: Moment) -> OffsetSpec:
     return OffsetSpec.at(moment.timestamp)
 
 
-def _offsets_of(file: TextIO) -> dict[TopicPartition, int]:
+def _offsets_of(file: TextIO) -> dict[tuple[str, int], OffsetSpec]:
     try:
-        return parse_offsets(file.read())
+        return {item: OffsetSpec.offset(offset) for item, offset in parse_offsets(file.read()).items()}
     except ValueError as error:
         raise click.UsageError(f"{file.name}: {error}") from None
 
 
 def _print_changes(results: Results[TopicPartition, OffsetChange], as_json: bool, dry_run: bool) -> None:
     if as_json:
-        show.print_json([{**data_of(item), **data_of(change)} for item, change in results.items()])
+        nothing = {"before": None, "after": None}
+        show.print_json(
+            [
+                {
+                    **data_of(one.item),
+                    **(nothing if one.value is None else data_of(one.value)),
+                    "error": None if one.error is None else str(one.error),
+                }
+                for one in sorted(results.outcomes, key=lambda one: one.item)
+            ]
+        )
     else:
         out = show.console()
         columns = ("Topic", "Partition#", "Before#", "After#")
         rows = [(item.topic, item.partition, change.before, change.after) for item, change in sorted(results.items())]
         out.print(show.table(columns, rows))
-        if dry_run:
+        if not results.outcomes:
+            out.print("The group has no committed offsets.")
+        elif dry_run:
             out.print("Nothing was committed.")
     fail(list(results.errors.values()))
 
@@ -372,12 +417,17 @@ def remove_members(
     with session.client() as client:
         if dry_run:
             there = client.admin.describe_groups(group)[group].members
-            named = {
-                one.member_id: None
-                for one in there
-                if everyone or one.member_id in members or one.instance_id in instances
-            }
-            results: Results[str, None] = Results(named)
+            ids = {one.member_id for one in there}
+            static = {one.instance_id for one in there}
+            wanted = sorted(ids) if everyone else [*members, *instances]
+            results: Results[str, None] = Results(
+                {
+                    name: None
+                    if name in (ids if everyone or name in members else static)
+                    else UnknownMemberId(f"group {group} has no member {name}")
+                    for name in wanted
+                }
+            )
         else:
             results = client.admin.remove_members(
                 group, None if everyone else members, instance_ids=instances, raise_errors=False

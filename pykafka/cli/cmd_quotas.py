@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
@@ -80,9 +81,12 @@ class QuotaType(click.ParamType[tuple[str, float]]):
             return value
         name, _, number = value.partition("=")
         try:
-            return name, float(number)
+            found = float(number)
         except ValueError:
+            found = math.nan
+        if not name or not math.isfinite(found):
             self.fail(f"{value!r} is not NAME=NUMBER, as producer_byte_rate=1048576", param, ctx)
+        return name, found
 
 
 @quotas.command("set")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TextIO
 
 import click
@@ -15,6 +16,7 @@ from pykafka.cli.options import Session, TopicType, json_option
 from pykafka.cli.verbs import ask, counted, data_of, dry_run_option, fail, partitions_of, report, yes_option
 from pykafka.client import KafkaClient
 from pykafka.common import TopicPartition
+from pykafka.exceptions import InvalidReplicaAssignment, KafkaException, UnknownTopicOrPartition, UnsupportedVersion
 
 reassign = Noun("reassign", help="Moves of partitions to other brokers. Since Kafka 2.4.")
 _texts = click.argument("texts", metavar="[TOPIC[:PARTITION,...]]...", type=TopicType(), nargs=-1)
@@ -77,14 +79,35 @@ def plan(session: Session, texts: tuple[str, ...], brokers: list[int] | None, re
 
 
 def _present(client: KafkaClient, items: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the replicas of partitions; those that a partition does not have are missing."""
-    described = client.admin.describe_topics(dict.fromkeys(item.topic for item in items))
+    """Return the replicas of partitions, without those that a move still adds; partitions that do not exist are missing."""
+    described = client.admin.describe_topics(dict.fromkeys(item.topic for item in items), raise_errors=False)
     there = {
         TopicPartition(name, part.partition): part.replicas
         for name, topic in described.items()
         for part in topic.partitions
     }
-    return {item: there[item] for item in items if item in there}
+    found = {item: there[item] for item in items if item in there}
+    with suppress(UnsupportedVersion):  # brokers before 2.4 take plans through ZooKeeper alone
+        for item, move in client.admin.list_partition_reassignments(list(found)).items():
+            found[item] = tuple(one for one in move.replicas if one not in move.adding)
+    return found
+
+
+def _checked(
+    client: KafkaClient, wanted: Plan, before: Mapping[TopicPartition, Sequence[int]]
+) -> Results[TopicPartition, None]:
+    """Return the errors that a plan would meet: what it names and the cluster does not have."""
+    known = {one.id for one in client.admin.describe_cluster().brokers}
+    found: dict[TopicPartition, KafkaException | None] = {}
+    for item, replicas in wanted.items():
+        unknown = sorted(set(replicas) - known)
+        found[item] = None
+        if item not in before:
+            found[item] = UnknownTopicOrPartition(topic=item.topic, partition=item.partition)
+        elif unknown or len(set(replicas)) < len(replicas):
+            why = f"the cluster has no broker {unknown[0]} at present" if unknown else "the plan names a broker twice"
+            found[item] = InvalidReplicaAssignment(why, topic=item.topic, partition=item.partition)
+    return Results(found)
 
 
 @reassign.command("start")
@@ -106,7 +129,7 @@ def start(session: Session, file: TextIO, dry_run: bool, yes: bool, as_json: boo
     with session.client() as client:
         before = _present(client, list(wanted))
         results: Results[TopicPartition, None] = (
-            Results(dict.fromkeys(wanted))
+            _checked(client, wanted, before)
             if dry_run
             else client.admin.alter_partition_reassignments(dict(wanted.items()), raise_errors=False)
         )

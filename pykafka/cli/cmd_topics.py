@@ -16,7 +16,6 @@ from pykafka.cli.nouns import Noun
 from pykafka.cli.options import MomentType, Session, TopicType, json_option, timeout_option
 from pykafka.cli.records import Deletion, delete_before, plan_deletion
 from pykafka.cli.verbs import ask, counted, data_of, dry_run_option, fail, print_rows, report, yes_option
-from pykafka.exceptions import KafkaException
 
 topics = Noun("topics", help="Topics, their partitions and messages.")
 _names = click.argument("names", metavar="TOPIC...", type=TopicType(), nargs=-1, required=True)
@@ -48,21 +47,15 @@ def list_(session: Session, internal: bool, unhealthy: bool, as_json: bool) -> N
 @click.pass_obj
 def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
     """Print partitions, replicas, offsets and settings of topics."""
-    found, errors = [], []
     with session.client() as client:
-        for name in dict.fromkeys(names):
-            try:
-                found.append(listing.describe_topic(client, name))
-            except KafkaException as error:
-                if len(names) == 1:
-                    raise
-                errors.append(error)
+        results = listing.describe_topics(client, names)
+    found = list(results.values())
     if as_json:
         show.print_json(found)
     else:
         for one in found:
             print_description(one)
-    fail(errors)
+    fail(list(results.errors.values()))
 
 
 @topics.command("create")

@@ -13,7 +13,7 @@ from pykafka.cli.options import Session, json_option
 from pykafka.cli.secrets import NOTATION, asked_for, referred
 from pykafka.cli.verbs import ask, dry_run_option, fail, report, yes_option
 from pykafka.client import KafkaClient
-from pykafka.exceptions import KafkaException
+from pykafka.exceptions import KafkaException, ResourceNotFound
 
 MECHANISMS = {"SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256, "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512}
 Change = UserScramCredentialUpsertion | UserScramCredentialDeletion
@@ -95,6 +95,9 @@ def delete(session: Session, user: str, mechanisms: tuple[str, ...], dry_run: bo
         there = [_NAMES[one.mechanism] for one in client.admin.describe_user_scram_credentials(user)[user]]
         names = [name.upper() for name in dict.fromkeys(mechanisms)] or sorted(there)
         if dry_run:
+            missing = [name for name in names if name not in there]
+            if missing:
+                raise ResourceNotFound(f"user {user} has no credential for {' and '.join(missing)}")
             _tell_dry_run(as_json, user, names, "delete")
             return
         _alter(

@@ -6,13 +6,12 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pykafka.admin import GroupType, OffsetChange, OffsetSpec, Results
+from pykafka.admin import GroupType, OffsetSpec
 from pykafka.common import TopicPartition
-from pykafka.exceptions import KafkaException
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
@@ -126,22 +125,3 @@ def _json_rows(text: str) -> Iterable[tuple[str, str, int, int]]:
         if not isinstance(topic, str) or type(partition) is not int or type(offset) is not int or offset < 0:
             raise ValueError(f'{place} is not {{"topic": "t", "partition": 0, "offset": 5}}')
         yield place, topic, partition, offset
-
-
-def reset_to_offsets(
-    client: KafkaClient, group: str, offsets: Mapping[TopicPartition, int], dry_run: bool
-) -> Results[TopicPartition, OffsetChange]:
-    """Commit offsets of a group, one for each partition.
-
-    :raises NonEmptyGroup: the group has members, which keep their own positions
-    """
-    by_offset: dict[int, list[TopicPartition]] = {}
-    for item, offset in offsets.items():
-        by_offset.setdefault(offset, []).append(item)
-    found: dict[TopicPartition, OffsetChange | KafkaException] = {}
-    for offset, items in by_offset.items():
-        done = client.admin.reset_group_offsets(
-            group, OffsetSpec.offset(offset), partitions=items, dry_run=dry_run, raise_errors=False
-        )
-        found.update({**done, **done.errors})
-    return Results({item: found[item] for item in offsets})

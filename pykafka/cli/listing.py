@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from pykafka.admin import ConfigResource, ConfigSource
+from pykafka.admin import ConfigEntry, ConfigResource, ConfigSource, OffsetSpec, Results
 from pykafka.cli.moments import Moment, limits
 from pykafka.common import TopicPartition
 from pykafka.consumer.offsets import GroupOffsets
-from pykafka.exceptions import UnknownTopicOrPartition, UnsupportedVersion
+from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, UnsupportedVersion
 from pykafka.utils import as_datetime
 
 if TYPE_CHECKING:
@@ -129,33 +130,57 @@ def describe_topic(client: KafkaClient, topic: str) -> TopicDescription:
 
     :raises UnknownTopicOrPartition: there is no such topic
     """
-    parts = known_topic(client, topic).partitions
-    bounds = limits(client, topic, [id_ for id_, part in parts.items() if part.leader >= 0])
-    found = []
-    for id_, part in sorted(parts.items()):
-        leader = client.brokers.get(part.leader)
-        first, last = bounds.get(id_, (None, None))
-        found.append(
-            PartitionInfo(
-                id_,
-                part.leader if part.leader >= 0 else None,
-                leader.address if leader is not None else None,
-                list(part.replicas),
-                list(part.isr),
-                first,
-                last,
+    return describe_topics(client, [topic])[topic]
+
+
+def describe_topics(client: KafkaClient, topics: Iterable[str]) -> Results[str, TopicDescription]:
+    """Return partitions, replicas, offsets and settings of topics, in a few requests for all of them."""
+    names = list(dict.fromkeys(topics))
+    client.cluster.update(names)
+    there: dict[str, Mapping[int, documented.PartitionMetadata]] = {}
+    errors: dict[str, KafkaException] = {}
+    for name in names:
+        try:
+            there[name] = known_topic(client, name).partitions
+        except UnknownTopicOrPartition as error:
+            errors[name] = error
+    led = [TopicPartition(name, id_) for name, its in there.items() for id_, part in its.items() if part.leader >= 0]
+    first = client.admin.list_offsets(dict.fromkeys(led, OffsetSpec.earliest()), raise_errors=False)
+    last = client.admin.list_offsets(dict.fromkeys(led, OffsetSpec.latest()), raise_errors=False)
+    errors |= {item.topic: error for item, error in (first.errors | last.errors).items()}
+    settings = _settings(client, [name for name in there if name not in errors])
+    errors |= {resource.name: error for resource, error in settings.errors.items()} if settings is not None else {}
+    found: dict[str, TopicDescription | KafkaException] = dict(errors)
+    for name in there.keys() - errors.keys():
+        parts = []
+        for id_, part in sorted(there[name].items()):
+            leader, item = client.brokers.get(part.leader), TopicPartition(name, id_)
+            parts.append(
+                PartitionInfo(
+                    id_,
+                    part.leader if part.leader >= 0 else None,
+                    leader.address if leader is not None else None,
+                    list(part.replicas),
+                    list(part.isr),
+                    first[item].offset if item in first else None,
+                    last[item].offset if item in last else None,
+                )
             )
-        )
-    return TopicDescription(topic, topic.startswith(_INTERNAL), found, _settings(client, topic))
+        own = None if settings is None else _own(settings[ConfigResource.topic(name)])
+        found[name] = TopicDescription(name, name.startswith(_INTERNAL), parts, own)
+    return Results({name: found[name] for name in names})
 
 
-def _settings(client: KafkaClient, topic: str) -> dict[str, str | None] | None:
-    resource = ConfigResource.topic(topic)
+def _settings(client: KafkaClient, topics: Sequence[str]) -> Results[ConfigResource, dict[str, ConfigEntry]] | None:
+    """Return the settings of topics; None if the brokers do not report them."""
     try:
-        found = client.admin.describe_configs(resource)[resource]
+        return client.admin.describe_configs([ConfigResource.topic(name) for name in topics], raise_errors=False)
     except UnsupportedVersion:
         return None
-    return {name: entry.value for name, entry in found.items() if entry.source == ConfigSource.TOPIC}
+
+
+def _own(settings: Mapping[str, ConfigEntry]) -> dict[str, str | None]:
+    return {name: entry.value for name, entry in settings.items() if entry.source == ConfigSource.TOPIC}
 
 
 def list_offsets(client: KafkaClient, topic: str, moment: Moment) -> list[PartitionOffset]:
@@ -226,4 +251,6 @@ def as_data(value: Any) -> Any:
         return sorted(as_data(one) for one in value)
     if isinstance(value, Enum):
         return value.name.lower() if isinstance(value, int) else value.value
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such numbers
     return str(value) if isinstance(value, UUID) else value

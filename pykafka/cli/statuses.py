@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from pykafka.exceptions import (
+    AdminError,
     BrokerIdNotRegistered,
     DelegationTokenNotFound,
     GroupIdNotFound,
@@ -59,12 +60,17 @@ _STATUSES: tuple[tuple[type[KafkaException], Status], ...] = (
 
 
 def status_of(error: KafkaException) -> Status:
-    """Return the exit status for an error."""
+    """Return the exit status for an error; for several items that failed, the one that all have, or 1."""
+    if isinstance(error, AdminError):
+        found = {status_of(one) for one in error.errors.values()}
+        return found.pop() if len(found) == 1 else Status.FAILED
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), Status.FAILED)
 
 
 def explain(error: KafkaException) -> str:
-    """Return the message for an error: a sentence, and a line for each failed step of connecting."""
+    """Return the message for an error: a sentence, and a line for each failed step of connecting, or each failed item."""
+    if isinstance(error, AdminError):
+        return "\n".join(explain(one) for one in error.errors.values())
     if isinstance(error, UnsupportedVersion) and error.text.startswith(_LACKING) and error.api in INSTEAD:
         return f"{error}; {INSTEAD[error.api]}"
     return "\n".join([in_options(str(error)), *(f"  {line}" for line in _steps(error))])

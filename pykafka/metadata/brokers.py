@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.exceptions import (
     ConnectTimeoutError,
+    FieldValueError,
     ForeignClusterError,
     KafkaException,
     NoBrokersAvailableError,
@@ -245,6 +246,7 @@ def first_answer(
     ask: Callable[[Broker], R],
     what: str,
     telling: Callable[[R], bool] | None = None,
+    left_ms: Callable[[], int] | None = None,
 ) -> R:
     """Return the first answer; brokers that a quick connect does not reach are asked again after the others.
 
@@ -252,24 +254,29 @@ def first_answer(
     :param ask: asks one broker
     :param what: the request's name in logs
     :param telling: returns whether an answer is useful; a useless one is returned only where all are
+    :param left_ms: returns how long brokers may still be asked (ms), 0 at the end; None for no limit
     :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
     :raises ProtocolClientError: one has refused
+    :raises FieldValueError: the request cannot be written
     :raises SaslRequiredError, TokenUnavailableError: there are no credentials to log in with
     """
     attempts: list[Any] = []
     slow: list[Broker] = []
     empty: list[R] = []
     for broker in chain(brokers, slow):  # in this order, as `slow` grows meanwhile
+        if left_ms is not None and not left_ms():
+            break
         try:
             if broker.reach >= 2 and broker not in slow:
-                broker.channel("main").open(QUICK_CONNECT_MS)
+                quick_ms = QUICK_CONNECT_MS if left_ms is None else min(QUICK_CONNECT_MS, left_ms() or 1)
+                broker.channel("main").open(quick_ms)
             answer = ask(broker)
             if telling is None or telling(answer):
                 return answer
             empty.append(answer)
         except KafkaException as error:
             refused = isinstance(
-                error, (ProtocolClientError, SaslRequiredError, TokenUnavailableError)
+                error, (ProtocolClientError, SaslRequiredError, TokenUnavailableError, FieldValueError)
             )  # the next broker would refuse it, too
             if refused and not isinstance(error, RebootstrapRequired):
                 raise
@@ -282,6 +289,15 @@ def first_answer(
     if empty:
         return empty[0]
     raise NoBrokersAvailableError(_explain(attempts), ledger=attempts)
+
+
+def countdown(now: Callable[[], float], within_ms: int) -> Callable[[], int]:
+    """Return a function that says how much of a time is left (ms), from now on; 0 at its end.
+
+    :param now: the handler's clock
+    """
+    end = now() + within_ms / 1000
+    return lambda: max(0, round((end - now()) * 1000))
 
 
 def _close_all(brokers: list[Broker]) -> None:

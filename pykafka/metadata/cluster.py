@@ -16,7 +16,7 @@ from pykafka.exceptions import (
     LeaderNotFoundError,
     UnknownTopicOrPartition,
 )
-from pykafka.metadata.brokers import Brokers, first_answer
+from pykafka.metadata.brokers import Brokers, countdown, first_answer
 from pykafka.metadata.closing import Closables, close_at_exit
 from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
 from pykafka.metadata.freshness import Freshness
@@ -202,21 +202,23 @@ class BaseCluster:
 
     # -- metadata --------------------------------------------------------------------------------------------------
 
-    def update(self, topics: Iterable[str | bytes] | None = None) -> None:
+    def update(self, topics: Iterable[str | bytes] | None = None, timeout_ms: int | None = None) -> None:
         """Ask for metadata and bring brokers and topics up to date, in place.
 
         :param topics: names to ask for; by default all that there are
+        :param timeout_ms: how long brokers may be asked, one after the other; by default each has the socket timeout
         :raises NoBrokersAvailableError: no broker answered
         """
-        self._upkeep.topics(None if topics is None else [get_string(topic) for topic in topics])
+        self._upkeep.topics(None if topics is None else [get_string(topic) for topic in topics], timeout_ms)
 
-    def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None:
+    def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None, timeout_ms: int | None = None) -> None:
         """Update metadata, unless another worker has done so since `generation` was `seen`; old metadata as a whole.
 
         :param seen: the generation that the caller has acted on
         :param topics: names to ask for; by default those in use
+        :param timeout_ms: as of `update`
         """
-        self._upkeep.since(seen, None if topics is None else [get_string(topic) for topic in topics])
+        self._upkeep.since(seen, None if topics is None else [get_string(topic) for topic in topics], timeout_ms)
 
     def refresh_if_old(self) -> None:
         """Update metadata that is older than `metadata_max_age_ms`."""
@@ -230,11 +232,12 @@ class BaseCluster:
     def _held(self) -> list[str]:
         return [topic.name for topic in self._topics.live()]
 
-    def _update(self, names: list[str] | None) -> None:
+    def _update(self, names: list[str] | None, timeout_ms: int | None) -> None:
         try:
-            response = self.ask_metadata(names)
+            response = self.ask_metadata(names, timeout_ms)
         except KafkaException as error:
-            self.metadata_error = error.again()
+            if timeout_ms is None:  # else the caller's time was up, which says little of the brokers
+                self.metadata_error = error.again()
             raise
         self.metadata_error = None
         if names is not None and any(topic.name not in names for topic in response.topics):
@@ -277,14 +280,16 @@ class BaseCluster:
         """Return the leader epoch of a partition, without I/O; -1 where none is known: brokers tell since Kafka 2.1."""
         return self._knowledge.catalogue.leader_epoch(topic, partition)
 
-    def ask_metadata(self, topics: list[str] | None) -> wire.MetadataResponse:
+    def ask_metadata(self, topics: list[str] | None, timeout_ms: int | None = None) -> wire.MetadataResponse:
         """Ask for metadata without taking it over, and without creating topics.
 
         :param topics: names; None asks for all
+        :param timeout_ms: as of `update`
         :raises NoBrokersAvailableError: no broker answered
         """
         # a broker that has only just started names none: the others are asked, too
-        return self.call(metadata_request(topics), telling=lambda response: bool(response.brokers))
+        request = metadata_request(topics)
+        return self.call(request, within_ms=timeout_ms, telling=lambda response: bool(response.brokers))
 
     def _new_broker(self, id_: int, host: str, port: int) -> Broker:
         return Broker(
@@ -357,25 +362,34 @@ class BaseCluster:
         request: Request[R],
         *,
         timeout_ms: int | None = None,
+        within_ms: int | None = None,
         ceiling: int | None = None,
         telling: Callable[[R], bool] | None = None,
     ) -> R:
         """Send a request to the first broker that answers: those connected first, then the others, then the seeds.
 
+        :param timeout_ms: for each broker; by default the socket timeout
+        :param within_ms: for all of them; None for no limit
         :param telling: returns whether an answer is useful; a useless one is returned only where all are
         :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
         """
         if self._closed:
             raise ClientClosedError("this client was closed; make a new KafkaClient")
 
+        left_ms = None if within_ms is None else countdown(self._handler.now, within_ms)
+
         def ask(broker: Broker) -> R:
-            response = broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling)
+            each_ms = timeout_ms
+            if left_ms is not None:
+                each_ms = min(timeout_ms or broker.socket_timeout_ms, left_ms() or 1)
+            response = broker.call(request, timeout_ms=each_ms, ceiling=ceiling)
             if isinstance(response, wire.MetadataResponse):
                 self._knowledge.check(broker, response)
             return response
 
         with self._brokers.asking() if isinstance(request, wire.MetadataRequest) else nullcontext():
-            return first_answer(self._brokers.candidates(self.seeds), ask, type(request).__name__, telling)
+            candidates = self._brokers.candidates(self.seeds)
+            return first_answer(candidates, ask, type(request).__name__, telling, left_ms)
 
     def ask_any(self, addresses: Iterable[tuple[str, int]], ask: Callable[[Broker], R]) -> R:
         """Return the first answer that is not None, asking the brokers at some addresses in turn.
@@ -399,16 +413,17 @@ class BaseCluster:
         """
         return self._seeds.look_up(lambda: not self._closed)
 
-    def leader(self, topic: str, partition: int) -> Broker:
+    def leader(self, topic: str, partition: int, timeout_ms: int | None = None) -> Broker:
         """Return the broker that leads a partition; ask for metadata where it is unknown, but not twice in a moment.
 
+        :param timeout_ms: as of `update`
         :raises UnknownTopicOrPartition: the cluster has no such partition
         :raises LeaderNotFoundError: it has no leader at present
         """
         self._freshness.want([topic])
         broker = self._knowledge.leader(topic, partition)
         if broker is None:
-            self.find_leaders([(topic, partition)])
+            self.find_leaders([(topic, partition)], timeout_ms)
             broker = self._knowledge.leader(topic, partition)
         if broker is not None:
             return broker
@@ -424,14 +439,16 @@ class BaseCluster:
             partition=partition,
         )
 
-    def find_leaders(self, partitions: Iterable[tuple[str, int]]) -> None:
+    def find_leaders(self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None) -> None:
         """Ask for metadata in one request where leaders are unknown, but not twice in a moment.
 
         :param partitions: (topic, partition) pairs
+        :param timeout_ms: as of `update`
         """
         wanted = list(partitions)
         self._upkeep.lacking(
-            lambda: list(dict.fromkeys(topic for topic, part in wanted if self._knowledge.leader(topic, part) is None))
+            lambda: list(dict.fromkeys(topic for topic, part in wanted if self._knowledge.leader(topic, part) is None)),
+            timeout_ms,
         )
 
     def list_offsets(

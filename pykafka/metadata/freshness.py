@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from pykafka.exceptions import FieldValueError
+
 if TYPE_CHECKING:
     from pykafka.utils.backoff import Backoff
 
@@ -69,9 +71,14 @@ class Freshness:
         return self._now() - min(self._asked_at.get(name, self._all_at) for name in names)
 
     def want(self, names: Iterable[str]) -> None:
-        """Mark topics as used, so that the client keeps them up to date for a while."""
+        """Mark topics as used, so that the client keeps them up to date for a while.
+
+        :raises FieldValueError: a name cannot be written; no request that includes it could be, and so none for the others
+        """
         now = self._now()
         for name in names:
+            if name not in self._wanted_at:
+                _check_name(name)
             self._wanted_at[name] = now
 
     def in_use(self, held: Iterable[str]) -> list[str]:
@@ -141,3 +148,11 @@ class Freshness:
         """Note that the last request was for all topics in use."""
         self.updated_at = self._now()
         self.complete_generation = self.generation
+
+
+def _check_name(name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        text = f"the topic name {name!r} has half of a surrogate pair, which UTF-8 cannot express"
+        raise FieldValueError(text, api="Metadata") from None

@@ -17,7 +17,8 @@ class Upkeep:
 
     :param handler: supplies the lock
     :param freshness: keeps the books on what was asked when
-    :param update: asks the cluster for some topics (None: all) and takes the answer over; called under the lock
+    :param update: asks the cluster for some topics (None: all), for so long (ms; None: as long as it takes), and takes the
+        answer over; called under the lock
     :param held: gives the names of the topics that the application holds
     """
 
@@ -25,7 +26,7 @@ class Upkeep:
         self,
         handler: Handler,
         freshness: Freshness,
-        update: Callable[[list[str] | None], object],
+        update: Callable[[list[str] | None, int | None], object],
         held: Callable[[], Iterable[str]],
     ) -> None:
         self._handler = handler
@@ -43,29 +44,31 @@ class Upkeep:
         with self._lock:
             self._update_in_use()
 
-    def topics(self, names: list[str] | None) -> None:
+    def topics(self, names: list[str] | None, timeout_ms: int | None = None) -> None:
         """Update some topics now.
 
         :param names: None for all topics of the cluster
+        :param timeout_ms: how long brokers may be asked, one after the other; None: as long as it takes
         """
         self._freshness.want(names or ())
         with self._lock:
-            self._update(names)
+            self._update(names, timeout_ms)
 
-    def since(self, seen: int, names: list[str] | None) -> None:
+    def since(self, seen: int, names: list[str] | None, timeout_ms: int | None = None) -> None:
         """Update topics, unless that was done since a generation; all topics in use where the metadata is old.
 
         :param seen: the generation
         :param names: None for all topics in use
+        :param timeout_ms: as of `topics`
         """
         self._freshness.want(names or ())
         with self._lock:
             if self._freshness.covers(seen, names):
                 return
             if names is None or self._freshness.is_old:
-                self._update_in_use()
+                self._update_in_use(timeout_ms)
             else:
-                self._update_if_due(names)
+                self._update_if_due(names, timeout_ms)
 
     def older(self, max_age_s: float, names: list[str]) -> None:
         """Update topics, and those that the application holds, where the oldest answer about them is this old (s)."""
@@ -73,27 +76,28 @@ class Upkeep:
             return
         with self._lock:
             if self._freshness.age(names) >= max_age_s:
-                self._update(sorted({*names, *self._held()}))
+                self._update(sorted({*names, *self._held()}), None)
 
-    def lacking(self, find: Callable[[], list[str]]) -> None:
+    def lacking(self, find: Callable[[], list[str]], timeout_ms: int | None = None) -> None:
         """Update topics whose leaders are unknown, unless that was done a moment ago.
 
         :param find: gives their names; called before and under the lock, as another worker may update them meanwhile
+        :param timeout_ms: as of `topics`
         """
         if not find():
             return
         with self._lock:
             names = find()
             if names:
-                self._update_if_due(names)
+                self._update_if_due(names, timeout_ms)
 
-    def _update_in_use(self) -> None:
+    def _update_in_use(self, timeout_ms: int | None = None) -> None:
         """Update all topics that the application holds, or has asked about lately."""
-        self._update(self._freshness.in_use(self._held()))
+        self._update(self._freshness.in_use(self._held()), timeout_ms)
         self._freshness.asked_in_use()
 
-    def _update_if_due(self, names: Iterable[str]) -> None:
+    def _update_if_due(self, names: Iterable[str], timeout_ms: int | None) -> None:
         """Update topics, and others without leaders, unless all were found without leaders a moment ago."""
         due = self._freshness.due(names)
         if due:
-            self._update(due)
+            self._update(due, timeout_ms)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pykafka.exceptions import ClientClosedError, ConnectTimeoutError, KafkaException
+from pykafka.exceptions import ClientClosedError, ConnectTimeoutError, KafkaException, ResponseTimeoutError
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.pending import Throttle
 from pykafka.network.requests import RequestHandler
@@ -254,7 +254,7 @@ class Channel:
             connection.disconnect()
             self._check_open()
             self._back_off(error)
-            if timeout_ms is not None and isinstance(error, ConnectTimeoutError):
+            if timeout_ms is not None and isinstance(error, (ConnectTimeoutError, ResponseTimeoutError)):
                 self._retry_at = 0.0  # this attempt had less than its full time
             raise
         except BaseException:

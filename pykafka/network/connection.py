@@ -173,6 +173,11 @@ class BrokerConnection:
             self.disconnect()
             raise fresh(self._cause)
 
+    @property
+    def timeout_ms(self) -> int:
+        """How long the last `connect` might take, and calls may take since then (ms)."""
+        return round(self._timeout * 1000)
+
     def disconnect(self) -> None:
         """End the connection and wake whoever reads or writes; nothing happens where there is none."""
         held = self._guard  # read first, so that it is never that of a later stream

@@ -100,7 +100,8 @@ class Dialect:
         id_, address = self._speaker.id, self._speaker.address
         # a broker that took a login is newer
         hang_ups = None if connection.logs_in else self._known_versions.hang_ups(id_, address)
-        timeout_ms = self._speaker.socket_timeout_ms
+        # whoever connects in a hurry has no more time for the versions
+        timeout_ms = min(self._speaker.socket_timeout_ms, connection.timeout_ms)
         ranges = negotiate(connection, self._handler, timeout_ms, self._client_id, hang_ups)
         self._known_versions.learn(id_, address, ranges)
         if ranges is versions.RANGES_0_8_2:

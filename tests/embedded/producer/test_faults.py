@@ -377,9 +377,9 @@ def test_one_topics_metadata_does_not_stand_for_anothers(start: Start) -> None:
     seen, ask = cluster.generation, cluster.ask_metadata
     asked: list[list[str] | None] = []
 
-    def counted(topics: list[str] | None) -> Any:
+    def counted(topics: list[str] | None, timeout_ms: int | None = None) -> Any:
         asked.append(topics)
-        return ask(topics)
+        return ask(topics, timeout_ms)
 
     cluster.ask_metadata = counted  # type: ignore[method-assign]
     cluster.refresh(seen, ["t"])

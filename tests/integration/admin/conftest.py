@@ -30,6 +30,15 @@ def guarded() -> Iterator[KafkaCluster]:
         yield cluster
 
 
+@pytest.fixture(scope="session")
+def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    """Yield two brokers with two directories each, which tests may pause."""
+    base = tmp_path_factory.mktemp("disks")
+    each = {id_: {"log.dirs": f"{base}/{id_}-a,{base}/{id_}-b"} for id_ in (1, 2)}
+    with KafkaCluster(KAFKA_VERSION, brokers=2, each=each) as cluster:
+        yield cluster
+
+
 @pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
 def client3(request: pytest.FixtureRequest, kafka3: KafkaCluster) -> Iterator[KafkaClient]:
     """Yield a client of three brokers, on threads and on greenlets."""

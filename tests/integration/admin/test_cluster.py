@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.admin import Admin, ElectionType, Endpoint, NewTopic
+from pykafka.admin import Admin, ElectionType, Endpoint, NewTopic, OffsetSpec, Replica
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     BrokerIdNotRegistered,
@@ -96,6 +96,32 @@ def test_directories(admin: Admin, topic: str) -> None:
     assert (caught.value.topic, caught.value.partition) == (topic, 1)
     results = admin.describe_log_dirs([1, 77], raise_errors=False)
     assert isinstance(results.errors[77], BrokerNotAvailable)
+
+
+@pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
+def test_a_replica_moves_to_another_directory(roomy: KafkaCluster, use_greenlets: bool) -> None:
+    with KafkaClient(hosts=roomy.hosts, use_greenlets=use_greenlets) as client:
+        admin, name = client.admin, unique("t")
+        admin.create_topics(NewTopic(name, assignments={0: [1, 2]}))
+        with client.topics[name].get_sync_producer() as producer:
+            producer.produce(b"x" * 1000)
+
+        def places(broker: int) -> dict[str, bool]:
+            dirs = admin.describe_log_dirs(broker, partitions=[(name, 0)])[broker]
+            return {one.path: its.is_future for one in dirs for its in one.replicas.values()}
+
+        (here,), (there,) = places(1), places(2)
+        both = {one.path for one in admin.describe_log_dirs(1)[1]}
+        assert len(both) == 2
+        (other,) = both - {here}
+        results = admin.alter_replica_log_dirs({(name, 0, 1): other, (name, 0, 2): "/nowhere"}, raise_errors=False)
+        assert list(results) == [Replica(name, 0, 1)]
+        assert isinstance(results.errors[Replica(name, 0, 2)], LogDirNotFound)
+        until(client.cluster.handler, lambda: places(1) == {other: False})
+        assert places(2) == {there: False}
+        part = TopicPartition(name, 0)
+        assert admin.list_offsets({part: OffsetSpec.latest()})[part].offset == 1
+        admin.delete_topics(name)
 
 
 def test_the_quorum(admin: Admin) -> None:

@@ -139,6 +139,14 @@ def test_offsets_are_reset(client3: KafkaClient, topic: str) -> None:
     hour = admin.reset_group_offsets(group, OffsetSpec.ago(timedelta(hours=1)), topics=topic)
     assert [one.after for one in hour.values()] == [0, 0, 0]
     assert admin.reset_group_offsets(group, OffsetSpec.ago(-0.0), partitions=parts[:1])[parts[0]].after == 10
+    by_hand = {parts[0]: OffsetSpec.offset(5), parts[1]: OffsetSpec.latest(), parts[2]: OffsetSpec.offset(99)}
+    several = admin.reset_group_offsets(group, by_hand, raise_errors=False)
+    assert {item: one.after for item, one in several.items()} == {parts[0]: 5, parts[1]: 10}
+    assert list(several.errors) == [parts[2]]
+    assert admin.list_group_offsets(group)[group][parts[1]].offset == 10
+    assert admin.reset_group_offsets(group, {}).outcomes == []
+    with pytest.raises(ValueError, match="leave `topics`"):
+        admin.reset_group_offsets(group, by_hand, topics=topic)
     with member(client3, group, topic), pytest.raises(NonEmptyGroup, match="stop them first"):
         admin.reset_group_offsets(group, OffsetSpec.earliest(), topics=topic, dry_run=True)
 
@@ -172,6 +180,12 @@ def test_a_share_group(client3: KafkaClient, topic: str) -> None:
     assert (described.type, described.state, described.members) == (GroupType.SHARE, GroupState.EMPTY, ())
     until(client3.cluster.handler, lambda: admin.list_share_group_offsets(group)[group][parts[0]].start_offset == 4)
     assert admin.list_share_group_offsets(group)[group][parts[0]].lag == 6
+    changed = admin.reset_group_offsets(group, OffsetSpec.shift(2))
+    assert dict(changed) == {parts[0]: OffsetChange(4, 6)}
+    until(client3.cluster.handler, lambda: admin.list_share_group_offsets(group)[group][parts[0]].start_offset == 6)
+    planned = admin.reset_group_offsets(group, OffsetSpec.latest(), topics=topic, dry_run=True)
+    assert [one.after for one in planned.values()] == [10, 10, 10]
+    assert admin.list_share_group_offsets(group)[group][parts[0]].start_offset == 6
     admin.delete_share_group_offsets(group, topic)
     admin.delete_groups(group)
 

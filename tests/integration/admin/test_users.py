@@ -146,6 +146,9 @@ def test_quotas(admin: Admin) -> None:
     assert isinstance(results.errors[QuotaEntity(user=user + "x")], InvalidRequest)
     until(admin._cluster.handler, lambda: found() == {other: {"consumer_byte_rate": 2.0}})
     admin.alter_client_quotas({other: {"consumer_byte_rate": None}})
+    for value in (float("nan"), float("inf")):  # brokers would take them
+        with pytest.raises(ValueError, match="finite"):
+            admin.alter_client_quotas({QuotaEntity(user="carol"): {"producer_byte_rate": value}})
 
 
 @pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])

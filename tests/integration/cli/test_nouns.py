@@ -206,7 +206,7 @@ def test_offsets_of_a_group(run: Run, topic: str, tmp_path: Path) -> None:
     run("topics", "create", other, "-p", "1", "-r", "1")
     reset = ("groups", "reset", group)
     assert data(run(*reset, "--topic", f"{topic}:1", "--to-offset", "4", "--yes", "--json")) == [
-        {"topic": topic, "partition": 1, "before": None, "after": 4}
+        {"topic": topic, "partition": 1, "before": None, "after": 4, "error": None}
     ]
     run(*reset, "--topic", topic, "--topic", other, "--to-earliest", "--yes")
     assert offsets(run, group) == {(topic, 0): 0, (topic, 1): 0, (other, 0): 0}
@@ -252,7 +252,7 @@ def test_a_group_with_a_member(run: Run, topic: str, guarded: KafkaCluster, clie
         assert f"{topic}-0, {topic}-1" in run("groups", "describe", group).stdout
         reset = run("groups", "reset", group, "--topic", topic, "--to-latest", "--yes", status=Status.FAILED)
         assert "has 1 member" in reset.stderr
-        assert "Would fail" in run("groups", "delete", group, "--dry-run").stdout
+        assert "has 1 member" in run("groups", "delete", group, "--dry-run", status=Status.FAILED).stderr
         run("groups", "delete", group, "--yes", status=Status.FAILED)
         assert "Would remove" in run("groups", "remove-members", group, "--all", "--dry-run").stdout
         assert "Removed" in run("groups", "remove-members", group, "--member", member["member_id"], "--yes").stdout
@@ -406,9 +406,11 @@ def test_directories(run: Run, topic: str) -> None:
     sizes = data(run("log-dirs", "describe", topic, "--json"))
     assert [one["partition"] for one in sizes] == [0, 1]
     assert all(one["size"] > 0 for one in sizes)
-    where = ("log-dirs", "move", f"{topic}:0", str(sizes[0]["broker"]), "/no/such/directory")
-    assert "Would move" in run(*where, "--dry-run").stdout
-    assert "LOG_DIR_NOT_FOUND" in run(*where, "--yes", status=Status.NOT_FOUND).stderr
+    where = ("log-dirs", "move", f"{topic}:0", str(sizes[0]["broker"]))
+    assert "Would move" in run(*where, sizes[0]["path"], "--dry-run").stdout
+    nowhere = (*where, "/no/such/directory")
+    run(*nowhere, "--dry-run", status=Status.NOT_FOUND)
+    assert "LOG_DIR_NOT_FOUND" in run(*nowhere, "--yes", status=Status.NOT_FOUND).stderr
 
 
 def test_the_cluster_itself(run: Run) -> None:
@@ -424,3 +426,79 @@ def test_the_cluster_itself(run: Run) -> None:
     assert "metadata.version" in run("features", "describe").stdout
     run("features", "update", f"metadata.version={level + 100}", "--yes", status=Status.FAILED)
     assert "Nothing was changed" in run("features", "update", f"metadata.version={level}", "--dry-run").stdout
+
+
+# -- what would fail, and what failed
+
+
+def test_a_dry_run_tells_what_would_fail(run: Run, topic: str, guarded: KafkaCluster, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    rows = [(topic, 0, [1, 9]), (topic, 7, [1]), (topic, 1, [1])]
+    named = [{"topic": name, "partition": id_, "replicas": its} for name, id_, its in rows]
+    plan.write_text(json.dumps({"version": 1, "partitions": named}))
+    result = run("reassign", "start", str(plan), "--dry-run", "--json", status=Status.FAILED)
+    assert [one["partition"] for one in data(result)["partitions"]] == [1]
+    assert "no broker 9" in result.stderr
+    assert "partition=7" in result.stderr
+    result = run("log-dirs", "move", topic, "1", "/nowhere", "--dry-run", status=Status.NOT_FOUND)
+    assert "no directory /nowhere" in result.stderr
+    assert data(run("cluster", "unregister", "1", "--dry-run", "--json")) == {"broker": 1, "dry_run": True}
+    run("cluster", "unregister", "99", "--dry-run", status=Status.NOT_FOUND)
+    voter = ("9", str(uuid.uuid4()), "--dry-run")
+    assert "static" in run("quorum", "remove-voter", *voter, status=Status.UNSUPPORTED).stderr
+    user = unique("user")
+    run("users", "set", user, given="secret\n")
+    eventually(lambda: run("users", "list", user, user))  # one that is named twice counts once
+    run("users", "delete", user, "-m", "SCRAM-SHA-256", "--dry-run", status=Status.NOT_FOUND)
+    run("users", "delete", user, "--yes")
+
+
+def test_a_dry_run_tells_of_members(run: Run, topic: str, client: KafkaClient) -> None:
+    group = unique("group")
+    consumer = client.topics[topic].get_balanced_consumer(group, managed=True, consumer_timeout_ms=500)
+    try:
+        consumer.consume()
+        consumer.commit_offsets()
+        assert "1 member" in run("groups", "delete", group, "--dry-run", status=Status.FAILED).stderr
+        run("groups", "delete-offsets", group, topic, "--dry-run", status=Status.FAILED)
+        run("groups", "remove-members", group, "--member", "nobody", "--dry-run", status=Status.FAILED)
+        run("groups", "remove-members", group, "--all", "--dry-run")
+    finally:
+        consumer.stop()
+
+
+def test_errors_of_several_items_are_one_status_and_in_json(run: Run, topic: str, tmp_path: Path) -> None:
+    result = run("reassign", "list", "no-such-topic", "nor-this", status=Status.NOT_FOUND)
+    assert "`.errors`" not in result.stderr
+    assert "nor-this" in result.stderr
+    group, file = unique("group"), tmp_path / "offsets.csv"
+    file.write_text(f"{topic},0,2\n{topic},1,99\n{topic},7,1\n")
+    result = run("groups", "reset", group, "--from-file", str(file), "--yes", "--json", status=Status.FAILED)
+    assert [(one["partition"], one["after"], one["error"] is None) for one in data(result)] == [
+        (0, 2, True),
+        (1, None, False),
+        (7, None, False),
+    ]
+    eventually(lambda: run("groups", "delete", group, "--yes"))
+
+
+def test_a_share_group(run: Run, topic: str, client: KafkaClient) -> None:
+    group = unique("share")
+    run("groups", "reset", group, "--all-topics", "--to-earliest", "--yes", status=Status.NOT_FOUND)
+    client.admin.alter_share_group_offsets(group, {(topic, 0): 2})
+
+    def has(offset: int) -> None:
+        found = data(run("groups", "offsets", group, "--json"))
+        assert [one["committed"] for one in found if one["partition"] == 0] == [offset]
+
+    eventually(lambda: has(2))
+    run("groups", "reset", group, "--topic", topic, "--to-latest", "--yes")
+    eventually(lambda: has(5))
+    run("groups", "delete-offsets", group, f"{topic}:0", "--yes", status=Status.USAGE)
+    assert "Deleted the offset 5" in run("groups", "delete-offsets", group, topic, "--yes").stdout
+    run("groups", "delete", group, "--yes")
+
+
+def test_quotas_are_numbers(run: Run) -> None:
+    run("quotas", "set", "--user", unique("user"), "producer_byte_rate=nan", status=Status.USAGE)
+    run("quotas", "set", "--user", unique("user"), "=5", status=Status.USAGE)

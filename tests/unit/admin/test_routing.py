@@ -60,7 +60,7 @@ class Node:
     def channel(self, name: str) -> Node:
         return self
 
-    def open(self, timeout_ms: int) -> None:
+    def open(self, timeout_ms: int | None) -> None:
         self.log.append(f"open {self.id} {timeout_ms}")
         if self.down is not None:
             raise self.down
@@ -107,7 +107,7 @@ class Cluster:
         node = self.brokers[id_] = Node(id_, self.log, *script)
         return node
 
-    def update(self, topics: Sequence[str]) -> None:
+    def update(self, topics: Sequence[str], timeout_ms: int | None = None) -> None:
         self.updates += 1
         self.on_update()
 

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from pykafka import KafkaClient, TopicNotFoundError
+from pykafka.exceptions import FieldValueError
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
 from pykafka.utils.similar import most_similar
@@ -79,3 +80,12 @@ def test_no_question_of_it_could_create_a_topic(
         assert not any(broker.creating)
         # To find out which one was meant, all names are asked for once, not each time.
         assert version < 4 or broker.questions.count(None) == 1
+
+
+def test_a_name_that_cannot_be_written_is_no_fault_of_brokers(handler: Handler) -> None:
+    with scripted.ScriptedBroker() as broker, KafkaClient(broker.hosts, handler=handler) as client:
+        with pytest.raises(FieldValueError, match="surrogate"):
+            client.cluster.update(["\udcff"])
+        with pytest.raises(FieldValueError, match="surrogate"):
+            client.cluster.ask_metadata(["\udcff"])
+        client.cluster.refresh(client.cluster.generation)  # which asks for all topics that were asked for lately
