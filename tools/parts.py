@@ -106,7 +106,10 @@ SAME = [
         f"tests/unit/network/test_{name}.py"
         for name in ("channels", "connection", "frames", "futures", "requests", "throttling")
     ),
-    *(f"tests/unit/network/test_{name}.py" for name in ("keeping", "known_versions", "login", "proxies", "renewal")),
+    *(
+        f"tests/unit/network/test_{name}.py"
+        for name in ("keeping", "known_versions", "login", "proxies", "renewal", "revoked")
+    ),
     # names, metadata, members of groups, errors and logging
     "tests/unit/coordinator",
     "tests/unit/groups",
@@ -121,6 +124,9 @@ SAME = [
     # command lines, packaging, documents, tools; programs, each of which is a process of its own
     "tests/unit/cli",
     "tests/unit/tools",
+    # configuration files; administration
+    "tests/unit/admin",
+    "tests/unit/config",
     *(f"tests/unit/test_{name}.py" for name in ("documented_names", "packaging")),
     "tests/regressions/test_old_code.py",
     # reactions to errors, which mostly wait
