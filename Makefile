@@ -41,6 +41,9 @@ test: java build ## all tests: pure and compiled, real Kafka, examples, Spark 4.
 .venvs/python%/.ready: setup.cfg $(VENV)/.ready
 	@PYKAFKA_PURE_PYTHON=1 PYTHON="$$($(PY) -m tools.pythons $*)" tools/setup.sh .venvs/python$* gevent,spark,rdkafka,proxy,cli,test
 
+.venvs/gssapi/.ready: setup.cfg $(VENV)/.ready
+	@PYKAFKA_PURE_PYTHON=1 PYTHON="$(PYTHON)" tools/setup.sh .venvs/gssapi gevent,gssapi,rdkafka,proxy,cli,test
+
 .venvs/spark4%/.ready: setup.cfg $(VENV)/.ready
 	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==4.$*.*" PYTHON="$(PYTHON)" tools/setup.sh .venvs/spark4$* gevent,spark,rdkafka,proxy,cli,test
 

@@ -408,7 +408,7 @@ class SaslRequiredError(KafkaException):
 
 
 class TokenUnavailableError(KafkaException):
-    """Raised when there is no OAuth token to log in with: the service that gives it fails, or does not answer in time."""
+    """Raised when there is no OAuth token, or no ticket of Kerberos: who gives it fails, or does not answer in time."""
 
     retriable = True
 

@@ -20,7 +20,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NoReturn
 
-from tools.parts import MATRIX, PARTS, TEST, Part
+from tools.parts import MATRIX, PARTS, TEST, UNLISTED, Part
 from tools.running import Outcome, Progress, Runner, closing
 
 LOGS = Path("build") / "tests"
@@ -175,6 +175,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="print the names of the parts")
     args = parser.parse_args()
     unknown = [part for part in args.parts if part not in (*PARTS, "test")]
+    for part in unknown:
+        if part in UNLISTED:
+            parser.error(f"{part} is not listed on this machine: it {UNLISTED[part]}")
     if unknown:
         parser.error(f"no such part: {', '.join(unknown)}; --list names them")
     return args
@@ -190,6 +193,12 @@ def sum_up(outcomes: list[Outcome], others: list[str], rotation: Iterable[Outcom
     return 1 if others or any(outcome.failures for outcome in outcomes) else 0
 
 
+def tell_unlisted() -> None:
+    """Print the parts that this machine cannot run, beside the list of those that it can."""
+    for name, why in UNLISTED.items():
+        print(f"matrix: {name} is not listed on this machine: it {why}", file=sys.stderr)
+
+
 def written(file: Path) -> list[Outcome]:
     """Return the outcomes in a file."""
     return [Outcome(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
@@ -200,6 +209,7 @@ def run(args: argparse.Namespace) -> int:
     names = [name for part in args.parts for name in (TEST if part == "test" else [part])]
     if not names:
         names = list(MATRIX) if args.at_most is None else rotated()
+        tell_unlisted()
     # Minutes of the wall clock, converted to the monotonic clock.
     start = time.monotonic() - (0 if args.since is None else time.time() - args.since)
 
@@ -234,6 +244,7 @@ def main() -> int:
     args = parsed()
     if args.list:
         print("\n".join(PARTS))
+        tell_unlisted()
         return 0
     if args.sum_up is not None:
         outcomes = written(args.sum_up)

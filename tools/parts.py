@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
 from typing import NamedTuple
 
 from tools.pythons import LATER, find
@@ -86,6 +88,9 @@ PUT_RIGHT = {
     "rolling": f"{INTEGRATION}/security/test_rolling.py",
 }
 KERBEROS_BROKERS = f"{INTEGRATION}/security/test_kerberos_brokers.py"
+#: Logins with tickets: they need a library of this machine.
+KERBEROS = f"{INTEGRATION}/security/test_kerberos.py"
+KERBEROS_LIBRARY = "libgssapi_krb5.so.2"
 #: The contract of handlers, programs of PyKafka 2, and checks by Kafka's own classes.
 PROMISES = [f"tests/{name}" for name in ("contract", "java_judge", "regressions")]
 #: Tests on an embedded cluster, and the programs of the pages.
@@ -174,6 +179,22 @@ def whole(release: str) -> dict[str, Part]:
     }
 
 
+def has_library(name: str) -> bool:
+    """Return whether the system has a shared library."""
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
+
+
+#: {part: why it is not listed on this machine}
+UNLISTED = {}
+if not has_library(KERBEROS_LIBRARY):
+    UNLISTED["kerberos"] = f"needs {KERBEROS_LIBRARY} (libgssapi-krb5-2, krb5-libs)"
+if shutil.which("krb5-config") is None:
+    UNLISTED["kerberos-package"] = "needs Kerberos' headers with krb5-config (libkrb5-dev, krb5-devel)"
+
 #: What `make test` runs, two at a time: those that compute beside those that wait, the short ones last.
 TEST = {
     "spark-programs": Part("4.3.1", ["tests/examples", *SPARK_PROGRAMS, "-m", "not matrix"], 7),
@@ -229,10 +250,15 @@ MATRIX = {
         for release in ("0.10.2.2", "3.9.2")
     },
     "security": Part(
-        "4.3.1", [f"{INTEGRATION}/security", "-m", "matrix", *without([KERBEROS_BROKERS, *PUT_RIGHT.values()])], 3
+        "4.3.1",
+        [f"{INTEGRATION}/security", "-m", "matrix", *without([KERBEROS_BROKERS, KERBEROS, *PUT_RIGHT.values()])],
+        3,
     ),
     **{name: Part("4.3.1", ["-m", "matrix", path], 5) for name, path in PUT_RIGHT.items()},
     "kerberos-brokers": Part("4.3.1", [KERBEROS_BROKERS], 3),
+    # The same tests by the binding of the tests, over the system's library, and by the package that users install.
+    "kerberos": Part("4.3.1", [KERBEROS], 4),
+    "kerberos-package": Part("4.3.1", [KERBEROS], 4, ".venvs/gssapi"),
     "lost-and-replicas": Part(
         "4.3.1",
         [
@@ -265,4 +291,5 @@ MATRIX = {
     "tools": Part("4.3.1", [f"{INTEGRATION}/cli/test_old_brokers.py"], 1),
     "rdkafka": Part("4.3.1", [f"{INTEGRATION}/rdkafka"], 5),
 }
+MATRIX = {name: part for name, part in MATRIX.items() if name not in UNLISTED}
 PARTS = TEST | MATRIX

@@ -25,7 +25,7 @@ from pykafka.exceptions import (
 from pykafka.network.frames import FrameReader
 from pykafka.protocol import versions, wire
 from pykafka.protocol.schema import Request, decode_response, encode_request
-from pykafka.security.mechanism import SAID_MAX, in_one_line, redacted
+from pykafka.security.mechanism import SAID_MAX, for_host, in_one_line, redacted
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, Stream
@@ -343,6 +343,7 @@ def log_in(
     :raises TimeoutError, OSError, KafkaException: the connection ended, or an answer cannot be read
     """
     deadline = handler.now() + timeout
+    mechanism = for_host(mechanism, peer.host)
     mechanism.prepare(handler, timeout, wanted)
     frames = FrameReader(stream, handler, 0, is_tls)
     login = run_step(handler, mechanism, Login, mechanism, peer, ranges)

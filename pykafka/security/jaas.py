@@ -194,7 +194,11 @@ def _cafile(options: Mapping[str, str]) -> str | None:
 def _kerberos(options: Mapping[str, str], told: Mapping[str, str]) -> Mechanism:
     from pykafka.security.kerberos import Gssapi
 
-    keytab = options.get("keyTab") if options.get("useKeyTab", "false").lower() == "true" else None
+    if "ticketCache" in options:
+        raise ValueError(
+            "ticketCache of the JAAS text is not used here: name the cache by the environment's KRB5CCNAME"
+        )
+    keytab = _option(options, "keyTab") if options.get("useKeyTab", "false").lower() == "true" else None
     service = told.get("sasl.kerberos.service.name") or options.get("serviceName")
     if not service:
         raise ValueError("GSSAPI needs sasl.kerberos.service.name: the name of the brokers' service, often 'kafka'")

@@ -44,7 +44,8 @@ class Exchange(Protocol):
 class Mechanism(Protocol):
     """The credentials of one kind, and how to log in with them. One object serves all connections of a client.
 
-    Its `repr` and its errors have no secrets.
+    Its `repr` and its errors have no secrets. One that needs others for each broker may have `for_host(host)`, which returns
+    the mechanism for the broker of that name.
     """
 
     @property
@@ -101,6 +102,15 @@ class Credentials:
     def prepare(self, handler: Handler, timeout: float, wanted: Callable[[], bool] = always) -> bool:
         """Return True: nothing is to be done before a login."""
         return True
+
+
+def for_host(mechanism: Mechanism, host: str) -> Mechanism:
+    """Return the credentials for one broker: itself, or what its `for_host` returns.
+
+    :param host: the broker's name, as the client connects to it
+    """
+    narrow: Callable[[str], Mechanism] | None = getattr(mechanism, "for_host", None)
+    return mechanism if narrow is None else narrow(host)
 
 
 #: What a mechanism must have.

@@ -6,13 +6,13 @@ import base64
 import json
 import logging
 import math
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError
+from pykafka.security.errands import Errand, Errands
 from pykafka.security.mechanism import always, redacted
 from pykafka.utils.backoff import Backoff
 from pykafka.utils.concealed import concealing
@@ -32,9 +32,6 @@ ATTEMPTS = 3
 #: Pause before the second attempt, and the longest one (ms).
 PAUSE_FIRST_MS = 200
 PAUSE_MAX_MS = 30_000
-#: How often a login looks whether its token has come: at first, and later on (s).
-LOOK_FIRST_S = 0.001
-LOOK_MAX_S = 0.05
 
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 _NAME = re.compile(r"[A-Za-z]+")
@@ -86,18 +83,6 @@ class _Held:
     ends_at: float
 
 
-class _Refresh:
-    """One call for a token, by a worker of its own.
-
-    :param pid: the process that makes it
-    """
-
-    def __init__(self) -> None:
-        self.pid = os.getpid()
-        self.done = False
-        self.error: KafkaException | None = None
-
-
 class OAuthBearer:
     """Log in by OAUTHBEARER, with the tokens of a function.
 
@@ -134,7 +119,7 @@ class OAuthBearer:
     def _forget(self) -> None:
         # All of it changes by single steps: logins are of threads, hubs and native threads at once.
         self._held: _Held | None = None
-        self._refreshing: dict[str, _Refresh] = {}
+        self._errands = Errands("pykafka.OAuthBearer")
         self._failures = 0
         self._failure: KafkaException | None = None
         self._told: KafkaException | None = None
@@ -186,60 +171,30 @@ class OAuthBearer:
             if valid or not timeout:
                 return valid and timeout > 0
             raise failure.again()
-        refresh = self._refresh(handler)
+        refresh = self._errands.join(handler, self._get)
         if valid or not timeout:
             return valid and timeout > 0
-        self._wait(handler, refresh, timeout, wanted)
-        if refresh.error is not None:
+        if not refresh.wait(handler, timeout, wanted):
+            raise TokenUnavailableError(
+                f"no token came within {timeout:.3g} s from {_name_of(self._source)}: does it answer, and in less time?"
+            )
+        if isinstance(refresh.error, KafkaException):
             raise refresh.error.again()
         return True
 
-    def _wait(self, handler: Handler, refresh: _Refresh, timeout: float, wanted: Callable[[], bool]) -> None:
-        deadline = handler.now() + timeout
-        pause = LOOK_FIRST_S
-        while not refresh.done:
-            if handler.now() >= deadline or not wanted():
-                raise TokenUnavailableError(
-                    f"no token came within {timeout:.3g} s from {_name_of(self._source)}: does it answer, and in less time?"
-                )
-            handler.sleep(pause)
-            pause = min(pause * 2, LOOK_MAX_S)
-
-    def _refresh(self, handler: Handler) -> _Refresh:
-        """Return the call for a token that is under way; begin one where none is."""
-        while True:
-            mine = _Refresh()
-            refresh = self._refreshing.setdefault("now", mine)
-            if refresh is mine:
-                break
-            if refresh.pid == mine.pid:
-                return refresh
-            self._refreshing = {}  # its worker is the parent process's
-        native = handler.native
-        try:
-            native.spawn(self._get, native, mine, name="pykafka.OAuthBearer")
-        except BaseException:
-            self._refreshing.pop("now", None)
-            raise
-        return mine
-
-    def _get(self, handler: Handler, refresh: _Refresh) -> None:
+    def _get(self, handler: Handler, refresh: Errand) -> None:
         """Get a token; on a native thread, which logs nothing."""
         try:
             held = self._call_often(handler)
         except KafkaException as error:
-            refresh.error = error.again()
+            failure = refresh.error = error.again()
             self._failures += 1
             pause = Backoff(PAUSE_FIRST_MS, PAUSE_MAX_MS, handler.random).seconds(self._failures)
             self._retry_at = handler.time_ms() / 1000 + pause
-            self._failure = refresh.error
+            self._failure = failure
         else:
             self._failures, self._failure = 0, None
             self._held = held
-        finally:
-            if not refresh.done:
-                refresh.done = True
-                self._refreshing.pop("now", None)
 
     def _call_often(self, handler: Handler) -> _Held:
         pauses = Backoff(PAUSE_FIRST_MS, PAUSE_MAX_MS, handler.random)

@@ -14,12 +14,14 @@ HOST = "127.0.0.1"
 #: client looks an address up.
 SERVICE = "kafka"
 BROKER_HOST = "localhost"
+#: A service at the same host whose tickets the brokers cannot read.
+OTHER_SERVICE = "other"
 START_TIMEOUT_S = 90.0
 _PROGRAM = Path(__file__).with_name("Kdc.java")
 
 
 class Kdc:
-    """A KDC with two principals: the brokers', `kafka/localhost`, and the user's.
+    """A KDC with three principals: the brokers', `kafka/localhost`, the user's, and another service's.
 
     :param directory: for keytabs, configuration and log
     :param port: free, for TCP
@@ -34,15 +36,26 @@ class Kdc:
         self.broker_keytab = directory / "broker.keytab"
         #: For `KRB5_CONFIG`, and for Java's `java.security.krb5.conf`.
         self.config = directory / "krb5.conf"
+        #: (TCP)
+        self.port = port
         self._directory = directory
         work = directory / "kdc"
         work.mkdir()
-        names = (self.principal, str(self.keytab), self.broker_principal, str(self.broker_keytab))
+        names = [self.principal, str(self.keytab), self.broker_principal, str(self.broker_keytab)]
+        names += (f"{OTHER_SERVICE}/{BROKER_HOST}@{REALM}", str(directory / "other.keytab"))
         jars = classpath(JARS)
         command = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
         command += [str(_PROGRAM), REALM, str(port), str(work), *names]
         self._process = JavaProcess(command, directory / "kdc.out")
-        self.config.write_text(
+        self.config.write_text(self.configuration(port))
+
+    @staticmethod
+    def configuration(port: int) -> str:
+        """Return the configuration of clients.
+
+        :param port: where they find the KDC, on 127.0.0.1
+        """
+        return (
             f"[libdefaults]\ndefault_realm = {REALM}\n"
             # A name is what it is: no look-ups that depend on the machine.
             "dns_lookup_kdc = false\ndns_lookup_realm = false\ndns_canonicalize_hostname = false\nrdns = false\n"

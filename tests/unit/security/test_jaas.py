@@ -137,3 +137,6 @@ def test_kerberos(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (made.service, made.principal, made.keytab) == ("kafka", "alice@TEST", "/a/b.keytab")
     with pytest.raises(ValueError, match=r"sasl\.kerberos\.service\.name"):
         mechanism_of_jaas(text, "GSSAPI")
+    for wrong, reason in (("useKeyTab=true", "lacks keyTab="), ('useTicketCache=true ticketCache="/c"', "KRB5CCNAME")):
+        with pytest.raises(ValueError, match=reason):
+            mechanism_of_jaas(f"{KERBEROS} required {wrong};", "GSSAPI", {"sasl.kerberos.service.name": "kafka"})

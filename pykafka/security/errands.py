@@ -1,0 +1,83 @@
+"""`Errands`: calls to other services on behalf of logins, by native workers of their own, which nobody has to wait out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pykafka.handlers.base import Handler
+
+#: How often a login looks whether its errand is done: at first, and later on (s).
+LOOK_FIRST_S = 0.001
+LOOK_MAX_S = 0.05
+
+
+class Errand:
+    """One call to another service, by a worker of its own."""
+
+    def __init__(self) -> None:
+        #: The process that makes it.
+        self.pid = os.getpid()
+        self.done = False
+        self.error: Exception | None = None
+
+    def wait(self, handler: Handler, timeout: float, wanted: Callable[[], bool]) -> bool:
+        """Wait for its end; return False where that does not come in time, or is not wanted any more.
+
+        :param handler: supplies the clock
+        :param timeout: (s)
+        :param wanted: False ends the wait
+        """
+        deadline = handler.now() + timeout
+        pause = LOOK_FIRST_S
+        while not self.done:
+            if handler.now() >= deadline or not wanted():
+                return False
+            handler.sleep(pause)
+            pause = min(pause * 2, LOOK_MAX_S)
+        return True
+
+
+class Errands:
+    """At most one call at a time in this process: whoever needs its result joins the one under way.
+
+    It takes no lock, and changes by single steps: logins are of threads, hubs and native threads at once.
+
+    :param name: of the workers
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._under_way: dict[str, Errand] = {}
+
+    def join(self, handler: Handler, run: Callable[[Handler, Errand], object]) -> Errand:
+        """Return the errand that is under way; begin one where none is.
+
+        :param handler: supplies the native worker
+        :param run: does the errand; given the handler of that worker. It must set `error`, not raise
+        :raises WorkerNotStartedError: the system has no thread left
+        """
+        while True:
+            mine = Errand()
+            found = self._under_way.setdefault("now", mine)
+            if found is mine:
+                break
+            if found.pid == mine.pid:
+                return found
+            self._under_way = {}  # its worker is the parent process's
+        native = handler.native
+        try:
+            native.spawn(self._run, run, native, mine, name=self._name)
+        except BaseException:
+            self._under_way.pop("now", None)
+            raise
+        return mine
+
+    def _run(self, run: Callable[[Handler, Errand], object], handler: Handler, errand: Errand) -> None:
+        try:
+            run(handler, errand)
+        finally:
+            errand.done = True
+            self._under_way.pop("now", None)
