@@ -413,6 +413,10 @@ class TokenUnavailableError(KafkaException):
     retriable = True
 
 
+class TokenTimeoutError(TokenUnavailableError):
+    """Raised when no OAuth token, or no ticket of Kerberos, came in time; it may still come."""
+
+
 class ThrottledError(KafkaException):
     """Raised when a request was not sent because the broker throttles this client. Raise the quota, or send less."""
 

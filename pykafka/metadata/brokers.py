@@ -17,6 +17,7 @@ from pykafka.exceptions import (
     ProtocolClientError,
     RebootstrapRequired,
     SaslRequiredError,
+    TokenTimeoutError,
     TokenUnavailableError,
     WorkerNotStartedError,
 )
@@ -275,15 +276,15 @@ def first_answer(
                 return answer
             empty.append(answer)
         except KafkaException as error:
+            late = isinstance(error, (ConnectTimeoutError, TokenTimeoutError))
+            if late and broker not in slow and broker.socket_timeout_ms > QUICK_CONNECT_MS:
+                slow.append(broker)
+                continue
             refused = isinstance(
                 error, (ProtocolClientError, SaslRequiredError, TokenUnavailableError, FieldValueError)
             )  # the next broker would refuse it, too
             if refused and not isinstance(error, RebootstrapRequired):
                 raise
-            hurried = isinstance(error, ConnectTimeoutError) and broker.socket_timeout_ms > QUICK_CONNECT_MS
-            if hurried and broker not in slow:
-                slow.append(broker)
-                continue
             broker.warn("broker %s did not answer %s: %s", broker.address, what, error)
             attempts.append((broker.address, error))
     if empty:

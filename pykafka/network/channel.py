@@ -6,7 +6,13 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pykafka.exceptions import ClientClosedError, ConnectTimeoutError, KafkaException, ResponseTimeoutError
+from pykafka.exceptions import (
+    ClientClosedError,
+    ConnectTimeoutError,
+    KafkaException,
+    ResponseTimeoutError,
+    TokenTimeoutError,
+)
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.pending import Throttle
 from pykafka.network.requests import RequestHandler
@@ -254,7 +260,8 @@ class Channel:
             connection.disconnect()
             self._check_open()
             self._back_off(error)
-            if timeout_ms is not None and isinstance(error, (ConnectTimeoutError, ResponseTimeoutError)):
+            late = isinstance(error, (ConnectTimeoutError, ResponseTimeoutError, TokenTimeoutError))
+            if timeout_ms is not None and late:
                 self._retry_at = 0.0  # this attempt had less than its full time
             raise
         except BaseException:

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError
+from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenTimeoutError, TokenUnavailableError
 from pykafka.security.errands import Errand, Errands
 from pykafka.security.mechanism import SAID_MAX, Credentials, always, credential, in_one_line
 
@@ -209,7 +209,7 @@ class Tickets(Credentials):
         if not timeout:
             return False
         if not errand.wait(handler, timeout, wanted):
-            raise TokenUnavailableError(
+            raise TokenTimeoutError(
                 f"no ticket to {self._credentials.service}/{self._host} came within {timeout:.3g} s: the KDC does not "
                 f"answer; {_KDC}"
             )

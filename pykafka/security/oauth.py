@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError
+from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenTimeoutError, TokenUnavailableError
 from pykafka.security.errands import Errand, Errands
 from pykafka.security.mechanism import always, redacted
 from pykafka.utils.backoff import Backoff
@@ -175,7 +175,7 @@ class OAuthBearer:
         if valid or not timeout:
             return valid and timeout > 0
         if not refresh.wait(handler, timeout, wanted):
-            raise TokenUnavailableError(
+            raise TokenTimeoutError(
                 f"no token came within {timeout:.3g} s from {_name_of(self._source)}: does it answer, and in less time?"
             )
         if isinstance(refresh.error, KafkaException):

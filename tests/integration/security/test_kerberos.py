@@ -239,19 +239,22 @@ def test_the_hub_turns_while_the_kdc_is_slow(
             ticks.append(handler.now())
             handler.sleep(0.01)
 
-    with LateKdc(kdc.port, 1.5) as slow:
+    with LateKdc(kdc.port, 2.0) as slow:
         move_kdc(monkeypatch, tmp_path, slow.port)
         ticker = handler.spawn(tick)
         started = handler.now()
-        with client_of(cluster, handler, by_keytab(kdc, keytab=str(keytab))) as client:
-            took = handler.now() - started
-            assert client.brokers
-        ended.set()
-        ticker.join(10)
+        try:
+            # Longer than a first try at a broker that may be down.
+            with client_of(cluster, handler, by_keytab(kdc, keytab=str(keytab))) as client:
+                took = handler.now() - started
+                assert client.brokers
+        finally:
+            ended.set()
+            ticker.join(10)
         assert slow.asked >= 2  # for the ticket to get tickets, and for the broker's
-    assert took >= 3
+    assert took >= 4
     # Without offloading, there would be two pauses as long as the KDC's.
-    assert max(after - before for before, after in itertools.pairwise(ticks)) < 1.2
+    assert max(after - before for before, after in itertools.pairwise(ticks)) < 1.8
 
 
 @latest

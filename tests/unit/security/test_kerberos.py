@@ -14,6 +14,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.exceptions import SaslAuthenticationFailed, TokenUnavailableError
 from pykafka.handlers import Handler
+from pykafka.metadata import brokers
 from pykafka.security import kerberos
 from pykafka.security.kerberos import Gssapi
 from tests.support.sasl import NEW, OLD, SaslBroker
@@ -212,6 +213,16 @@ def test_a_login_ends_in_time_although_the_kdc_does_not_answer(handler: Handler,
             KafkaClient(broker.hosts, handler=handler, sasl=Gssapi(), socket_timeout_ms=300)
         assert not kdc.is_set()
         kdc.set()
+        with KafkaClient(broker.hosts, handler=handler, sasl=Gssapi()) as client:
+            assert client.brokers
+
+
+def test_a_kdc_slower_than_the_first_try_at_a_broker(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first try is short, as the broker may be down; the ticket still comes."""
+    monkeypatch.setattr(brokers, "QUICK_CONNECT_MS", 100)
+    never = threading.Event()
+    monkeypatch.setattr(Context, "ask", lambda: never.wait(0.5))
+    with SaslBroker({"GSSAPI": served()}, apis=NEW, steps=3) as broker:
         with KafkaClient(broker.hosts, handler=handler, sasl=Gssapi()) as client:
             assert client.brokers
 
