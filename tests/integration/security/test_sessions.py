@@ -156,7 +156,8 @@ def test_credentials_revoked_in_mid_connection(secure_kafka: KafkaCluster, handl
     """
     with short(secure_kafka, handler, "SHORT_PLAINTEXT", "SCRAM-SHA-256", user.name) as client:
         topic = create_topic(client)
-        producer = topic.get_producer(linger_ms=1)
+        # messages wait for the credentials to be taken again, for so long
+        producer = topic.get_producer(linger_ms=1, delivery_timeout_ms=2000)
         consumer = topic.get_simple_consumer(consumer_timeout_ms=500)
         producer.produce(b"before")
         producer.flush()
