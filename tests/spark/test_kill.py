@@ -131,23 +131,22 @@ def test_killed_driver_and_killed_workers(spark: SparkSession, topics: Topics, t
     job = Job(topics, topic, tmp_path)
     # It starts at latest: in the first micro-batch, which is empty, it notes where that was.
     job.kill_when(lambda: job.planned(0))
-    topics.numbered(topic, {0: 15 * LIMIT}, first=50)
+    topics.numbered(topic, {0: 12 * LIMIT}, first=50)
     job.kill_when(lambda: job.planned(2))
-    job.kill_when(lambda: job.done(4))
     killed: set[int] = set()
     with job.running() as process:
 
         def kill_a_worker() -> bool:
             # Not before tasks run: a fork of the daemon plans the query.
-            for pid in python_workers(process)[:1] if job.done(6) and len(killed) < 3 else ():
+            for pid in python_workers(process)[:1] if job.done(3) and len(killed) < 3 else ():
                 os.kill(pid, signal.SIGKILL)
                 killed.add(pid)
-            return job.done(15)
+            return job.done(12)
 
         job.wait(process, kill_a_worker)
         assert process.wait(TIMEOUT_S) == 0, job.log()
     assert len(killed) == 3
-    assert landed(spark, tmp_path) == list(range(50, 50 + 15 * LIMIT))
+    assert landed(spark, tmp_path) == list(range(50, 50 + 12 * LIMIT))
 
 
 @pytest.mark.slow
