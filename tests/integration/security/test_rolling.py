@@ -168,7 +168,7 @@ def connected(fleet: Fleet, handler: Handler, listener: str, mechanism: str, tls
     return KafkaClient(f"{NAME}:9092", handler=handler, socket_timeout_ms=20_000, sasl=sasl, tls=tls)
 
 
-@pytest.mark.later("gevent", "authority")
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("listener", "mechanism", "change"),
     [("SASL_SSL", "SCRAM-SHA-512", "keys"), ("SHORT_SSL", "PLAIN", "authority")],
