@@ -42,6 +42,8 @@ _FILES = {
 #: librdkafka's word for the authorities of the system.
 SYSTEM = "probe"
 _SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+#: Keys that Java has not.
+_APART = {"ssl.context", "ssl.check.hostname"}
 
 
 def protocol_of(values: Mapping[str, Any]) -> tuple[bool, bool]:
@@ -75,42 +77,67 @@ def tls_of(values: Mapping[str, Any]) -> SslConfigLike:
     :param values: {key: value}, keys as `references.plain` returns them
     :raises ConfigurationError: keys contradict each other, or one is malformed
     """
-    context = values.get("ssl.context")
-    if context is not None:
-        others = sorted(
-            key for key in values if key.startswith("ssl.") and key not in {"ssl.context", "ssl.check.hostname"}
-        )
-        if others:
-            raise ConfigurationError(f"ssl_context has its own certificates: remove {others[0]}")
-        checks = values.get("ssl.check.hostname")
-        try:
-            check_agrees(context, None if checks is None else flag(checks, "ssl.check.hostname"))
-        except ValueError as error:
-            raise ConfigurationError(str(error)) from None
-        found: SslConfigLike = context
-        return found
-    apart = {"ssl.context", "ssl.check.hostname"}
+    if values.get("ssl.context") is not None:
+        return _context_of(values)
+    java = _java_texts(values)
+    algorithm = java.get("endpoint.identification.algorithm")
+    try:
+        options = tls_options(java | {"endpoint.identification.algorithm": _checked(algorithm)}, "ssl.")
+    except TlsOptionError as error:
+        raise ConfigurationError(str(error)) from None
+    given = _arguments(options)
+    _add_files(given, values)
+    _add_checks(given, values, algorithm)
+    suites = java.get("cipher.suites")
+    if suites is not None:
+        if suites.startswith("TLS_") and "_WITH_" in suites:
+            raise ConfigurationError(
+                "ssl.cipher.suites has Java's names, and OpenSSL has others: remove it, or give OpenSSL's list of ciphers"
+            )
+        given["ciphers"] = suites
+    return SslConfig(**given)
+
+
+def _context_of(values: Mapping[str, Any]) -> SslConfigLike:
+    """Return a configuration's `ssl.SSLContext`, beside which there is nothing else about certificates."""
+    others = sorted(key for key in values if key.startswith("ssl.") and key not in _APART)
+    if others:
+        raise ConfigurationError(f"ssl_context has its own certificates: remove {others[0]}")
+    context: SslConfigLike = values["ssl.context"]
+    checks = values.get("ssl.check.hostname")
+    try:
+        check_agrees(context, None if checks is None else flag(checks, "ssl.check.hostname"))
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    return context
+
+
+def _java_texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the keys of Java's `ssl.` say, without that prefix."""
     java = {
         key.removeprefix("ssl."): text(value, key)
         for key, value in values.items()
-        if key.startswith("ssl.") and key not in apart
+        if key.startswith("ssl.") and key not in _APART
     }
     empty = sorted(
         f"ssl.{name}" for name, value in java.items() if not value and name.endswith(("location", "file", ".pem"))
     )
     if empty:
         raise ConfigurationError(f"{empty[0]} is empty: give a file, or remove the key")
-    algorithm = java.get("endpoint.identification.algorithm")
-    if algorithm is not None and algorithm.lower() not in {"https", "none", ""}:
+    return java
+
+
+def _checked(algorithm: str | None) -> str:
+    """Return how host names are checked, in Java's words; librdkafka calls no check "none"."""
+    if algorithm is None or algorithm.lower() == "https":
+        return "https"
+    if algorithm.lower() not in {"none", ""}:
         raise ConfigurationError("ssl.endpoint.identification.algorithm must be https, or empty or none for no check")
-    java["endpoint.identification.algorithm"] = (
-        "" if algorithm is not None and algorithm.lower() in {"none", ""} else "https"
-    )
-    try:
-        options = tls_options(java, "ssl.")
-    except TlsOptionError as error:
-        raise ConfigurationError(str(error)) from None
-    given = _arguments(options)
+    return ""
+
+
+def _add_files(given: dict[str, Any], values: Mapping[str, Any]) -> None:
+    """Add the certificates and the key that librdkafka's and kafka-python's keys name."""
     named: dict[str, str] = {}
     for key, parameter in _FILES.items():
         if key not in values:
@@ -125,6 +152,14 @@ def tls_of(values: Mapping[str, Any]) -> SslConfigLike:
             theirs = (one for one in ("ssl.keystore.password", "ssl.key.password") if one in values)
             raise ConfigurationError(f"{key} and {next(theirs)} are one password, with two values: remove one of them")
         given[parameter], named[parameter] = value, key
+    if given["certfile"] is None and given["keyfile"] is not None:
+        raise ConfigurationError(
+            f"{named['keyfile']} is the key of a certificate, which is missing: add ssl.certificate.location"
+        )
+
+
+def _add_checks(given: dict[str, Any], values: Mapping[str, Any], algorithm: str | None) -> None:
+    """Add whether the broker's name and certificate are checked."""
     if "ssl.check.hostname" in values:
         checks = flag(values["ssl.check.hostname"], "ssl.check.hostname")
         if algorithm is not None and checks != given["check_hostname"]:
@@ -136,18 +171,6 @@ def tls_of(values: Mapping[str, Any]) -> SslConfigLike:
     if "enable.ssl.certificate.verification" in values:
         key = "enable.ssl.certificate.verification"
         given["verify"] = flag(values[key], key)
-    suites = java.get("cipher.suites")
-    if suites is not None:
-        if suites.startswith("TLS_") and "_WITH_" in suites:
-            raise ConfigurationError(
-                "ssl.cipher.suites has Java's names, and OpenSSL has others: remove it, or give OpenSSL's list of ciphers"
-            )
-        given["ciphers"] = suites
-    if given["certfile"] is None and given["keyfile"] is not None:
-        raise ConfigurationError(
-            f"{named['keyfile']} is the key of a certificate, which is missing: add ssl.certificate.location"
-        )
-    return SslConfig(**given)
 
 
 def _arguments(options: TlsOptions) -> dict[str, Any]:

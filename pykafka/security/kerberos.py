@@ -192,7 +192,7 @@ class Tickets(Credentials):
         return f"check the ticket (klist), the clocks, and that the broker's principal is {service}/{self._host}"
 
     def prepare(self, handler: Handler, timeout: float, wanted: Callable[[], bool] = always) -> bool:
-        """Have the ticket got; return whether it is there.
+        """Get the ticket by a worker; return whether it is there.
 
         :param handler: supplies the worker that asks the KDC
         :param timeout: how long to wait for it (s); 0 does not wait

@@ -99,7 +99,7 @@ def is_here() -> bool:
 
 
 class GSSError(Exception):
-    """What the library says of a call that failed; it keeps the texts for the thread that made the call."""
+    """A failed call, in the library's words; it keeps them for the thread that made the call."""
 
     def __init__(self, maj_code: int, min_code: int) -> None:
         self.maj_code, self.min_code = maj_code, min_code
@@ -138,7 +138,7 @@ class NameType(enum.Enum):
 
 
 class RequirementFlag(enum.IntFlag):
-    """What a context must have."""
+    """The demands on a context."""
 
     mutual_authentication = 2
     replay_detection = 4
@@ -183,14 +183,14 @@ class Credentials:
 
 
 class Wrapped(NamedTuple):
-    """What `wrap` returns."""
+    """The result of `wrap`."""
 
     message: bytes
     encrypted: bool
 
 
 class Unwrapped(NamedTuple):
-    """What `unwrap` returns."""
+    """The result of `unwrap`."""
 
     message: bytes
     encrypted: bool

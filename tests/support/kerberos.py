@@ -19,7 +19,7 @@ from tests.support import gssapi_library
 
 
 def install_library(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Have `import gssapi` work: the package itself, else the stand-in; return which it is.
+    """Make `import gssapi` work, by the package itself or else the stand-in; return which it is.
 
     :raises AssertionError: there is neither; tools/parts.py lists the part where there is one
     """

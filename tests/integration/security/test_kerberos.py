@@ -59,7 +59,7 @@ def kdc(cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def move_kdc(monkeypatch: pytest.MonkeyPatch, directory: Path, port: int) -> None:
-    """Have this process look for the KDC at another port."""
+    """Point this process to a KDC at another port."""
     file = directory / "krb5.conf"
     file.write_text(Kdc.configuration(port))
     monkeypatch.setenv("KRB5_CONFIG", str(file))

@@ -213,7 +213,7 @@ def state(value: Any) -> Any:
 
 @pytest.fixture
 def with_gssapi(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `Gssapi` be made without its package."""
+    """Stand in for the package of `Gssapi`."""
     monkeypatch.setattr("pykafka.security.kerberos._library", lambda: None)
 
 
