@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from pykafka import KafkaClient, OffsetType
 from pykafka.cli.app import tools
+from pykafka.common import CompressionType
 from pykafka.exceptions import ConfigurationError, NoBrokersAvailableError, SaslAuthenticationFailed
 from tests.brokers import KafkaCluster
 
@@ -36,6 +37,7 @@ client.id=from-a-file
 acks=all
 linger.ms=3
 compression.type=lz4
+compression.lz4.level=9
 group.id=configured
 auto.offset.reset=earliest
 enable.auto.commit=false
@@ -59,10 +61,14 @@ def test_a_round_trip(secure_kafka: KafkaCluster, tmp_path: Path, greenlets: boo
         with topic.get_producer() as producer:
             assert producer._options.required_acks == -1
             assert producer._options.linger_ms == 3
+            assert producer._options.compression_level == 9
             producer.produce(b"one")
         with topic.get_producer(max_retries=7, sync=True) as producer:
             assert producer._options.max_retries == 7
+            assert producer._options.compression_level == 9
             producer.produce(b"two")
+        with topic.get_producer(compression=CompressionType.SNAPPY) as producer:  # which has no levels
+            assert producer._options.compression_level is None
         consumer = topic.get_simple_consumer(consumer_timeout_ms=10_000)
         assert consumer._engine.options.consumer_group == "configured"
         values: list[bytes | None] = []
