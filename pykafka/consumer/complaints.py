@@ -62,4 +62,5 @@ class Complaints:
         )
         if not told and not known:
             self._told = weakref.ref(error)
-            reader.worker_failed(error)
+            shared = error is reader.cluster.metadata_error  # by all consumers of the client
+            reader.worker_failed(error.again() if shared else error)

@@ -175,8 +175,9 @@ class Recovery:
                 if source.broker_id is None
                 else f"the leader names broker {source.broker_id} as a closer replica, and metadata does not"
             )
-            problem = reader.cluster.metadata_error or LeaderNotFoundError(unknown)
-            self.failed(owned, problem.again().with_context(topic=owned.key.topic, partition=owned.partition_id))
+            # Where metadata cannot be had, that one error is of all partitions, and `consume()` raises it once.
+            missing = LeaderNotFoundError(unknown, topic=owned.key.topic, partition=owned.partition_id)
+            self.failed(owned, reader.cluster.metadata_error or missing)
         return broker
 
     def _attach_to(self, broker: Broker, owned: OwnedPartition) -> None:

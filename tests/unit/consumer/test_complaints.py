@@ -1,4 +1,4 @@
-"""What consumers log of partitions that cannot be fetched."""
+"""What consumers log and raise of partitions that cannot be fetched."""
 
 from __future__ import annotations
 
@@ -31,3 +31,21 @@ def test_errors_of_many_partitions_are_one_line_for_each_kind(caplog: pytest.Log
         f"partition {TopicPartition('t', 0)}: {text}; trying again" for text in ("gone", "none")
     ]
     assert not reader.errors
+
+
+def test_an_error_of_all_metadata_is_raised_once_for_all_partitions_and_by_each_consumer_apart() -> None:
+    handler = ThreadingHandler()
+    error = LeaderNotFoundError("none")
+    cluster = SimpleNamespace(may_pass=lambda error: False, socket_timeout_ms=30_000, metadata_error=error)
+    raised = []
+    for _ in range(2):
+        reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque())
+        reader.worker_failed = reader.errors.append
+        complaints = Complaints(handler.now)
+        for id_ in range(40):
+            owned: Any = SimpleNamespace(key=TopicPartition("t", id_), trouble_since=None)
+            complaints.judge(reader, owned, error)
+            raised += reader.errors
+            reader.errors.clear()  # the application consumes meanwhile
+    assert [type(one) for one in raised] == [LeaderNotFoundError] * 2
+    assert len({id(one) for one in [*raised, error]}) == 3  # tracebacks of one would gather in the others
