@@ -288,7 +288,9 @@ MATRIX = {
     },
     "pipelines-signals": Part("4.3.1", [*SPARK_PIPELINES, "-m", "matrix"], 6),
     "spark-killed": Part("4.3.1", ["tests/spark/test_kill.py", "tests/examples/test_flights.py", "-m", "matrix"], 7),
-    "tools": Part("4.3.1", [f"{INTEGRATION}/cli/test_old_brokers.py"], 1),
+    "tools": Part(
+        "4.3.1", [f"{INTEGRATION}/cli/test_old_brokers.py", f"{INTEGRATION}/cli/test_page.py", "-m", "matrix"], 5
+    ),
     "rdkafka": Part("4.3.1", [f"{INTEGRATION}/rdkafka"], 5),
 }
 MATRIX = {name: part for name, part in MATRIX.items() if name not in UNLISTED}

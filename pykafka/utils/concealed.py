@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -21,24 +22,28 @@ def concealing(fn: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(fn)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        handled = sys.exception()
         try:
             return fn(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - raised again
             refusal = error
         finally:
             del args, kwargs
-        forget_frames(refusal)
+        forget_frames(refusal, handled)
         try:
             raise refusal
         finally:
-            del refusal  # it has this frame, and this frame would have it
+            del refusal, handled  # they may have this frame, and this frame would have them
 
     return call
 
 
-def forget_frames(error: BaseException) -> None:
-    """Take the tracebacks off an error and off those that led to it, and remove those that it suppresses."""
-    seen: set[int] = set()
+def forget_frames(error: BaseException, handled: BaseException | None = None) -> None:
+    """Take the tracebacks off an error and off those that led to it, and remove those that it suppresses.
+
+    :param handled: what the caller was handling before; it and what led to it stay as they are
+    """
+    seen = {id(handled)}
     left: list[BaseException | None] = [error]
     while left:
         one = left.pop()

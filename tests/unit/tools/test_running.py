@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tools.matrix import run_parts, sum_up
-from tools.parts import MATRIX, PARTS, QUICK, SAME, TEST, Part
+from tools.parts import KERBEROS, MATRIX, PARTS, QUICK, SAME, TEST, Part
 from tools.running import LIMITS, Limits, Outcome, Runner, closing
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -326,7 +326,7 @@ def test_every_part_is_short() -> None:
 def runs(part: Part, path: str) -> bool:
     """Return whether a part collects a file."""
     ignored = [argument.partition("=")[2] for argument in part.arguments if argument.startswith("--ignore=")]
-    chosen = [argument for argument in part.arguments if argument.startswith("tests")]
+    chosen = [argument.partition("::")[0] for argument in part.arguments if argument.startswith("tests")]
     within = {path, *map(str, Path(path).parents)}
     # pytest ignores nothing that is named itself
     return not within.intersection(ignored).difference(chosen) and bool(within.intersection(chosen))
@@ -340,6 +340,18 @@ def test_what_is_left_out_with_the_uncompiled_sources_is_there_and_in_the_matrix
     left_out = [path for path in quick if not runs(TEST["pure"], path)]
     assert left_out
     assert [path for path in left_out if not {path, *map(str, Path(path).parents)} & set(SAME)] == []
+
+
+def test_every_case_that_make_test_leaves_out_is_in_the_matrix() -> None:
+    marked = [
+        str(path.relative_to(ROOT))
+        for directory in ("integration", "spark", "examples", "embedded", "unit")
+        for path in (ROOT / "tests" / directory).rglob("test_*.py")
+        if path != Path(__file__) and re.search(r"mark\.(matrix|later)\b", path.read_text())
+    ]
+    taking = [part for part in MATRIX.values() if not any("not matrix" in argument for argument in part.arguments)]
+    assert len(marked) > 30
+    assert [path for path in marked if path != KERBEROS and not any(runs(part, path) for part in taking)] == []
 
 
 def test_every_file_is_run_by_make_test() -> None:
