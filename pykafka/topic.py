@@ -214,7 +214,10 @@ class Topic:
             return dict(given)
         taken = signature(kind).parameters
         own = {name: value for name, value in defaults.items() if name in taken}
-        if "compression" in given:  # the level is one of the configuration's codec
+        codec = own.get("compression")
+        if (
+            codec is not None and given.get("compression", codec) != codec
+        ):  # the level is one of the configuration's codec
             own.pop("compression_level", None)
         return {**own, **given}
 
