@@ -76,6 +76,12 @@ def _without_end(value: Any, key: str) -> int:
     return number(value, key) or MAX_INT32
 
 
+def _level(value: Any, key: str) -> Any:
+    """Return a level of compression; -1, which is the codec's own to librdkafka and to Java's gzip, has no effect."""
+    found = number(value, key)
+    return NO_EFFECT if found == -1 else found
+
+
 def _idle_time(value: Any, key: str) -> int:
     """Return a time; -1, which means none to Java, is 0 here."""
     return max(number(value, key), 0)
@@ -190,7 +196,8 @@ _SPECIAL: dict[str, Parse] = {
     "group_instance_id": text,
     "client_rack": text,
     "proxy": text,
-    "compression_level": number,
+    "compression_level": _level,
+    "delivery_timeout_ms": _without_end,
     "zookeeper_connect": text,
 }
 _KIB = partial(number, factor=1024)
@@ -208,6 +215,7 @@ _ALIASES: dict[str, tuple[tuple[str, str], ...]] = {
     "retries": (("producer", "max_retries"),),
     "message.send.max.retries": (("producer", "max_retries"),),
     "buffer.memory": (("producer", "max_queued_bytes"),),
+    "message.timeout.ms": (("producer", "delivery_timeout_ms"),),
     "queue.buffering.max.ms": (("producer", "linger_ms"),),
     "queue.buffering.max.messages": (("producer", "max_queued_messages"),),
     "message.max.bytes": (("producer", "max_request_size"),),
@@ -224,7 +232,6 @@ _ALIASES: dict[str, tuple[tuple[str, str], ...]] = {
 #: Levels of one codec each: {key: codec}.
 LEVELS = {f"compression.{name}.level": _CODECS[name] for name in ("gzip", "lz4", "zstd")}
 _SCALED: dict[str, Target] = {
-    "message.timeout.ms": Target("producer", "delivery_timeout_ms", _without_end),
     "queue.buffering.max.kbytes": Target("producer", "max_queued_bytes", _KIB),
     "queued.max.messages.kbytes": Target("consumer", "queued_max_bytes", _KIB),
 }
@@ -284,7 +291,7 @@ _IGNORED = (
     *("bootstrap.controllers", "enable.metrics"),
     *("ssl.provider", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation"),
     *("ssl.engine.factory.class", "ssl.engine.*", "ssl.providers", "ssl.curves.list", "ssl.sigalgs.list"),
-    "ssl.ca.certificate.stores",
+    *("ssl.ca.certificate.stores", "enable.sasl.oauthbearer.unsecure.jwt"),
     *("sasl.client.callback.handler.class", "sasl.login.*", "sasl.kerberos.*", "sasl.oauthbearer.*"),
     *("api.version.*", "broker.version.fallback", "api.version", "broker.address.*", "socket.*", "log.*", "log_level"),
     *("debug", "statistics.interval.ms", "builtin.features", "plugin.library.paths", "topic.metadata.refresh.*"),
@@ -351,7 +358,7 @@ def targets() -> dict[str, tuple[Target, ...]]:
         found[key] = tuple(named[one] for one in aimed)
     for key, target in _SCALED.items():
         found[key] = (target,)
-    found |= {key: (Target("levels", key, number),) for key in LEVELS}
+    found |= {key: (Target("levels", key, number if "zstd" in key else _level),) for key in LEVELS}
     found |= {key: (Target("tls", key, _SECURE.get(key, anything)),) for key in TLS}
     found |= {key: (Target("sasl", key, _SECURE.get(key, anything)),) for key in SASL}
     found[PROTOCOL] = (Target("sasl", PROTOCOL, text),)

@@ -11,7 +11,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.common import CompressionType, OffsetType
 from pykafka.config import Configuration
-from pykafka.config.keys import LEVELS, PROTOCOL, SASL, TLS, flag, is_ignored, number, targets, why_refused
+from pykafka.config.keys import LEVELS, MAX_INT32, PROTOCOL, SASL, TLS, flag, is_ignored, number, targets, why_refused
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.exceptions import ConfigurationError
 from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
@@ -41,6 +41,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "membership_protocol": ("roundrobin", RoundRobinProtocol),
     "client_dns_lookup": (CANONICAL, CANONICAL),
     "metadata_recovery_strategy": ("none", "none"),
+    "compression_level": ("7", 7),
     "ssl_config": (SslConfig("/ca"), None),
     "tls": (SslConfig("/ca"), None),
 }
@@ -90,6 +91,20 @@ def test_of_levels(key: str) -> None:
     codec = key.split(".")[1]
     assert read({key: "4", "compression.type": codec}).producer["compression_level"] == 4
     assert "compression_level" not in read({key: "4", "compression.type": "snappy"}).producer
+
+
+@pytest.mark.parametrize("key", ["compression.level", "compression.gzip.level"])
+def test_a_codec_of_its_own_level(key: str) -> None:
+    assert read({key: "-1", "compression.type": "gzip"}).producer == {"compression": CompressionType.GZIP}
+
+
+def test_zstd_has_levels_below_zero() -> None:
+    assert read({"compression.zstd.level": -1, "compression.type": "zstd"}).producer["compression_level"] == -1
+
+
+@pytest.mark.parametrize("key", ["delivery.timeout.ms", "message.timeout.ms"])
+def test_a_delivery_without_end(key: str) -> None:
+    assert read({key: 0}).producer == {"delivery_timeout_ms": MAX_INT32}
 
 
 _STORE = {"ssl.keystore.location": "/me.p12", "ssl.truststore.location": "/ca.p12"}
