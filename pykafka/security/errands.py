@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pykafka.exceptions import KafkaException, TokenUnavailableError
+
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
 
@@ -70,14 +72,27 @@ class Errands:
         native = handler.native
         try:
             native.spawn(self._run, run, native, mine, name=self._name)
-        except BaseException:
-            self._under_way.pop("now", None)
+        except BaseException as error:
+            self._end(mine, error)
             raise
         return mine
 
     def _run(self, run: Callable[[Handler, Errand], object], handler: Handler, errand: Errand) -> None:
         try:
             run(handler, errand)
-        finally:
-            errand.done = True
-            self._under_way.pop("now", None)
+        except BaseException as error:
+            self._end(errand, error)
+            raise
+        self._end(errand)
+
+    def _end(self, errand: Errand, error: BaseException | None = None) -> None:
+        """Tell those who have joined an errand that it is over.
+
+        :param error: what has ended it; None where it has run
+        """
+        if isinstance(error, KafkaException):
+            errand.error = error
+        elif error is not None:
+            errand.error = TokenUnavailableError(f"the call was ended by {type(error).__name__}: try again")
+        errand.done = True
+        self._under_way.pop("now", None)
