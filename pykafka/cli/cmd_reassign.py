@@ -93,11 +93,20 @@ def _present(client: KafkaClient, items: Sequence[TopicPartition]) -> dict[Topic
     return found
 
 
+def _registered(client: KafkaClient) -> set[int]:
+    """Return the brokers that a plan may name: also those that are away, as far as the cluster tells (since Kafka 4.0)."""
+    try:
+        brokers = client.admin.describe_cluster(fenced_brokers=True).brokers
+    except UnsupportedVersion:
+        brokers = client.admin.describe_cluster().brokers
+    return {one.id for one in brokers}
+
+
 def _checked(
     client: KafkaClient, wanted: Plan, before: Mapping[TopicPartition, Sequence[int]]
 ) -> Results[TopicPartition, None]:
     """Return the errors that a plan would meet: what it names and the cluster does not have."""
-    known = {one.id for one in client.admin.describe_cluster().brokers}
+    known = _registered(client)
     found: dict[TopicPartition, KafkaException | None] = {}
     for item, replicas in wanted.items():
         unknown = sorted(set(replicas) - known)
@@ -105,7 +114,7 @@ def _checked(
         if item not in before:
             found[item] = UnknownTopicOrPartition(topic=item.topic, partition=item.partition)
         elif unknown or len(set(replicas)) < len(replicas):
-            why = f"the cluster has no broker {unknown[0]} at present" if unknown else "the plan names a broker twice"
+            why = f"the cluster has no broker {unknown[0]}" if unknown else "the plan names a broker twice"
             found[item] = InvalidReplicaAssignment(why, topic=item.topic, partition=item.partition)
     return Results(found)
 

@@ -62,7 +62,13 @@ def protocol_of(values: Mapping[str, Any]) -> tuple[bool, bool]:
         ("sasl.", sasl, "SASL", "SASL_SSL or SASL_PLAINTEXT"),
     ):
         # These say nothing on their own: configurations carry them along.
-        harmless = {"ssl.endpoint.identification.algorithm", "ssl.protocol", "ssl.enabled.protocols", "sasl.mechanism"}
+        harmless = {
+            "ssl.endpoint.identification.algorithm",
+            "ssl.check.hostname",
+            "ssl.protocol",
+            "ssl.enabled.protocols",
+        }
+        harmless |= {"sasl.mechanism", "sasl.mechanisms"}
         about_it = sorted(key for key in values if key.startswith(prefix) and key not in harmless)
         if about_it and not wanted:
             raise ConfigurationError(

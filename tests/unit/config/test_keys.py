@@ -102,6 +102,13 @@ def test_zstd_has_levels_below_zero() -> None:
     assert read({"compression.zstd.level": -1, "compression.type": "zstd"}).producer["compression_level"] == -1
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("sasl.mechanism", "PLAIN"), ("sasl.mechanisms", "PLAIN"), ("ssl.check.hostname", True)]
+)
+def test_what_says_nothing_without_tls_and_sasl(key: str, value: Any) -> None:
+    assert read({key: value}).client == {}
+
+
 @pytest.mark.parametrize("key", ["delivery.timeout.ms", "message.timeout.ms"])
 def test_a_delivery_without_end(key: str) -> None:
     assert read({key: 0}).producer == {"delivery_timeout_ms": MAX_INT32}
