@@ -29,7 +29,7 @@ def test_brokers_that_are_away_may_be_named_where_they_are_known(tells_those_awa
     item = TopicPartition("t", 0)
 
     def error_of(*replicas: int, there: bool = True) -> object:
-        results = _checked(client_of(tells_those_away), {item: replicas}, {item: [HERE]} if there else {})
+        results = _checked(client_of(tells_those_away), {item: list(replicas)}, {item: [HERE]} if there else {})
         return type(results.errors.get(item))
 
     assert error_of(HERE) is type(None)
