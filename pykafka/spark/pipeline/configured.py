@@ -10,7 +10,7 @@ from typing import Any
 from pykafka.config import keys
 from pykafka.config.configuration import targets_of, unknown_key
 from pykafka.config.files import read_file
-from pykafka.config.keys import SASL, TLS, flag, is_ignored, targets
+from pykafka.config.keys import PROTOCOL, SASL, TLS, flag, is_ignored, secret, targets
 from pykafka.config.references import plain, resolved
 from pykafka.config.security import SYSTEM
 from pykafka.exceptions import ConfigurationError
@@ -77,6 +77,7 @@ def configured(table: Table) -> dict[str, str]:
                         f"{said[name]} and {written} are one option, with two values: remove one of them"
                     )
                 said.setdefault(name, written)
+        _check_passwords(options, said)
         _log_in(options)
     except ConfigurationError as error:
         table.problem("config", str(error))
@@ -105,9 +106,13 @@ def _options_of(written: str, value: Any) -> Mapping[str, str]:
         return {} if why_refused(name) is None else {name: ""}  # Spark's options say why
     if not {target.section for target in aimed} & {"client", "tls", "sasl"}:
         return {}
+    if any(target.parse is secret for target in aimed):
+        secret(value, written)
     text = resolved(_text(value), written, os.environ)
     if key == "enable.ssl.certificate.verification" and not flag(text, written):
         raise ConfigurationError(f"{written} cannot be false in a pipeline: give ssl.ca.location")
+    if key == "sasl.oauthbearer.method" and text.strip().lower() != "oidc":
+        raise ConfigurationError(f"{written} must be oidc in a pipeline")
     if key == "proxy":
         return {"proxy": text}
     if name in {_USER, _PASSWORD}:
@@ -139,10 +144,25 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _check_passwords(options: Mapping[str, str], said: Mapping[str, str]) -> None:
+    """Check that a password that other clients know one of does not contradict that of Java's store."""
+    given = plain(said.get("kafka.ssl.key.password", "")).removeprefix("kafka.").removeprefix("client.")
+    store = options.get("kafka.ssl.keystore.password")
+    if given == "ssl.password" and store not in (None, options["kafka.ssl.key.password"]):
+        raise ConfigurationError(
+            "ssl.password and ssl.keystore.password are one password, with two values: remove one of them"
+        )
+
+
 def _log_in(options: dict[str, str]) -> None:
     """Add the JAAS text for credentials that are given as other clients name them."""
     mechanism = options.get("kafka.sasl.mechanism", "").upper()
     is_wanted = options.get("kafka.security.protocol", "").upper().startswith("SASL")
+    if {_USER, _PASSWORD} & {*options} and not is_wanted:
+        protocol = options.get("kafka.security.protocol", "PLAINTEXT (its default)")
+        raise ConfigurationError(
+            f"sasl.username is about SASL, but {PROTOCOL} is {protocol}: set it to SASL_SSL or SASL_PLAINTEXT, or remove it"
+        )
     if "kafka.sasl.jaas.config" in options and {_USER, _PASSWORD} & {*options} and mechanism in _BY_PASSWORD:
         raise ConfigurationError(
             "sasl.username has no meaning beside sasl.jaas.config, which has it: remove one of them"
