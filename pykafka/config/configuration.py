@@ -94,20 +94,20 @@ class Configuration:
             given = read_file(Path(source))
         values = _by_key(given, variables)
         if env:
-            own = _by_key(_variables(variables), variables)
-            taken = {place for key in own for place in _places(key)}
-            values = {
-                key: value for key, value in values.items() if not 0 < len(_places(key)) == len(_places(key) & taken)
-            }
-            values |= own
+            winning = _by_key(_variables(variables), variables)
+            return cls._sorted({**values, **winning}, replaced, winning)
         return cls._sorted(values, replaced)
 
     @classmethod
-    def _sorted(cls, values: Mapping[str, tuple[str, Any]], replaced: Collection[str]) -> Configuration:
+    def _sorted(
+        cls, values: Mapping[str, tuple[str, Any]], replaced: Collection[str], winning: Collection[str] = ()
+    ) -> Configuration:
         """Return the values by receiver.
 
         :param values: {key as `plain` returns it: (key as written, value)}
+        :param winning: keys that replace others for the same options
         """
+        taken = {place for key in winning for place in _places(key)}
         found: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
         said: dict[tuple[str, str], str] = {}
         secure: dict[str, Any] = {}
@@ -124,9 +124,14 @@ class Configuration:
             if not aimed:
                 raise ConfigurationError(unknown_key(written))
             for target in aimed:
+                if key not in winning and _place(target) in taken:
+                    continue
                 made = target.parse(value, written)
+                place = (target.section, target.name)
                 if target.section in {"tls", "sasl"}:
-                    secure[target.name] = made
+                    if secure.setdefault(target.name, made) != made:
+                        raise ConfigurationError(_twice(said[place], written))
+                    said[place] = written
                     continue
                 if made is NO_EFFECT:
                     ignored.append(written)
@@ -134,11 +139,8 @@ class Configuration:
                 if target.section == "levels":
                     levels[LEVELS[target.name]] = made
                     continue
-                place = (target.section, target.name)
                 if place in said and found[target.section][target.name] != made:
-                    raise ConfigurationError(
-                        f"{said[place]} and {written} are one option, with two values: remove one of them"
-                    )
+                    raise ConfigurationError(_twice(said[place], written))
                 said[place] = written
                 found[target.section][target.name] = made
         codec = found["producer"].get("compression")
@@ -169,7 +171,15 @@ def targets_of(key: str) -> tuple[Target, ...]:
 
 def _places(key: str) -> set[tuple[str, str]]:
     """Return what a key sets, the same for all its names: {(section, option)}."""
-    return {(target.section, SAME.get(target.name, target.name)) for target in targets_of(key)}
+    return {_place(target) for target in targets_of(key)}
+
+
+def _place(target: Target) -> tuple[str, str]:
+    return (target.section, SAME.get(target.name, target.name))
+
+
+def _twice(one: str, other: str) -> str:
+    return f"{one} and {other} are one option, with two values: remove one of them"
 
 
 def _by_key(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, tuple[str, Any]]:

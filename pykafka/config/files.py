@@ -67,7 +67,7 @@ def _parsed(text: str, suffix: str) -> Any:
         parser.read_string(text)
         found: dict[str, Any] = {}
         for name in parser.sections():
-            found |= dict(parser[name]) if name.lower() == _NO_SECTION else {name: dict(parser[name])}
+            _add(found, dict(parser[name]) if name.lower() == _NO_SECTION else {name: dict(parser[name])})
         return found
     return properties(text)
 
@@ -84,14 +84,24 @@ def _place(error: Exception) -> str:
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested tables as one, with dots between their names: TOML reads `linger.ms = 5` as a table `linger`."""
+    """Return nested tables as one, with dots between their names: TOML reads `linger.ms = 5` as a table `linger`.
+
+    :raises ConfigurationError: a key is there twice, with two values
+    """
     found: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{name}.")
+            _add(found, flat(value, f"{prefix}{name}."))
         else:
-            found[f"{prefix}{name}"] = value
+            _add(found, {f"{prefix}{name}": value})
     return found
+
+
+def _add(found: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add keys and values; refuse other values of a key that is there, as a table and a dotted name may have them."""
+    for name, value in more.items():
+        if found.setdefault(name, value) != value:
+            raise ConfigurationError(f"the key {name} is there twice, with two values: remove one of them")
 
 
 def properties(text: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -294,3 +295,35 @@ def test_what_stands_before_a_key_of_another_client() -> None:
         ConfigurationError, match="producer.security.protocol, which is unknown; write it without 'producer'"
     ):
         read({"producer.security.protocol": "SSL"})
+
+
+@pytest.mark.parametrize("section", ["client", "kafka"])
+def test_secrets_of_two_sections_do_not_replace_each_other(section: str) -> None:
+    login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "me", "sasl.password": "a"}
+    with pytest.raises(ConfigurationError, match="are one option, with two values") as raised:
+        read({**login, f"{section}.sasl.password": "b"})
+    assert f"{section}.sasl.password" in str(raised.value)
+    assert read({**login, f"{section}.sasl.password": "a"}).client["sasl"].username == "me"
+
+
+@pytest.mark.parametrize("name", ["CONSUMER_METADATA_MAX_AGE_MS", "TOPIC_METADATA_REFRESH_INTERVAL_MS"])
+def test_a_variable_wins_over_a_part_of_a_key(name: str) -> None:
+    found = Configuration.read({"metadata.max.age.ms": 5}, env=True, environment={f"PYKAFKA_{name}": "7"})
+    assert found.client == {"metadata_max_age_ms": 5}
+    assert found.consumer == {"metadata_max_age_ms": 7}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("c.toml", '"consumer.group.id" = "a"\n[consumer]\n"group.id" = "b"\n'),
+        ("c.json", '{"consumer.group.id": "a", "consumer": {"group.id": "b"}}'),
+        ("c.ini", "[default]\nconsumer.group.id=a\n[consumer]\ngroup.id=b\n"),
+        ("c.ini", "[default]\ngroup.id=a\n[DEFAULT]\ngroup.id=b\n"),
+    ],
+)
+def test_a_key_and_a_table_do_not_replace_each_other(tmp_path: Path, name: str, content: str) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(ConfigurationError, match=r"group\.id is there twice, with two values"):
+        Configuration.read(path, environment={})
