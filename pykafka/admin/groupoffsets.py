@@ -216,7 +216,7 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
         :raises OffsetOutOfRangeError: a partition does not have the given offset
         """
         one = to if isinstance(to, OffsetSpec) else None
-        by_hand = None if isinstance(to, OffsetSpec) else {TopicPartition(*key): spec for key, spec in to.items()}
+        by_hand = None if isinstance(to, OffsetSpec) else _by_hand(to)
         topics, partitions = several(topics, "topics", str), list(partitions)
         if by_hand is not None and (topics or partitions):
             raise ValueError("`to` names the partitions itself: leave `topics` and `partitions` out")
@@ -294,6 +294,15 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
             found.update(listed.errors)
             left = {item: wanted for item, wanted in left.items() if wanted and item not in listed.errors}
         return found
+
+
+def _by_hand(to: Any) -> dict[TopicPartition, OffsetSpec]:
+    if not isinstance(to, Mapping) or not all(isinstance(spec, OffsetSpec) for spec in to.values()):
+        raise TypeError(
+            "`to` must be a place, as OffsetSpec.earliest(), or {(topic, partition): place}, as "
+            '{("orders", 0): OffsetSpec.offset(7)}'
+        )
+    return {TopicPartition(*key): spec for key, spec in to.items()}
 
 
 def _ids(parts: Iterable[TopicPartition]) -> dict[str, list[int]]:
