@@ -202,4 +202,5 @@ def _kerberos(options: Mapping[str, str], told: Mapping[str, str]) -> Mechanism:
     service = told.get("sasl.kerberos.service.name") or options.get("serviceName")
     if not service:
         raise ValueError("GSSAPI needs sasl.kerberos.service.name: the name of the brokers' service, often 'kafka'")
-    return Gssapi(service, principal=options.get("principal"), keytab=keytab)
+    host = told.get("sasl.kerberos.domain.name")
+    return Gssapi(service, principal=options.get("principal"), keytab=keytab, host=host)

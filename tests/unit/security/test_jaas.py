@@ -135,6 +135,9 @@ def test_kerberos(monkeypatch: pytest.MonkeyPatch) -> None:
     text = f'{KERBEROS} required useKeyTab=true keyTab="/a/b.keytab" principal="alice@TEST";'
     made: Any = mechanism_of_jaas(text, "GSSAPI", {"sasl.kerberos.service.name": "kafka"})
     assert (made.service, made.principal, made.keytab) == ("kafka", "alice@TEST", "/a/b.keytab")
+    told = {"sasl.kerberos.service.name": "kafka", "sasl.kerberos.domain.name": "broker.example"}
+    made = mechanism_of_jaas(text, "GSSAPI", told)
+    assert made.host == "broker.example"
     with pytest.raises(ValueError, match=r"sasl\.kerberos\.service\.name"):
         mechanism_of_jaas(text, "GSSAPI")
     for wrong, reason in (("useKeyTab=true", "lacks keyTab="), ('useTicketCache=true ticketCache="/c"', "KRB5CCNAME")):
