@@ -10,11 +10,11 @@ from pykafka.config.files import properties
 from pykafka.exceptions import ConfigurationError
 
 _REFERENCE = re.compile(r"\$(?:\$(?=\{)|\{([^{}]*)\})")
-#: The parts of a JAAS text that count here: references, comments, texts in quotes, words, and single characters.
+#: The parts of a JAAS text that count here: comments, texts in quotes, words with their references, and single characters.
 _JAAS = re.compile(
-    r"""\$\$(?=\{)|\$\{(?P<reference>[^{}]*)\}|//[^\n]*|\#[^\n]*|/\*.*?\*/
+    r"""//[^\n]*|\#[^\n]*|/\*.*?\*/
     |(?P<quote>["'])(?P<text>(?:\\.|(?!(?P=quote))[^\\])*)(?P=quote)
-    |(?:[^\s"'$\#={};\\]|\$(?![{$]))+|.""",
+    |(?P<word>(?:[^\s"'$\#={};\\]|\$(?![{$])|\$\$(?=\{)|\$\{[^{}]*\})+)|.""",
     re.VERBOSE | re.DOTALL,
 )
 DOUBLE = '"'
@@ -46,19 +46,20 @@ def resolved(text: str, key: str, environment: Mapping[str, str]) -> str:
 
 
 def _in_jaas(text: str, look_up: Callable[[str], str]) -> str:
-    """Return a JAAS text with its references replaced by texts in quotes, or by parts of those that they stand in."""
+    """Return a JAAS text with its references replaced; a word that has some becomes a text in quotes."""
 
     def part(found: re.Match[str]) -> str:
-        if found["reference"] is not None:
-            return f'"{_escaped(look_up(found["reference"]), DOUBLE)}"'
-        if found["quote"] is None:
-            return "$" if found[0] == "$$" else found[0]
-        quote = found["quote"]
+        quote = found["quote"] or DOUBLE
 
         def replace(inner: re.Match[str]) -> str:
             return "$" if inner[1] is None else _escaped(look_up(inner[1]), quote)
 
-        return f"{quote}{_REFERENCE.sub(replace, found['text'])}{quote}"
+        if found["quote"] is not None:
+            return f"{quote}{_REFERENCE.sub(replace, found['text'])}{quote}"
+        if found["word"] is None:
+            return found[0]
+        made = _REFERENCE.sub(replace, found["word"])
+        return f"{quote}{made}{quote}" if "${" in found["word"] else made
 
     return _JAAS.sub(part, text)
 

@@ -540,6 +540,7 @@ def test_a_reference_in_a_jaas_text_is_one_value(tmp_path: Path) -> None:
         f"{module} username='${{ME}}' password='1${{PW}}2$${{PW}}';": f"1{odd}2${{PW}}",
         f'{module} username="me" password="${{file:{tmp_path}/secret}}";': odd,
         f"{module} // it's ${{NOT_SET}}\n username=${{ME}} password=${{PW}};": odd,
+        f"{module} username=${{ME}} password=1${{PW}}-${{ME}};": f"1{odd}-me",
         "${env:JAAS}": "${x}",
         " ${JAAS} ": "${x}",
     }.items():
