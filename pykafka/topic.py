@@ -215,10 +215,8 @@ class Topic:
         taken = signature(kind).parameters
         own = {name: value for name, value in defaults.items() if name in taken}
         codec = own.get("compression")
-        if (
-            codec is not None and given.get("compression", codec) != codec
-        ):  # the level is one of the configuration's codec
-            own.pop("compression_level", None)
+        if codec is not None and given.get("compression", codec) != codec:
+            own.pop("compression_level", None)  # it is one of the configuration's codec
         return {**own, **given}
 
 
