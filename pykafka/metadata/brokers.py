@@ -16,6 +16,7 @@ from pykafka.exceptions import (
     NoBrokersAvailableError,
     ProtocolClientError,
     RebootstrapRequired,
+    ResponseTimeoutError,
     SaslRequiredError,
     TokenTimeoutError,
     TokenUnavailableError,
@@ -262,31 +263,42 @@ def first_answer(
     :raises SaslRequiredError, TokenUnavailableError: there are no credentials to log in with
     """
     attempts: list[Any] = []
-    slow: list[Broker] = []
+    slow: dict[Broker, KafkaException] = {}
+    again: list[Broker] = []
     empty: list[R] = []
-    for broker in chain(brokers, slow):  # in this order, as `slow` grows meanwhile
+    for broker in chain(brokers, again):  # in this order, as `again` grows meanwhile
         if left_ms is not None and not left_ms():
             break
+        hurried = broker.reach >= 2 and broker not in again
+        slow.pop(broker, None)
         try:
-            if broker.reach >= 2 and broker not in slow:
+            if hurried:
                 quick_ms = QUICK_CONNECT_MS if left_ms is None else min(QUICK_CONNECT_MS, left_ms() or 1)
                 broker.channel("main").open(quick_ms)
+                hurried = False
             answer = ask(broker)
             if telling is None or telling(answer):
                 return answer
             empty.append(answer)
         except KafkaException as error:
-            late = isinstance(error, (ConnectTimeoutError, TokenTimeoutError))
-            if late and broker not in slow and broker.socket_timeout_ms > QUICK_CONNECT_MS:
-                slow.append(broker)
+            # without its traceback, whose frames would hold the callers' objects for as long as somebody keeps the error
+            told = error.again()
+            # also one that tells its versions late: that is a part of connecting
+            late = isinstance(error, (ConnectTimeoutError, TokenTimeoutError)) or (
+                hurried and isinstance(error, ResponseTimeoutError)
+            )
+            if late and broker not in again and broker.socket_timeout_ms > QUICK_CONNECT_MS:
+                slow[broker] = told
+                again.append(broker)
                 continue
             refused = isinstance(
                 error, (ProtocolClientError, SaslRequiredError, TokenUnavailableError, FieldValueError)
             )  # the next broker would refuse it, too
             if refused and not isinstance(error, RebootstrapRequired):
                 raise
-            broker.warn("broker %s did not answer %s: %s", broker.address, what, error)
-            attempts.append((broker.address, error))
+            broker.warn("broker %s did not answer %s: %s", broker.address, what, told)
+            attempts.append((broker.address, told))
+    attempts += [(broker.address, told) for broker, told in slow.items()]  # there was no time for a second try
     if empty:
         return empty[0]
     raise NoBrokersAvailableError(_explain(attempts), ledger=attempts)

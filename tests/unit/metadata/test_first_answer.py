@@ -1,0 +1,108 @@
+"""Which brokers are asked in which order and for how long, and what the error of all of them says and keeps."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from pykafka.broker import Broker
+from pykafka.exceptions import (
+    ConnectTimeoutError,
+    KafkaException,
+    NoBrokersAvailableError,
+    ResponseTimeoutError,
+    TokenTimeoutError,
+)
+from pykafka.metadata.brokers import QUICK_CONNECT_MS, first_answer
+
+
+class Unconnected:
+    """A broker without a connection.
+
+    :param error: of a connect in a hurry
+    """
+
+    reach = 2
+    socket_timeout_ms = 30_000
+
+    def __init__(self, error: KafkaException | None = None) -> None:
+        self.address = "127.0.0.1:9092"
+        self.error = error
+        self.tries: list[int] = []
+
+    def channel(self, name: str) -> Unconnected:
+        assert name == "main"
+        return self
+
+    def open(self, timeout_ms: int) -> None:
+        self.tries.append(timeout_ms)
+        if self.error is not None:
+            raise self.error
+
+    def warn(self, *told: object) -> None:
+        """Tell nobody."""
+
+
+def asked(*brokers: Unconnected, ask: Callable[[Any], str], left_ms: Callable[[], int] | None = None) -> str:
+    return first_answer(cast("list[Broker]", brokers), ask, "Metadata", left_ms=left_ms)
+
+
+@pytest.mark.parametrize("kind", [ConnectTimeoutError, TokenTimeoutError, ResponseTimeoutError])
+def test_a_broker_that_a_hurried_connect_does_not_reach_is_asked_again_with_its_full_time(
+    kind: type[KafkaException],
+) -> None:
+    """Also one that tells its versions late: that is a part of connecting."""
+    broker = Unconnected(kind("not in 3 s"))
+    assert asked(broker, ask=lambda broker: "answer") == "answer"
+    assert broker.tries == [QUICK_CONNECT_MS]
+
+
+def test_a_broker_that_does_not_answer_the_request_is_not_asked_again() -> None:
+    broker, asks = Unconnected(), []
+
+    def ask(one: Any) -> str:
+        asks.append(one)
+        raise ResponseTimeoutError("not in 30 s")
+
+    with pytest.raises(NoBrokersAvailableError, match="not in 30 s"):
+        asked(broker, ask=ask)
+    assert asks == [broker]
+
+
+def test_the_error_names_brokers_for_whose_second_try_no_time_was_left() -> None:
+    left = iter([900, 900, 0])
+    broker = Unconnected(ConnectTimeoutError("did not answer within 900 ms", broker="127.0.0.1:9092"))
+    with pytest.raises(NoBrokersAvailableError, match="did not answer within 900 ms") as caught:
+        asked(broker, ask=lambda broker: "answer", left_ms=lambda: next(left))
+    assert [(address, type(error)) for address, error in caught.value.ledger] == [
+        ("127.0.0.1:9092", ConnectTimeoutError)
+    ]
+    assert broker.tries == [900]
+
+
+class Consumer:
+    """An object of the application."""
+
+
+def test_the_error_keeps_nothing_alive() -> None:
+    """The cluster keeps it as `metadata_error`; a consumer whose worker asked for metadata could not be dropped."""
+
+    def fail() -> tuple[KafkaException, weakref.ref[Consumer]]:
+        consumer = Consumer()
+        try:
+            asked(Unconnected(), ask=lambda _: raising(consumer))
+        except NoBrokersAvailableError as error:
+            return error.again(), weakref.ref(consumer)
+        raise AssertionError
+
+    def raising(consumer: Consumer) -> str:
+        raise ResponseTimeoutError("none came")
+
+    kept, consumer = fail()
+    gc.collect()
+    assert consumer() is None
+    assert "none came" in str(kept)
