@@ -16,6 +16,7 @@ from pykafka.exceptions import (
     TopicRecreatedError,
     UnknownLeaderEpoch,
 )
+from pykafka.network.login import LOGIN_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,8 +80,10 @@ class Case:
             return self.owned.topic_id is not None and not self.moved and not self.has_unread
         if isinstance(error, (OffsetResetNeededError, TopicRecreatedError)):
             return False
+        # A broker that refuses the login has not said that it leads; nor does it say who does, if another leads by now.
         return (
             not isinstance(error, ProtocolClientError)
+            or isinstance(error, LOGIN_ERRORS)
             or error.invalid_metadata
             or isinstance(error, UnknownLeaderEpoch)
         )

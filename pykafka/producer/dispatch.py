@@ -271,9 +271,10 @@ class Dispatch:
 
     def _unsent(self, batches: list[MessageBatch], error: KafkaException) -> None:
         """Put back batches that did not reach the broker."""
-        # the cluster is busy with itself, or wants to be left alone for a while, but well
-        answered = isinstance(error, (ProtocolClientError, ThrottledError))
-        tell = log.info if answered and not isinstance(error, LOGIN_ERRORS) else self.broker.warn
+        # The cluster is busy with itself, or wants to be left alone for a while, but well. A broker that refuses the login has
+        # not said that it leads; if another leads by now, it does not say so either.
+        answered = isinstance(error, (ProtocolClientError, ThrottledError)) and not isinstance(error, LOGIN_ERRORS)
+        tell = log.info if answered else self.broker.warn
         # without its traceback, whose frames would hold connections for as long as somebody keeps the record
         tell("broker %s: %s; %d batches wait", self.broker.address, error.again(), len(batches))
         if not answered:

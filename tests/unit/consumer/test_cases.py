@@ -16,6 +16,7 @@ from pykafka.exceptions import (
     NotLeaderForPartition,
     OffsetOutOfRangeError,
     OffsetResetNeededError,
+    SaslAuthenticationFailed,
     SocketDisconnectedError,
     TopicAuthorizationFailed,
     TopicRecreatedError,
@@ -110,6 +111,7 @@ def test_a_closed_case_is_over(cases: Cases) -> None:
         (NotLeaderForPartition(), {}, True),
         (SocketDisconnectedError(), {}, True),
         (TopicAuthorizationFailed(), {}, False),  # another broker would refuse it, too
+        (SaslAuthenticationFailed("not let in"), {}, True),  # by this broker; nobody has refused the partition
         (OffsetResetNeededError(), {}, False),
         (TopicRecreatedError("made anew", None, None), {}, False),
         (OffsetOutOfRangeError(), {}, False),

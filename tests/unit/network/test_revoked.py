@@ -146,6 +146,32 @@ def test_a_partition_without_leader_names_why_none_gets_known(broker: Broker, ha
         consumer.stop()
 
 
+def test_a_partition_without_leader_is_fetched_once_the_client_is_let_in_again(
+    broker: Broker, handler: Handler
+) -> None:
+    """No leader is known, and the login refused: the consumer goes on asking for metadata."""
+    with KafkaClient(broker.hosts, handler=handler, sasl=ALICE, socket_timeout_ms=1000) as client:
+        consumer = client.topics[TOPIC].get_simple_consumer(consumer_timeout_ms=200, fetch_wait_max_ms=100)
+        assert len([consumer.consume() for _ in range(5)]) == 5
+        broker.leads = False
+        client.update_cluster()
+        right, USERS["alice"] = USERS["alice"], "another"
+        deadline = handler.now() + LIMIT  # the connection ends as its login is not renewed
+        with pytest.raises(SaslAuthenticationFailed):
+            while handler.now() < deadline:
+                consumer.consume()
+        handler.sleep(1.5)
+        USERS["alice"], broker.leads = right, True
+        broker.records += batch([b"b"], base_offset=5)
+        found = None
+        while found is None:
+            assert handler.now() < deadline
+            with suppress(SaslAuthenticationFailed):
+                found = consumer.consume()
+        assert found.value == b"b"
+        consumer.stop()
+
+
 def test_a_topic_that_cannot_be_asked_for_is_not_called_missing(broker: SaslBroker, handler: Handler) -> None:
     with KafkaClient(broker.hosts, handler=handler, sasl=ALICE, socket_timeout_ms=2000) as client:
         USERS["alice"] = "another"
