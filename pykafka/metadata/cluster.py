@@ -206,7 +206,8 @@ class BaseCluster:
         """Ask for metadata and bring brokers and topics up to date, in place.
 
         :param topics: names to ask for; by default all that there are
-        :param timeout_ms: how long brokers may be asked, one after the other; by default each has the socket timeout
+        :param timeout_ms: how long this may take, also behind another worker's question; by default each broker has the socket
+            timeout
         :raises NoBrokersAvailableError: no broker answered
         """
         self._upkeep.topics(None if topics is None else [get_string(topic) for topic in topics], timeout_ms)

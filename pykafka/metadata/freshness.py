@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 IN_USE_S = 300.0
 #: How long requests for other topics include a topic without leaders that no worker has wanted again (s).
 MISS_KEPT_S = 5.0
+#: The longest name that a request has room for (bytes), and how much of a longer one an error shows (characters).
+NAME_MAX_BYTES = 32767
+NAME_SHOWN = 20
 
 
 class _Miss(NamedTuple):
@@ -152,7 +155,10 @@ class Freshness:
 
 def _check_name(name: str) -> None:
     try:
-        name.encode()
+        size = len(name.encode())
     except UnicodeEncodeError:
         text = f"the topic name {name!r} has half of a surrogate pair, which UTF-8 cannot express"
         raise FieldValueError(text, api="Metadata") from None
+    if size > NAME_MAX_BYTES:
+        text = f"the topic name {name[:NAME_SHOWN]!r}... has {size} bytes; brokers take 249 characters"
+        raise FieldValueError(text, api="Metadata")

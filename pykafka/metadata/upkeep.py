@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from pykafka.exceptions import NoBrokersAvailableError
+from pykafka.metadata.brokers import countdown
+
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.metadata.freshness import Freshness
+
+#: How often a worker with a deadline looks whether another one still updates (s).
+LOOK_S = 0.01
 
 
 class Upkeep:
@@ -48,9 +54,11 @@ class Upkeep:
         """Update some topics now.
 
         :param names: None for all topics of the cluster
-        :param timeout_ms: how long brokers may be asked, one after the other; None: as long as it takes
+        :param timeout_ms: how long this may take; None: as long as brokers take, one after the other
+        :raises NoBrokersAvailableError: no broker answered, or another worker asked them for all that time
         """
         self._freshness.want(names or ())
+        timeout_ms = self._await_others(timeout_ms)
         with self._lock:
             self._update(names, timeout_ms)
 
@@ -62,6 +70,7 @@ class Upkeep:
         :param timeout_ms: as of `topics`
         """
         self._freshness.want(names or ())
+        timeout_ms = self._await_others(timeout_ms)
         with self._lock:
             if self._freshness.covers(seen, names):
                 return
@@ -86,10 +95,29 @@ class Upkeep:
         """
         if not find():
             return
+        timeout_ms = self._await_others(timeout_ms)
         with self._lock:
             names = find()
             if names:
                 self._update_if_due(names, timeout_ms)
+
+    def _await_others(self, timeout_ms: int | None) -> int | None:
+        """Wait until no other worker updates, and return how much of a time is left then (ms); None for no limit.
+
+        :raises NoBrokersAvailableError: others did for all that time
+        """
+        if timeout_ms is None:
+            return None
+        left_ms = countdown(self._handler.now, timeout_ms)
+        # Not `acquire(timeout=...)`: Ctrl-C could come before the `try` behind it, and nobody could update any more.
+        while self._lock.locked():
+            if not left_ms():
+                raise NoBrokersAvailableError(
+                    f"another call of this client has asked brokers for metadata for {timeout_ms} ms, and none has answered; "
+                    "check hosts=, the network, and that the brokers are up"
+                )
+            self._handler.sleep(min(LOOK_S, left_ms() / 1000))
+        return left_ms() or 1
 
     def _update_in_use(self, timeout_ms: int | None = None) -> None:
         """Update all topics that the application holds, or has asked about lately."""

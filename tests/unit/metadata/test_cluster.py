@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.exceptions import ClientClosedError, LeaderNotFoundError, UnknownTopicOrPartition
+from pykafka.exceptions import ClientClosedError, LeaderNotFoundError, NoBrokersAvailableError, UnknownTopicOrPartition
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
 from tests.support.scripted import TOPIC, ScriptedBroker
@@ -227,3 +227,31 @@ def test_whether_there_is_a_topic_is_asked_by_name(large: Asked, handler: Handle
         assert "topic-7" not in client.topics
         client.update_cluster()
         assert sorted(client.topics) == sorted(large.topics)
+
+
+def test_a_call_with_a_deadline_does_not_wait_for_the_questions_of_others(
+    handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One worker asks for metadata at a time; brokers that swallow packets may hold it for minutes."""
+    with ScriptedBroker() as broker, KafkaClient(broker.hosts, handler=handler, socket_timeout_ms=10_000) as client:
+        cluster, asking, released = client.cluster, handler.Event(), handler.Event()
+        really = cluster.ask_metadata
+
+        def ask(*args: Any) -> Any:
+            asking.set()
+            assert released.wait(60)
+            return really(*args)
+
+        monkeypatch.setattr(cluster, "ask_metadata", ask)
+        worker = handler.spawn(cluster.update)
+        assert asking.wait(10)
+        for call in (
+            lambda: cluster.update([], 100),
+            lambda: cluster.refresh(cluster.generation, [TOPIC], 100),
+            lambda: cluster.find_leaders([("unknown", 0)], 100),
+        ):
+            with pytest.raises(NoBrokersAvailableError, match="another call .* for 100 ms"):
+                call()
+        released.set()
+        assert worker.join(10)
+        cluster.update([], 10_000)

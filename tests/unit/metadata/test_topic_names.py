@@ -82,10 +82,11 @@ def test_no_question_of_it_could_create_a_topic(
         assert version < 4 or broker.questions.count(None) == 1
 
 
-def test_a_name_that_cannot_be_written_is_no_fault_of_brokers(handler: Handler) -> None:
+@pytest.mark.parametrize(("name", "why"), [("\udcff", "surrogate"), ("\N{EURO SIGN}" * 10923, "has 32769 bytes")])
+def test_a_name_that_cannot_be_written_is_no_fault_of_brokers(handler: Handler, name: str, why: str) -> None:
     with scripted.ScriptedBroker() as broker, KafkaClient(broker.hosts, handler=handler) as client:
-        with pytest.raises(FieldValueError, match="surrogate"):
-            client.cluster.update(["\udcff"])
-        with pytest.raises(FieldValueError, match="surrogate"):
-            client.cluster.ask_metadata(["\udcff"])
+        with pytest.raises(FieldValueError, match=why):
+            client.cluster.update([name])
+        with pytest.raises(FieldValueError, match="surrogate|too long"):
+            client.cluster.ask_metadata([name])
         client.cluster.refresh(client.cluster.generation)  # which asks for all topics that were asked for lately
