@@ -236,8 +236,10 @@ class Fetcher:
         if response.throttle_time_ms > 0 and not response.responses:
             # The broker has left out all partitions, since they would exceed the quota. That time is none of trouble.
             for member, _ in (asking for asked in plan.partitions.values() for asking in asked.members):
-                if member.owned.trouble_since is not None:
-                    member.owned.trouble_since += response.throttle_time_ms / 1000
+                # read once: a fetcher that has the partition by now may end the trouble
+                since = member.owned.trouble_since
+                if since is not None:
+                    member.owned.trouble_since = since + response.throttle_time_ms / 1000
             return []
         answer = self._answers.read(plan.partitions, response, full)
         for fetched in answer.fetched:

@@ -44,10 +44,10 @@ class Channels:
             with self._lock:
                 channel = self._by_name.get(name)
                 if channel is None:
-                    channel = self._make(name)
+                    # in this order: `abort` and `forsake`, which take no lock, find it, or it finds `ended`
+                    channel = self._by_name[name] = self._make(name)
                     if self.ended is not None:
                         channel.close(self.ended)
-                    self._by_name[name] = channel
         return channel
 
     def is_up(self, name: str) -> bool:

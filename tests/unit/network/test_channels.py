@@ -88,6 +88,33 @@ def test_all_are_ended_for_the_first_reason_and_later_ones_from_the_start(channe
     assert recorder(channels, "late").calls == [("close", first)]
 
 
+class EndedMeanwhile(Channels):
+    """Channels that another worker ends while one is being made, between any two steps of that."""
+
+    steps = 0
+    end_at = 0
+
+    @property
+    def ended(self) -> KafkaException | None:
+        found = self.__dict__.get("ended")
+        self.steps += 1
+        if self.steps == self.end_at:
+            self.__dict__["ended"] = ClientClosedError("closed")
+            self.abort()
+        return found
+
+    @ended.setter
+    def ended(self, reason: KafkaException | None) -> None:
+        self.__dict__["ended"] = reason
+
+
+def test_one_that_is_made_while_all_are_ended_is_ended_too(handler: Handler) -> None:
+    """`abort` and `forsake` take no lock: they may come between the look at `ended` and the entry in the dict."""
+    channels = EndedMeanwhile(handler, lambda name: cast(Channel, Recorder(name)))
+    channels.end_at = 1
+    assert recorder(channels, "main").calls != []
+
+
 def test_a_forked_child_begins_without_any_and_touches_none(channels: Channels) -> None:
     parents = recorder(channels, "main")
     channels._lock.acquire()  # by a worker that the child has not got
