@@ -30,6 +30,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     SocketDisconnectedError,
     ThrottlingQuotaExceeded,
+    TokenTimeoutError,
     UnknownLeaderEpoch,
     UnstableOffsetCommit,
     UnsupportedVersion,
@@ -264,6 +265,8 @@ class _Round(Generic[K, V]):
             return _passing(error)
         if unsent and isinstance(error, SocketDisconnectedError) and error.retriable:
             return _passing(error)
-        if not self._question.once and isinstance(error, ResponseTimeoutError):
+        # an answer; or in connecting, the versions of the broker, or the token for its login
+        late = isinstance(error, (ResponseTimeoutError, TokenTimeoutError))
+        if late and (unsent or not self._question.once):
             return _passing(error)
         return error

@@ -23,6 +23,7 @@ from pykafka.exceptions import (
     NotController,
     ResponseTimeoutError,
     SocketDisconnectedError,
+    TokenTimeoutError,
     UnsupportedVersion,
 )
 from pykafka.protocol import wire
@@ -211,6 +212,20 @@ def test_a_change_without_an_answer_is_not_repeated() -> None:
     late = ResponseTimeoutError("late")
     cluster.add(1, late, tens)
     assert ask(cluster, [1], AnyBroker(cast("Any", cluster)), question(once=True)) == {1: late}
+
+
+@pytest.mark.parametrize("kind", [ConnectTimeoutError, ResponseTimeoutError, TokenTimeoutError])
+def test_a_connection_that_was_not_made_in_time_costs_no_change(kind: type[KafkaException]) -> None:
+    """Nothing was sent, be it that the versions or the token for the login came late."""
+    cluster = Cluster()
+    node = cluster.add(1, tens)
+    node.down = kind("not in 3 s")
+
+    def recover() -> None:
+        node.down = None
+
+    cluster.on_update = recover
+    assert ask(cluster, [1], AnyBroker(cast("Any", cluster)), question(once=True)) == {1: 10}
 
 
 def test_an_answer_that_leaves_an_item_out() -> None:
