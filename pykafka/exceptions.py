@@ -39,6 +39,10 @@
       ResponseTimeoutError                   (also TimeoutError)
         IncompleteResponseError
       ThrottledError
+      SaslRequiredError
+      TokenUnavailableError
+        TokenTimeoutError
+      IdempotenceLostError
       AdminError
       WorkerNotStartedError                  (also RuntimeError)
       CorruptResponseError
