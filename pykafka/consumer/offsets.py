@@ -32,6 +32,7 @@ from pykafka.metadata.groupoffsets import (
     committed_offsets,
     fetch_request,
 )
+from pykafka.network.login import LOGIN_ERRORS
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 
@@ -212,7 +213,11 @@ class GroupOffsets:
             except KafkaException as error:
                 if isinstance(error, UnknownTopicId):
                     self._ask_for_ids(error)
-                elif error.invalid_metadata or not isinstance(error, ProtocolClientError):
+                elif (
+                    error.invalid_metadata
+                    or isinstance(error, LOGIN_ERRORS)
+                    or not isinstance(error, ProtocolClientError)
+                ):
                     self._coordinator = None
                 if (
                     not self._cluster.may_pass(error)

@@ -20,6 +20,7 @@ from pykafka.metadata.groupoffsets import (
     fetch_request,
 )
 from pykafka.network.futures import ResponseFuture
+from pykafka.network.login import LOGIN_ERRORS
 from pykafka.protocol import documented, wire
 
 if TYPE_CHECKING:
@@ -166,7 +167,8 @@ class MemberOffsets:
         membership = self._member.membership
         if identity is not None and not membership.is_present(*identity):
             return
-        if not isinstance(error, ProtocolClientError) or error.ERROR_CODE in MOVED:
+        refused = isinstance(error, LOGIN_ERRORS)  # the group may have another coordinator by now
+        if refused or not isinstance(error, ProtocolClientError) or error.ERROR_CODE in MOVED:
             self._link.lose(error)
         elif membership.state is State.STABLE and EVENT_OF_ERROR.get(error.ERROR_CODE) in {
             Event.OUTDATED,
