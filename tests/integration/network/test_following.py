@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 import random
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,35 +13,18 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.exceptions import KafkaException
-from pykafka.handlers import Address, GEventHandler, Handler, ThreadingHandler
+from pykafka.handlers import Handler
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION
 from tests.support.fleet import NAME
 from tests.support.leftovers import Belongings
 from tests.support.proxies import CuttingProxy, detour
 from tests.support.topics import create_topic
+from tests.support.traffic import following, ports_of, step_during
 from tests.support.tunnels import TunnelProxy
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.needs("producers")]
-
-
-def following(kind: str, ports: Callable[[], list[int]]) -> Handler:
-    """Return a handler whose resolver leads `NAME` to these ports.
-
-    :param kind: "threads" or "gevent"
-    """
-    base: Any = {"threads": ThreadingHandler, "gevent": GEventHandler}[kind]
-
-    class Following(base):  # type: ignore[misc]
-        def resolve(self, host: str, port: int, *args: Any, **kwargs: Any) -> list[Address]:
-            if host != NAME:
-                found: list[Address] = super().resolve(host, port, *args, **kwargs)
-                return found
-            return [Address(2, ("127.0.0.1", port)) for port in ports()]
-
-    made: Handler = Following()
-    return made
 
 
 @pytest.fixture(params=["threads", "gevent"])
@@ -124,34 +106,11 @@ class Load:
 
 
 def under_load(client: KafkaClient, name: str, change: Callable[[], None]) -> Load:
-    """Produce and consume while a thread changes the cluster, and for a moment after; return the load, ended."""
+    """Produce and consume while the cluster changes, and for a moment before and after; return the load, ended."""
     load = Load(client, name)
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            change()
-        except BaseException as error:
-            failed.append(error)
-            raise
-
-    changing = threading.Thread(target=run, daemon=True)
-    for _ in range(20):
-        load.step()
-    changing.start()
-    while changing.is_alive():
-        load.step()
-    for _ in range(20):
-        load.step()
+    step_during(change, load.step, after=20)
     load.end()
-    assert not failed
     return load
-
-
-def ports_of(client: KafkaClient) -> set[int]:
-    """Return the ports of the brokers that the cluster names now."""
-    client.update_cluster()
-    return {broker.port for broker in client.brokers.values()}
 
 
 def replicated(kafka: KafkaCluster) -> str:

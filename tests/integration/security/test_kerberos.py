@@ -28,6 +28,7 @@ from tests.support.groups import Group
 from tests.support.kerberos import LateKdc, install_library, kinit
 from tests.support.logins import log_in
 from tests.support.topics import create_topic
+from tests.support.traffic import check_round_trips
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.matrix, pytest.mark.timeout(300)]
@@ -281,23 +282,8 @@ def test_nothing_is_lost_while_logins_are_renewed(
     cluster: KafkaCluster, kdc: Kdc, handler: Handler, listener: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "pykafka.network")
-    sent = 0
-    got: list[int] = []
     with client_of(cluster, handler, by_keytab(kdc), listener) as client:
-        topic = create_topic(client)
-        consumer = topic.get_simple_consumer(consumer_timeout_ms=100, fetch_wait_max_ms=100)
-        with topic.get_producer(linger_ms=2) as producer:
-            end = handler.now() + LOAD_S
-            while handler.now() < end:
-                for _ in range(20):
-                    producer.produce(b"%d" % sent)
-                    sent += 1
-                got += [int(message.value or b"") for message in consumer.consume_batch(200)]
-        patience = handler.now() + 20
-        while len(got) < sent and handler.now() < patience:
-            got += [int(message.value or b"") for message in consumer.consume_batch(1000)]
-        consumer.stop()
-    assert sorted(got) == list(range(sent))
+        check_round_trips(client, handler, LOAD_S)
     assert sum("renewed the login" in record.getMessage() for record in caplog.records) >= 3
     assert "could not be renewed" not in caplog.text
 

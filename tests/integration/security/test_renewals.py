@@ -11,7 +11,7 @@ from pykafka.handlers import Handler
 from pykafka.security import Mechanism
 from tests.brokers import KafkaCluster
 from tests.support.logins import credentials, log_in
-from tests.support.topics import create_topic
+from tests.support.traffic import check_round_trips
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("sasl", "sessions"), pytest.mark.timeout(400)]
 
@@ -33,23 +33,8 @@ def test_nothing_is_lost_while_logins_are_renewed(
         if mechanism == "OAUTHBEARER"
         else credentials(secure_kafka, mechanism)
     )
-    sent = 0
-    got: list[int] = []
     with log_in(secure_kafka, "SHORT_PLAINTEXT", sasl, handler=handler) as client:
-        topic = create_topic(client)
-        consumer = topic.get_simple_consumer(consumer_timeout_ms=100, fetch_wait_max_ms=100)
-        with topic.get_producer(linger_ms=2) as producer:
-            end = handler.now() + LOAD_S
-            while handler.now() < end:
-                for _ in range(20):
-                    producer.produce(b"%d" % sent)
-                    sent += 1
-                got += [int(message.value or b"") for message in consumer.consume_batch(200)]
-        patience = handler.now() + 20
-        while len(got) < sent and handler.now() < patience:
-            got += [int(message.value or b"") for message in consumer.consume_batch(1000)]
-        consumer.stop()
-    assert sorted(got) == list(range(sent))
+        check_round_trips(client, handler, LOAD_S)
     assert renewals(caplog) >= 3
     assert "could not be renewed" not in caplog.text
 

@@ -5,7 +5,6 @@ The client is not restarted: it follows the brokers to their new ports, logs in 
 
 from __future__ import annotations
 
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,11 +15,11 @@ import pytest
 from pykafka import KafkaClient, SslConfig
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
-from tests.integration.network.test_following import following, ports_of
 from tests.support.certs import write_truststore
 from tests.support.fleet import NAME, Fleet
 from tests.support.logins import credentials
 from tests.support.topics import create_topic
+from tests.support.traffic import following, ports_of, step_during
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.needs("signed tokens"), pytest.mark.timeout(400)]
@@ -126,27 +125,10 @@ def roll(fleet: Fleet, change: Callable[[int], None]) -> None:
 
 
 def under_load(client: KafkaClient, name: str, change: Callable[[], None]) -> Traffic:
-    """Produce and consume while a thread changes the cluster, and for a moment before and after."""
+    """Produce and consume while the cluster changes, and for a moment before and after; return the traffic, ended."""
     traffic = Traffic(client, name)
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            change()
-        except BaseException as error:
-            failed.append(error)
-            raise
-
-    for _ in range(20):
-        traffic.step()
-    changing = threading.Thread(target=run, daemon=True)
-    changing.start()
-    while changing.is_alive():
-        traffic.step()
-    for _ in range(50):
-        traffic.step()
+    step_during(change, traffic.step, after=50)
     traffic.end()
-    assert not failed
     return traffic
 
 
