@@ -171,6 +171,7 @@ class Channel:
     :param timeout_ms: for connecting
     :param lost: called before the channel replaces a connection that has ended
     :param settings: pauses, and how long a connection may be idle
+    :param reached: called when the channel has a new connection
     """
 
     def __init__(
@@ -181,8 +182,10 @@ class Channel:
         timeout_ms: int,
         lost: Callable[[], object] = int,
         settings: ConnectionSettings | None = None,
+        reached: Callable[[], object] = int,
     ) -> None:
         settings = settings or ConnectionSettings()
+        self._reached = reached
         self._max_idle_s = settings.connections_max_idle_ms / 1000
         self._lost = lost
         self._handler = handler
@@ -201,6 +204,8 @@ class Channel:
         self._was_brief = False
         self._backoff = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, handler.random)
         self._retry_at = 0.0
+        # Whether it pauses because no connection came about, and not because one ended.
+        self._unreached = False
         self._last_error: KafkaException | None = None
 
     @property
@@ -260,6 +265,7 @@ class Channel:
             connection.disconnect()
             self._check_open()
             self._back_off(error)
+            self._unreached = True
             late = isinstance(error, (ConnectTimeoutError, ResponseTimeoutError, TokenTimeoutError))
             if timeout_ms is not None and late:
                 self._retry_at = 0.0  # this attempt had less than its full time
@@ -275,6 +281,7 @@ class Channel:
             self._requests = None
             requests.stop()
             raise self._closed.again()
+        self._reached()
         log.debug("connected to %s", connection.address)
         return requests
 
@@ -299,9 +306,15 @@ class Channel:
 
     def _back_off(self, error: KafkaException) -> None:
         self._failures += 1
+        self._unreached = False
         self._retry_at = self._handler.now() + self._backoff.seconds(self._failures)
         self._last_error = error.again()  # a copy: the traceback would keep all callers' objects alive
         log.debug("not connected: %s", error)
+
+    def try_again(self) -> None:
+        """End the pause after a failed connect: another channel has reached the broker. This takes no lock."""
+        if self._unreached:
+            self._retry_at = 0.0
 
     def close(self, reason: KafkaException | None = None) -> None:
         """End the connection, or the attempt to make one; wait for no worker but the reader.

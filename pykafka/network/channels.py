@@ -50,6 +50,11 @@ class Channels:
                         channel.close(self.ended)
         return channel
 
+    def try_again(self) -> None:
+        """End the pauses of channels that could not connect: one of them has."""
+        for _, channel in self:
+            channel.try_again()
+
     def is_up(self, name: str) -> bool:
         """Return whether the channel of this name is connected."""
         channel = self._by_name.get(name)

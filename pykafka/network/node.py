@@ -197,6 +197,7 @@ class Node:
             self._channel_timeout_ms(name),
             self._dialect.doubt,
             self._settings,
+            self._channels.try_again,
         )
 
     def _channel_timeout_ms(self, name: str) -> int:

@@ -16,6 +16,7 @@ from pykafka.broker import Broker
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
 from pykafka.handlers import Address, Handler
 from pykafka.network.channel import Channel
+from pykafka.network.channels import Channels
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.requests import RequestHandler
 from pykafka.network.route import Route
@@ -179,6 +180,30 @@ def test_a_broker_that_accepts_and_hangs_up_has_the_client_wait(handler: Handler
         # 100, 200, 400, 800 ms between them, give or take
         assert 3 <= server.accepted <= 8
         channel.close()
+
+
+def test_a_channel_that_reaches_the_broker_ends_the_pauses_of_the_others(handler: Handler) -> None:
+    """A consumer could not be made, as the broker was down a moment ago, though a producer had reached it again."""
+    settings = ConnectionSettings(reconnect_backoff_ms=60_000, reconnect_backoff_max_ms=60_000)
+    with socket.socket() as bound, Fickle() as server:
+        bound.bind(("127.0.0.1", 0))  # nobody listens there
+        address = ["127.0.0.1", bound.getsockname()[1]]
+
+        def channel(_: str) -> Channel:
+            return Channel(handler, connection, lambda _: None, 5000, settings=settings, reached=channels.try_again)
+
+        def connection() -> BrokerConnection:
+            return BrokerConnection(str(address[0]), int(address[1]), handler, settings=settings)
+
+        channels = Channels(handler, channel)
+        with pytest.raises(KafkaException):
+            channels.get("main").open()
+        address[1] = server.hosts.partition(":")[2]
+        with pytest.raises(KafkaException):  # it waits
+            channels.get("main").open()
+        channels.get("fetch").open()
+        assert channels.get("main").open().alive
+        channels.close()
 
 
 def test_a_proven_connection_ends_the_backoff(handler: Handler) -> None:
