@@ -120,7 +120,8 @@ def test_a_replica_moves_to_another_directory(roomy: KafkaCluster, use_greenlets
         until(client.cluster.handler, lambda: places(1) == {other: False})
         assert places(2) == {there: False}
         part = TopicPartition(name, 0)
-        assert admin.list_offsets({part: OffsetSpec.latest()})[part].offset == 1
+        # The leader learns anew how far its follower is.
+        until(client.cluster.handler, lambda: admin.list_offsets({part: OffsetSpec.latest()})[part].offset == 1)
         admin.delete_topics(name)
 
 
