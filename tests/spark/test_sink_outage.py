@@ -40,6 +40,7 @@ def test_a_leader_is_killed_while_rows_are_written(kafka3: KafkaCluster) -> None
     raw = {"kafka.bootstrap.servers": kafka3.hosts, "topic": topic, "kafka.max.request.size": "2000"}
     options = write_options(raw, Mode.BATCH_WRITE)
     cluster = session.cluster_for(options.client)
+    cluster.wait_for_topic(topic)  # brokers learn of it one after another
     victim = cluster.leader(topic, 0).id
 
     def batches() -> Iterator[pa.RecordBatch]:
