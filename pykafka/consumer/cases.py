@@ -12,11 +12,10 @@ from pykafka.exceptions import (
     LogTruncationError,
     OffsetOutOfRangeError,
     OffsetResetNeededError,
-    ProtocolClientError,
     TopicRecreatedError,
     UnknownLeaderEpoch,
 )
-from pykafka.network.login import LOGIN_ERRORS
+from pykafka.network.login import is_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,12 +80,7 @@ class Case:
         if isinstance(error, (OffsetResetNeededError, TopicRecreatedError)):
             return False
         # A broker that refuses the login has not said that it leads; nor does it say who does, if another leads by now.
-        return (
-            not isinstance(error, ProtocolClientError)
-            or isinstance(error, LOGIN_ERRORS)
-            or error.invalid_metadata
-            or isinstance(error, UnknownLeaderEpoch)
-        )
+        return not is_answer(error) or error.invalid_metadata or isinstance(error, UnknownLeaderEpoch)
 
 
 class Cases:

@@ -12,7 +12,6 @@ from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import (
     KafkaException,
     OffsetsNotCommitted,
-    ProtocolClientError,
     RebalanceInProgress,
     TopicRecreatedError,
     UnknownTopicId,
@@ -32,7 +31,7 @@ from pykafka.metadata.groupoffsets import (
     committed_offsets,
     fetch_request,
 )
-from pykafka.network.login import LOGIN_ERRORS
+from pykafka.network.login import is_answer
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 
@@ -213,11 +212,7 @@ class GroupOffsets:
             except KafkaException as error:
                 if isinstance(error, UnknownTopicId):
                     self._ask_for_ids(error)
-                elif (
-                    error.invalid_metadata
-                    or isinstance(error, LOGIN_ERRORS)
-                    or not isinstance(error, ProtocolClientError)
-                ):
+                elif error.invalid_metadata or not is_answer(error):
                     self._coordinator = None
                 if (
                     not self._cluster.may_pass(error)

@@ -27,7 +27,7 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.handlers.ending import Ending
-from pykafka.network.login import LOGIN_ERRORS
+from pykafka.network.login import is_answer
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -420,8 +420,7 @@ class BaseCoordinator(ABC):
         self.membership.apply(Event.FAILED)
         if self.link.closing:  # which ended the connection; the coordinator is there, and this member is about to leave
             return
-        answered = isinstance(error, (ProtocolClientError, UnsupportedVersion)) and not isinstance(error, LOGIN_ERRORS)
-        if isinstance(error, KafkaException) and not answered:
+        if isinstance(error, KafkaException) and not is_answer(error):
             self.link.lose(error)
 
     # -- heartbeats ----------------------------------------------------------------------------------------------------

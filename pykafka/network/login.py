@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeGuard, TypeVar
 
 from pykafka.exceptions import (
     CorrelationIdError,
     IllegalSaslState,
     KafkaException,
+    ProtocolClientError,
     SaslAuthenticationFailed,
     SaslRequiredError,
     SocketDisconnectedError,
@@ -44,6 +45,12 @@ LOGIN_ERRORS = (
     SaslRequiredError,
     TokenUnavailableError,
 )
+
+
+def is_answer(error: object) -> TypeGuard[ProtocolClientError]:
+    """Return whether an error is a broker's answer to a request; that of a login is none, as the request was not sent."""
+    return isinstance(error, ProtocolClientError) and not isinstance(error, LOGIN_ERRORS)
+
 
 #: A mechanism takes two or three tokens; a peer that asks for more than this would keep the client busy for ever.
 TOKENS_MAX = 20

@@ -14,7 +14,7 @@ from pykafka.exceptions import (
     ThrottledError,
     TopicRecreatedError,
 )
-from pykafka.network.login import LOGIN_ERRORS
+from pykafka.network.login import is_answer
 from pykafka.producer.outcomes import BatchOwner, Outcomes
 from pykafka.producer.requests import Request
 from pykafka.producer.sealing import magic_of, seal
@@ -172,7 +172,7 @@ class Dispatch:
         except TopicRecreatedError as error:
             self.outcomes.settle([(batch, error) for batch in sendable])
         except ProtocolClientError as error:  # of this client, or about the producer id
-            if error.retriable or isinstance(error, LOGIN_ERRORS):
+            if error.retriable or not is_answer(error):
                 self._unsent(sendable, error)
             else:
                 self.outcomes.settle([(batch, error) for batch in sendable])
@@ -273,7 +273,7 @@ class Dispatch:
         """Put back batches that did not reach the broker."""
         # The cluster is busy with itself, or wants to be left alone for a while, but well. A broker that refuses the login has
         # not said that it leads; if another leads by now, it does not say so either.
-        answered = isinstance(error, (ProtocolClientError, ThrottledError)) and not isinstance(error, LOGIN_ERRORS)
+        answered = is_answer(error) or isinstance(error, ThrottledError)
         tell = log.info if answered else self.broker.warn
         # without its traceback, whose frames would hold connections for as long as somebody keeps the record
         tell("broker %s: %s; %d batches wait", self.broker.address, error.again(), len(batches))

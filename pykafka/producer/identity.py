@@ -12,7 +12,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
-from pykafka.network.login import LOGIN_ERRORS
+from pykafka.network.login import is_answer
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Identity:
             if answer.error_code:
                 raise error_for(answer.error_code, api="InitProducerId")
         except ProtocolClientError as error:
-            if error.retriable or self._wanted or isinstance(error, LOGIN_ERRORS):
+            if error.retriable or self._wanted or not is_answer(error):
                 raise
             self._denied = True
             log.warning("producing without idempotence, as the cluster gives no producer id: %s", error)

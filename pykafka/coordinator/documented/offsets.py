@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED, Event, State
-from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ProtocolClientError
+from pykafka.exceptions import KafkaException, OffsetsNotCommitted
 from pykafka.metadata.groupoffsets import (
     CHANNEL,
     COMMIT_CEILING,
@@ -20,7 +20,7 @@ from pykafka.metadata.groupoffsets import (
     fetch_request,
 )
 from pykafka.network.futures import ResponseFuture
-from pykafka.network.login import LOGIN_ERRORS
+from pykafka.network.login import is_answer
 from pykafka.protocol import documented, wire
 
 if TYPE_CHECKING:
@@ -167,8 +167,7 @@ class MemberOffsets:
         membership = self._member.membership
         if identity is not None and not membership.is_present(*identity):
             return
-        refused = isinstance(error, LOGIN_ERRORS)  # the group may have another coordinator by now
-        if refused or not isinstance(error, ProtocolClientError) or error.ERROR_CODE in MOVED:
+        if not is_answer(error) or error.ERROR_CODE in MOVED:  # the group may have another coordinator by now
             self._link.lose(error)
         elif membership.state is State.STABLE and EVENT_OF_ERROR.get(error.ERROR_CODE) in {
             Event.OUTDATED,

@@ -12,7 +12,7 @@ from pykafka.spark.pipeline.configured import configured
 
 
 class Table:
-    """What `configured` uses of a table."""
+    """A table as `configured` uses it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
