@@ -132,7 +132,7 @@ class ScramUsersAdmin(AdminBase):
         ) -> Mapping[str, dict[str, tuple[ScramCredentialInfo, ...] | KafkaException] | KafkaException]:
             api = "DescribeUserScramCredentials"
             error = outcome(response.error_code, response.error_message, broker=broker, api=api)
-            return {"": error or {one.user: _described(one, broker) for one in response.results}}
+            return {"": error or {one.user: described(one, broker) for one in response.results}}
 
         asked: Question[str, dict[str, tuple[ScramCredentialInfo, ...] | KafkaException]] = Question(
             wire.DescribeUserScramCredentialsRequest, request, read
@@ -227,14 +227,16 @@ def _alteration(entries: Mapping[str, _Entry]) -> Question[str, None]:
     return Question(message, request, read, waits=True)
 
 
-def _described(
+def described(
     result: wire.DescribeUserScramCredentialsResponse.Result, broker: Broker
 ) -> tuple[ScramCredentialInfo, ...] | KafkaException:
+    """Return what an answer says of one user, by mechanism."""
     if result.error_code:
         api = "DescribeUserScramCredentials"
         return fault(result.error_code, result.error_message, broker=broker, api=api, what=f"user {result.user}")
     known = set(ScramMechanism)
     return tuple(
         ScramCredentialInfo(ScramMechanism(one.mechanism if one.mechanism in known else 0), one.iterations)
-        for one in result.credential_infos
+        # Brokers keep them in a hash map, whose order differs from run to run.
+        for one in sorted(result.credential_infos, key=lambda one: one.mechanism)
     )

@@ -155,7 +155,7 @@ class TokensAdmin(AdminBase):
     def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None, *, timeout_ms: int = TIMEOUT_MS
     ) -> list[DelegationToken]:
-        """Return the tokens that this user may see.
+        """Return the tokens that this user may see, the oldest first.
 
         :param owners: a principal, or several; None for all
         :param timeout_ms: of the whole call
@@ -175,7 +175,8 @@ class TokensAdmin(AdminBase):
             response: wire.DescribeDelegationTokenResponse, items: Sequence[str], broker: Broker
         ) -> Mapping[str, list[DelegationToken] | KafkaException]:
             error = outcome(response.error_code, broker=broker, api="DescribeDelegationToken")
-            return {"": error or [_described(token) for token in response.tokens]}
+            found = [_described(token) for token in response.tokens]
+            return {"": error or sorted(found, key=lambda token: (token.issued_ms, token.token_id))}
 
         asked: Question[str, list[DelegationToken]] = Question(wire.DescribeDelegationTokenRequest, request, read)
         return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]

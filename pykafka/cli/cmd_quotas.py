@@ -54,16 +54,19 @@ def list_(session: Session, /, as_json: bool, **given: Any) -> None:
 
 
 def _print(found: dict[QuotaEntity, Any], as_json: bool, more: dict[str, Any] | None = None) -> None:
-    rows = [
-        (*(_shown(getattr(entity, name)) for name in _PARTS), quota, value)
-        for entity, its in found.items()
-        for quota, value in its.items()
-    ]
+    rows: list[tuple[Any, ...]] = sorted(
+        (
+            (*(_shown(getattr(entity, name)) for name in _PARTS), quota, value)
+            for entity, its in found.items()
+            for quota, value in its.items()
+        ),
+        key=str,
+    )
     names = (*_PARTS, "quota", "value")
     if as_json:
         show.print_json([{**dict(zip(names, row, strict=True)), **(more or {})} for row in rows])
     else:
-        show.console().print(show.table(("User", "Client id", "IP", "Quota", "Value#"), sorted(rows, key=str)))
+        show.console().print(show.table(("User", "Client id", "IP", "Quota", "Value#"), rows))
 
 
 def _shown(name: str | QuotaName | None) -> str | None:

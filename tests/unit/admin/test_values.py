@@ -30,6 +30,7 @@ from pykafka.admin import (
     QuotaName,
     ResourceType,
     Results,
+    ScramCredentialInfo,
     ScramMechanism,
     TransactionDescription,
     TransactionState,
@@ -38,6 +39,7 @@ from pykafka.admin import (
 from pykafka.admin.configtypes import as_changes
 from pykafka.admin.operations import operations
 from pykafka.admin.resets import bounds_wanted, target
+from pykafka.admin.scramusers import described
 from pykafka.admin.transactiontypes import is_hanging
 from pykafka.common import TopicPartition
 from pykafka.exceptions import AdminError, InvalidConfig, KafkaException, OffsetOutOfRangeError, TopicAlreadyExists
@@ -210,3 +212,16 @@ def test_no_users_are_not_all_users() -> None:
     """Brokers take an empty list for all."""
     nowhere: Any = SimpleNamespace()
     assert dict(Admin(nowhere).describe_user_scram_credentials([])) == {}
+
+
+def test_a_users_mechanisms_come_in_one_order() -> None:
+    """Brokers keep them in a hash map: half of them answer in the other order."""
+    answer = wire.DescribeUserScramCredentialsResponse.Result
+    info = answer.CredentialInfo
+    infos = [info(mechanism=2, iterations=8192), info(mechanism=1, iterations=4096)]
+    nowhere: Any = SimpleNamespace()
+    found = described(answer(user="u", credential_infos=infos), nowhere)
+    assert found == (
+        ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096),
+        ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192),
+    )
