@@ -27,14 +27,27 @@ def spark_environment() -> dict[str, str]:
     return kept | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
+def bare_environment(python: Path) -> dict[str, str]:
+    """Return the environment of a Spark whose Python has no packages: neither this one's nor this checkout.
+
+    :param python: the Python of drivers and workers
+    """
+    kept = {name: value for name, value in spark_environment().items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    # Neither does the PATH lead to this environment, where Spark looks for `python3`.
+    path = os.pathsep.join(one for one in kept["PATH"].split(os.pathsep) if Path(one) != Path(sys.prefix) / "bin")
+    return kept | {"PATH": path, "PYSPARK_PYTHON": str(python), "SPARK_HOME": str(SPARK_HOME)}
+
+
 class StandaloneCluster:
     """Two workers with a core and 512 MB each.
 
     :param directory: for logs and what executors work with
+    :param environment: of its processes and their executors; by default this checkout with this Python
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, environment: dict[str, str] | None = None) -> None:
         self._directory = directory
+        self._environment = spark_environment() if environment is None else environment
         self._processes: list[subprocess.Popen[bytes]] = []
         self.url = ""
 
@@ -70,7 +83,7 @@ class StandaloneCluster:
             self._processes.append(
                 subprocess.Popen(
                     [*command, "--host", "127.0.0.1", "--webui-port", "0", *arguments],
-                    env=spark_environment()
+                    env=self._environment
                     | {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": os.environ.get(JVM_OPTIONS, "")},
                     stdin=subprocess.DEVNULL,
                     stdout=file,
