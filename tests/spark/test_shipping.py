@@ -1,0 +1,146 @@
+"""Workers whose Python has nothing but its standard library, and what takes this package to them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import tarfile
+import venv
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from pykafka.cli.app import tools
+from tests.brokers import KafkaCluster
+from tests.support.spark.standalone import ROOT, SPARK_HOME, StandaloneCluster, bare_environment
+from tests.support.spark.topics import Record, Topics
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500), pytest.mark.usefixtures("quick_spark")]
+JOB = ROOT / "tests" / "support" / "spark" / "shipped_job.py"
+SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "450m",
+    "spark.ui.enabled": "false",
+    "spark.task.maxFailures": "1",
+}
+RECORDS = 60
+
+
+class Shipping:
+    """A cluster whose Pythons are bare, and what there is to ship.
+
+    :param directory: for everything
+    :param hosts: of the brokers
+    """
+
+    def __init__(self, directory: Path, hosts: str, url: str) -> None:
+        self.directory, self.url = directory, url
+        self.python = directory / "bare" / "bin" / "python"
+        self._hosts = hosts
+        self._topics = Topics(hosts)
+        self._topic = self._topics.create(2)
+        self._topics.produce(self._topic, [Record(b"%d" % n, b"k%d" % n, n % 2) for n in range(RECORDS)])
+
+    def run(self, words: list[str], register: bool = False, **environment: str) -> dict[str, Any]:
+        """Submit the job; return what it found."""
+        copy = self._topics.create(1)
+        landing = self.directory / copy
+        landing.mkdir()
+        settings = [word for name, value in SETTINGS.items() for word in ("--conf", f"{name}={value}")]
+        arguments = [self._hosts, self._topic, copy, str(landing), "register" if register else "-"]
+        done = subprocess.run(
+            [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.url, *settings, *words, str(JOB), *arguments],
+            cwd=landing,
+            env=bare_environment(self.python) | environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+        assert lines, done.stdout + done.stderr
+        found: dict[str, Any] = json.loads(lines[-1].removeprefix("FOUND "))
+        if "error" not in found:
+            found["written"] = len(self._topics.read(copy, RECORDS))
+        return found
+
+
+@pytest.fixture(scope="module")
+def shipping(kafka: KafkaCluster, quick_spark: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shipping]:
+    """Yield a master and two workers that have no way to this checkout or its environment."""
+    directory = tmp_path_factory.mktemp("shipping")
+    venv.create(directory / "bare", symlinks=True)
+    with StandaloneCluster(directory, bare_environment(directory / "bare" / "bin" / "python")) as cluster:
+        yield Shipping(directory, kafka.hosts, cluster.url)
+
+
+@pytest.fixture(scope="module")
+def packed(shipping: Shipping) -> list[str]:
+    """Make the archive as a user would; return the lines of the command's output."""
+    archive = shipping.directory / "pykafka.tar.gz"
+    words = ["spark-pack", "--python", str(shipping.python), "-o", str(archive)]
+    done = CliRunner().invoke(tools, words)
+    assert done.exit_code == 0, done.output
+    assert "a bare Python has imported it" in done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_archive(shipping: Shipping, packed: list[str]) -> None:
+    """The printed lines, as they are, take everything to the workers: batch, stream and sink."""
+    subprocess.run(["sh", "-c", packed[0]], check=True, timeout=120)
+    words = shlex.split(" ".join(line.rstrip("\\") for line in packed[1:]))
+    path, program, master, _, *shipped, job = words
+    assert (program, master, job) == ("spark-submit", "--master", "JOB.py")
+    name, _, folder = path.partition("=")
+    found = shipping.run(shipped, **{name: folder})
+    assert "error" not in found, found["error"]
+    assert (found["count"], found["written"], found["landed"]) == (RECORDS, RECORDS, RECORDS)
+    assert {one["python"] for one in found["workers"]} == {str(shipping.python)}
+    # Each has it from beside itself, and not from the driver's folder.
+    places = {Path(one["module"]).parents[3].name for one in found["workers"]}
+    assert all("/app-" in one["module"] for one in found["workers"]), places
+
+
+def test_python_files(shipping: Shipping, packed: list[str]) -> None:
+    """--py-files takes the Python sources to workers that have the other packages, to a format that is registered."""
+    libraries, sources = shipping.directory / "libraries", shipping.directory / "sources.zip"
+    with tarfile.open(shipping.directory / "pykafka.tar.gz") as archive:
+        archive.extractall(libraries, filter="data")
+    with zipfile.ZipFile(sources, "w") as made:
+        for top in ("pykafka", "pyspark_pykafka"):
+            for path in sorted((libraries / top).rglob("*.py")):
+                made.write(path, path.relative_to(libraries))
+    with_others = shipping.directory / "others"
+    with_others.mkdir()
+    for path in libraries.iterdir():
+        if "pykafka" not in path.name:
+            path.rename(with_others / path.name)
+    shipped = ["--py-files", str(sources), "--conf", f"spark.executorEnv.PYTHONPATH={with_others}"]
+    found = shipping.run(shipped, register=True, PYTHONPATH=str(with_others))
+    assert "error" not in found, found["error"]
+    assert (found["count"], found["written"], found["landed"]) == (RECORDS, RECORDS, RECORDS)
+    # Spark looks formats up without those files.
+    found = shipping.run(shipped, PYTHONPATH=str(with_others))
+    assert "DATA_SOURCE_NOT_FOUND" in found["error"]
+
+
+@pytest.mark.matrix
+def test_python_files_alone(shipping: Shipping, packed: list[str]) -> None:
+    """A bare Python lacks more than this package, and compiled modules cannot be imported from a zip."""
+    sources = shipping.directory / "alone.zip"
+    with zipfile.ZipFile(sources, "w") as made, tarfile.open(shipping.directory / "pykafka.tar.gz") as archive:
+        for member in archive.getmembers():
+            if member.isfile() and "pykafka/" in member.name and member.name.endswith(".py"):
+                content = archive.extractfile(member)
+                assert content is not None
+                made.writestr(member.name, content.read())
+    found = shipping.run(["--py-files", str(sources)], register=True)
+    assert "No module named 'crc32c'" in found["error"]
