@@ -72,7 +72,7 @@ BALANCED = [f"{INTEGRATION}/groups/test_balanced_{name}.py" for name in ("outage
 #: Pipelines, as Python calls them and as programs.
 SPARK_PIPELINES = [f"tests/spark/test_{name}.py" for name in ("pipeline", "pipeline_programs", "pipeline_terminal")]
 #: Programs that start Spark themselves, and Spark that is killed.
-SPARK_PROGRAMS = [f"tests/spark/test_{name}.py" for name in ("connect", "executor_faults", "kill")]
+SPARK_PROGRAMS = [f"tests/spark/test_{name}.py" for name in ("connect", "executor_faults", "kill", "shipping")]
 #: Tests that PySpark before 4.2 passes as well; the Makefile installs it.
 EARLIER_SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "stream_read", "sink", "lag", "kill")]
 EARLIER_SPARK += ["-m", "not matrix"]
@@ -80,7 +80,8 @@ EARLIER_SPARK += ["-m", "not matrix"]
 SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "positions", "transactions")]
 #: Source and sink, compared with Spark's own connector on the same topics.
 SOURCE_AND_SINK = [
-    f"tests/spark/test_{name}.py" for name in ("batch_read", "jvm_connector", "lag", "sink", "stream_read")
+    f"tests/spark/test_{name}.py"
+    for name in ("batch_read", "interchange", "jvm_connector", "lag", "sink", "stream_read")
 ]
 #: Certificates and credentials that change while clients run.
 PUT_RIGHT = {

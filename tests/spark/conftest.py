@@ -19,7 +19,7 @@ from tests.support.spark.topics import Topics
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 #: Spark's own connector, which ours is compared with, is fetched for Spark 4.2.
-collect_ignore = [] if __version__.startswith("4.2.") else ["test_jvm_connector.py"]
+collect_ignore = [] if __version__.startswith("4.2.") else ["test_jvm_connector.py", "test_interchange.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

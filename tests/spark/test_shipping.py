@@ -48,8 +48,11 @@ class Shipping:
         self._topic = self._topics.create(2)
         self._topics.produce(self._topic, [Record(b"%d" % n, b"k%d" % n, n % 2) for n in range(RECORDS)])
 
-    def run(self, words: list[str], register: bool = False, **environment: str) -> dict[str, Any]:
-        """Submit the job; return what it found."""
+    def run(self, words: list[str], python_path: Path | str, register: bool = False) -> dict[str, Any]:
+        """Submit the job; return what it found.
+
+        :param python_path: of the driver
+        """
         copy = self._topics.create(1)
         landing = self.directory / copy
         landing.mkdir()
@@ -58,7 +61,7 @@ class Shipping:
         done = subprocess.run(
             [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.url, *settings, *words, str(JOB), *arguments],
             cwd=landing,
-            env=bare_environment(self.python) | environment,
+            env=bare_environment(self.python) | {"PYTHONPATH": str(python_path)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -99,8 +102,8 @@ def test_the_archive(shipping: Shipping, packed: list[str]) -> None:
     words = shlex.split(" ".join(line.rstrip("\\") for line in packed[1:]))
     path, program, master, _, *shipped, job = words
     assert (program, master, job) == ("spark-submit", "--master", "JOB.py")
-    name, _, folder = path.partition("=")
-    found = shipping.run(shipped, **{name: folder})
+    assert path.startswith("PYTHONPATH=")
+    found = shipping.run(shipped, path.removeprefix("PYTHONPATH="))
     assert "error" not in found, found["error"]
     assert (found["count"], found["written"], found["landed"]) == (RECORDS, RECORDS, RECORDS)
     assert {one["python"] for one in found["workers"]} == {str(shipping.python)}
@@ -124,11 +127,11 @@ def test_python_files(shipping: Shipping, packed: list[str]) -> None:
         if "pykafka" not in path.name:
             path.rename(with_others / path.name)
     shipped = ["--py-files", str(sources), "--conf", f"spark.executorEnv.PYTHONPATH={with_others}"]
-    found = shipping.run(shipped, register=True, PYTHONPATH=str(with_others))
+    found = shipping.run(shipped, with_others, register=True)
     assert "error" not in found, found["error"]
     assert (found["count"], found["written"], found["landed"]) == (RECORDS, RECORDS, RECORDS)
     # Spark looks formats up without those files.
-    found = shipping.run(shipped, PYTHONPATH=str(with_others))
+    found = shipping.run(shipped, with_others)
     assert "DATA_SOURCE_NOT_FOUND" in found["error"]
 
 
@@ -142,5 +145,5 @@ def test_python_files_alone(shipping: Shipping, packed: list[str]) -> None:
                 content = archive.extractfile(member)
                 assert content is not None
                 made.writestr(member.name, content.read())
-    found = shipping.run(["--py-files", str(sources)], register=True)
+    found = shipping.run(["--py-files", str(sources)], "", register=True)
     assert "No module named 'crc32c'" in found["error"]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 
-def where(_: Iterator[int]) -> Iterator[dict[str, Any]]:
+def where(_: Iterable[int]) -> Iterator[dict[str, Any]]:
     """Yield a worker's Python, and the place that it has this package from, or why it has not."""
     try:
         import pykafka.protocol.records_scan as module
