@@ -39,6 +39,7 @@ def main(hosts: str, topic: str, copy: str, directory: str, register: str) -> No
         batch = spark.read.format("pykafka").options(**options).load()
         found["count"] = batch.count()
         batch.select("key", "value").write.format("pykafka").mode("append").options(**cluster, topic=copy).save()
+        found["saved"] = True
         query = (
             spark.readStream.format("pykafka")
             .options(**options)
