@@ -44,8 +44,13 @@ test: java build ## all tests: pure and compiled, real Kafka, examples, Spark 4.
 .venvs/gssapi/.ready: setup.cfg $(VENV)/.ready
 	@PYKAFKA_PURE_PYTHON=1 PYTHON="$(PYTHON)" tools/setup.sh .venvs/gssapi gevent,gssapi,rdkafka,proxy,cli,test
 
+# The releases of PySpark whose own connector is published, as ours is compared with it.
+SPARK40 = 4.0.1
+SPARK41 = 4.1.1
+SPARK42 = 4.2.0
+
 .venvs/spark4%/.ready: setup.cfg $(VENV)/.ready
-	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==4.$*.*" PYTHON="$(PYTHON)" tools/setup.sh .venvs/spark4$* gevent,spark,rdkafka,proxy,cli,test
+	@PYKAFKA_PURE_PYTHON=1 CONSTRAINT="pyspark==$(SPARK4$*)" PYTHON="$(PYTHON)" tools/setup.sh .venvs/spark4$* gevent,spark,rdkafka,proxy,cli,test
 
 test-matrix: java build ## every Kafka from 0.8.2.2 on, and more; PARTS="core-1.1.1 ..." for some (python -m tools.matrix --list)
 	@$(PY) -m tools.matrix $(PARTS)
