@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -256,21 +256,25 @@ def _progress(declaration: Declaration, stop: StopRequest) -> Iterator[Callable[
     """Yield a function that shows progress: in place on a terminal, else as a line for each report with news."""
     out = show.console()
     if out.is_terminal:
-        begin = Text(f"{declaration.name}: waiting for the first micro-batch")
-        with Live(begin, console=out, auto_refresh=False) as live:
+        lines = {
+            declaration.query_of(output): f"{declaration.query_of(output)}: waiting for the first micro-batch"
+            for output in declaration.outputs
+        }
+        with Live(Text("\n".join(lines.values())), console=out, auto_refresh=False) as live:
 
             def show_in_place(progress: Progress) -> None:
                 ending = "; stopping after this micro-batch, Ctrl-C again stops at once" if stop.asked == 1 else ""
-                live.update(Text(_line(progress) + ending), refresh=True)
+                lines[progress.query] = _line(progress) + ending
+                live.update(Text("\n".join(lines.values())), refresh=True)
 
             yield show_in_place
         return
-    last: list[Progress] = []
+    last: dict[str, Progress] = {}
 
     def show_line(progress: Progress) -> None:
-        if progress.batches and progress not in last:
+        if progress.batches and progress != last.get(progress.query):
             out.print(Text(_line(progress)))
-        last[:] = [progress]
+        last[progress.query] = progress
 
     yield show_line
 
@@ -287,11 +291,15 @@ def _line(progress: Progress) -> str:
     return ", ".join(parts)
 
 
-def _summary(declaration: Declaration, done: Progress) -> str:
-    text = f"{done.query}: {done.records:,} records read in {done.batches:,} micro-batches, to {declaration.sink}"
-    if declaration.malformed is not None:
-        text += f"; {done.malformed:,} of them malformed, to {declaration.malformed}"
-    return text
+def _summary(declaration: Declaration, done: Sequence[Progress]) -> str:
+    kept = [f"{one.malformed}" for one in declaration.inputs if one.malformed is not None]
+    lines = []
+    for output, progress in zip(declaration.outputs, done, strict=True):
+        text = f"{progress.query}: {progress.records:,} records read in {progress.batches:,} micro-batches, to {output.sink}"
+        if kept:
+            text += f"; {progress.malformed:,} of them malformed, to {' and '.join(kept)}"
+        lines.append(text)
+    return "\n".join(lines)
 
 
 # -- errors

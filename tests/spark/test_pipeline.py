@@ -65,7 +65,14 @@ class Directory:
         return f'[malformed]\nformat = "parquet"\npath = "{self.path}/malformed"\n'
 
     def run(self, stop: StopRequest | None = None, show: Callable[[Progress], None] | None = None) -> Progress:
-        """Run it in the session of the tests."""
+        """Run it in the session of the tests; return the progress of its only sink."""
+        (done,) = self.run_all(stop, show)
+        return done
+
+    def run_all(
+        self, stop: StopRequest | None = None, show: Callable[[Progress], None] | None = None
+    ) -> tuple[Progress, ...]:
+        """Run it in the session of the tests; return the progress of each sink."""
         pipeline = Pipeline(
             Declaration.load(self.file), self.spark, show or self.seen.append, stop or StopRequest(grace_s=30)
         )

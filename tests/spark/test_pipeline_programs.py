@@ -81,7 +81,8 @@ def run_pipeline(*arguments: str) -> str:
 def go_on(spark: SparkSession, file: Path, *overrides: str) -> Progress:
     """Run what is left in the session of the tests, which costs no start of Spark."""
     declaration = Declaration.load(file, [*overrides, "trigger=available_now"])
-    return Pipeline(declaration, spark, lambda _: None, StopRequest(grace_s=30)).run()
+    (done,) = Pipeline(declaration, spark, lambda _: None, StopRequest(grace_s=30)).run()
+    return done
 
 
 def wait_for_batches(running: Program, count: int) -> None:

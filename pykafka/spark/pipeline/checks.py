@@ -15,10 +15,11 @@ from pykafka.spark.loss import LossReporter
 from pykafka.spark.offsets import Bounds, clamp_start, resolve
 from pykafka.spark.options import ReadOptions, read_options
 from pykafka.spark.optiontable import Mode
-from pykafka.spark.pipeline.declaration import Declaration, ParquetSink, Sink, TopicSink, client_options
+from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.frames import build, read_nothing
-from pykafka.spark.pipeline.running import AVAILABLE_NOW, MALFORMED, RECORDS, start
+from pykafka.spark.pipeline.model import Input, ParquetSink, Sink, TopicSink, client_options
+from pykafka.spark.pipeline.running import AVAILABLE_NOW, start
 from pykafka.spark.pipeline.storage import SINK_LOG, Storage
 
 if TYPE_CHECKING:
@@ -47,20 +48,31 @@ def cluster_checks(declaration: Declaration) -> Iterator[Check]:
 
     They raise NoBrokersAvailableError, UnknownTopicOrPartition and OptionError.
     """
-    options = read_options(declaration.source.options, Mode.STREAM_READ)
-    yield Check("[source]", lambda: _source(options))
-    for place, sink in (("[sink]", declaration.sink), ("[malformed]", declaration.malformed)):
-        if isinstance(sink, TopicSink):
-            yield Check(place, lambda sink=sink: _topic(sink, declaration, options))  # type: ignore[misc]
+    for one in declaration.inputs:
+        options = read_options(one.source.options, Mode.STREAM_READ)
+        yield Check(one.place, lambda options=options: _source(options))  # type: ignore[misc]
+    for output in declaration.outputs:
+        if isinstance(output.sink, TopicSink):
+            reads = declaration.input_of(output)
+            yield Check(output.place, lambda sink=output.sink, reads=reads: _topic(sink, reads))  # type: ignore[misc]
+    for one in declaration.inputs:
+        if isinstance(one.malformed, TopicSink):
+            yield Check(one.malformed_place, lambda sink=one.malformed: _topic(sink, None))  # type: ignore[misc]
 
 
 def storage_checks(declaration: Declaration, spark: SparkSession) -> Iterator[Check]:
     """Yield the checks of directories; they raise PipelineError and StorageError."""
     storage = Storage(spark)
     yield Check("checkpoint", lambda: _checkpoint(storage, declaration))
-    for place, name, sink in (("[sink]", RECORDS, declaration.sink), ("[malformed]", MALFORMED, declaration.malformed)):
+    sinks = [(output.place, output.directory, output.sink) for output in declaration.outputs]
+    sinks += [
+        (one.malformed_place, one.malformed_directory, one.malformed)
+        for one in declaration.inputs
+        if one.malformed is not None
+    ]
+    for place, directory, sink in sinks:
         if isinstance(sink, ParquetSink):
-            checkpoint = f"{declaration.checkpoint.rstrip('/')}/{name}"
+            checkpoint = declaration.checkpoint_of(directory)
             yield Check(f"{place} path", lambda sink=sink, at=checkpoint: _directory(storage, sink, at))  # type: ignore[misc]
 
 
@@ -97,7 +109,11 @@ def _source(options: ReadOptions) -> str:
     return f"{topics} on {options.client.hosts}: {len(partitions)} partitions, {count:,} records from the start on"
 
 
-def _topic(sink: TopicSink, declaration: Declaration, source: ReadOptions) -> str:
+def _topic(sink: TopicSink, reads: Input | None) -> str:
+    """Check a sink's topic.
+
+    :param reads: the source whose records go there as they are
+    """
     if sink.topic is None:
         return "the topics that rows name, known only at run time"
     options = read_options({**client_options(sink.options), "subscribe": sink.topic}, Mode.BATCH_READ)
@@ -110,13 +126,13 @@ def _topic(sink: TopicSink, declaration: Declaration, source: ReadOptions) -> st
         raise UnknownTopicOrPartition(
             f"{sink.topic} does not exist on {options.client.hosts}: create it, or correct the name"
         )
-    if sink is declaration.sink and not declaration.steps and "partition" in declaration.source.columns:
-        _check_partitions(sink.topic, len(found), source)
+    if reads is not None and reads.parsing is None and "partition" in reads.source.columns:
+        _check_partitions(sink.topic, len(found), reads)
     return f"{sink}: {len(found)} partitions"
 
 
-def _check_partitions(topic: str, count: int, source: ReadOptions) -> None:
-    reader = OffsetReader(source)
+def _check_partitions(topic: str, count: int, reads: Input) -> None:
+    reader = OffsetReader(read_options(reads.source.options, Mode.STREAM_READ))
     try:
         highest = max((tp.partition for tp in reader.partitions()), default=0)
     finally:
@@ -124,15 +140,19 @@ def _check_partitions(topic: str, count: int, source: ReadOptions) -> None:
     if highest >= count:
         raise PipelineError(
             f"{topic} has {count} partitions, and records of partition {highest} would go to the same one there: give it "
-            "more, or leave 'partition' out of [source] columns"
+            f"more, or leave 'partition' out of {reads.place} columns"
         )
 
 
 def _checkpoint(storage: Storage, declaration: Declaration) -> str:
     path = declaration.checkpoint.rstrip("/")
     storage.try_writing(path)
-    last = storage.last_number(f"{path}/{RECORDS}/offsets")
-    return f"{path} is new" if last is None else f"goes on from {path}, after micro-batch {last}"
+    numbers = [
+        storage.last_number(f"{declaration.checkpoint_of(output.directory)}/offsets") for output in declaration.outputs
+    ]
+    if all(number is None for number in numbers):
+        return f"{path} is new"
+    return f"goes on from {path}, after micro-batch {', '.join('none' if n is None else str(n) for n in numbers)}"
 
 
 def _directory(storage: Storage, sink: ParquetSink, checkpoint: str) -> str:
@@ -159,10 +179,18 @@ def _plan(declaration: Declaration, spark: SparkSession) -> str:
         root = Path(directory)
         (root / "nothing").mkdir()
         frames = build(declaration, lambda source: read_nothing(spark, (root / "nothing").as_uri(), source))
-        _run_once(frames.rows, declaration.sink, root / "rows")
-        if frames.malformed is not None and declaration.malformed is not None:
-            _run_once(frames.malformed, declaration.malformed, root / "malformed")
-    return "rows have the columns " + ", ".join(f"{name} {kind}" for name, kind in frames.rows.dtypes)
+        for output, frame in frames.rows:
+            _run_once(frame, output.sink, root / output.directory)
+        for one, frame in frames.malformed:
+            if one.malformed is not None:
+                _run_once(frame, one.malformed, root / one.malformed_directory)
+    columns = [", ".join(f"{name} {kind}" for name, kind in frame.dtypes) for _, frame in frames.rows]
+    if len(columns) == 1:
+        return f"rows have the columns {columns[0]}"
+    return "; ".join(
+        f"rows of {output.place} have the columns {named}"
+        for (output, _), named in zip(frames.rows, columns, strict=True)
+    )
 
 
 def _run_once(frame: DataFrame, sink: Sink, directory: Path) -> None:
@@ -181,14 +209,13 @@ def _run_once(frame: DataFrame, sink: Sink, directory: Path) -> None:
 
 def _task(declaration: Declaration, spark: SparkSession) -> str:
     """Read one record in a task: its Python must find this package and reach the brokers."""
-    reader = spark.read.format("pykafka").schema("offset bigint").options(**client_options(declaration.source.options))
-    names = ("subscribe", "subscribePattern", "assign")
-    frame = reader.options(**{name: text for name, text in declaration.source.options.items() if name in names}).load()
+    frames = [_first_record(spark, one) for one in declaration.inputs]
     failures: list[Exception] = []
 
     def read() -> None:
         try:
-            frame.limit(1).collect()
+            for frame in frames:
+                frame.collect()
         except Exception as error:  # noqa: BLE001 - raised below, where the caller is
             failures.append(error)
 
@@ -203,3 +230,10 @@ def _task(declaration: Declaration, spark: SparkSession) -> str:
     if failures:
         raise failures[0]
     return f"Spark {spark.version} on {spark.sparkContext.master}: an executor reads the source"
+
+
+def _first_record(spark: SparkSession, reads: Input) -> DataFrame:
+    options = reads.source.options
+    reader = spark.read.format("pykafka").schema("offset bigint").options(**client_options(options))
+    names = ("subscribe", "subscribePattern", "assign")
+    return reader.options(**{name: text for name, text in options.items() if name in names}).load().limit(1)

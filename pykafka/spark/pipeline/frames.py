@@ -15,17 +15,19 @@ from pykafka.spark.errors import SinkError
 from pykafka.spark.options import write_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.pipeline.causes import first_and_last
-from pykafka.spark.pipeline.declaration import (
+from pykafka.spark.pipeline.declaration import Declaration
+from pykafka.spark.pipeline.errors import DeclarationError
+from pykafka.spark.pipeline.model import (
     KAFKA,
     RECORDS,
-    Declaration,
+    Input,
+    Output,
     ParquetSink,
     Parsing,
     Source,
-    Step,
     TopicSink,
+    Watermark,
 )
-from pykafka.spark.pipeline.errors import DeclarationError
 from pykafka.spark.pipeline.tables import Problem
 from pykafka.spark.sink import check_schema
 
@@ -35,20 +37,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: Spark's parsers put text here that they cannot parse; nobody else uses the names.
 _CORRUPT, _PARSED, _WHY = "_pykafka_corrupt", "_pykafka_parsed", "_pykafka_why"
-#: The metrics by which a query's progress has the counts of a micro-batch.
+#: The metrics by which a query's progress has the counts of a micro-batch; the names of several begin with it.
 METRICS, ROWS, MALFORMED = "pykafka", "rows", "malformed"
 
 
 @dataclass(frozen=True)
 class Frames:
-    """The output of a pipeline.
+    """The streams that a pipeline writes.
 
-    :param rows: the rows for the sink
-    :param malformed: the malformed records; None if the pipeline does not keep them
+    :param rows: those for the sinks, in the order of the declaration
+    :param malformed: malformed records, for each source that keeps them
     """
 
-    rows: DataFrame
-    malformed: DataFrame | None
+    rows: tuple[tuple[Output, DataFrame], ...]
+    malformed: tuple[tuple[Input, DataFrame], ...]
 
 
 def read_stream(spark: SparkSession, source: Source) -> DataFrame:
@@ -75,44 +77,54 @@ def _beside(source: Source) -> Source:
 
 
 def build(declaration: Declaration, read: Callable[[Source], DataFrame]) -> Frames:
-    """Return the output of a pipeline.
+    """Return the streams that a pipeline writes.
 
     :param declaration: the pipeline
     :param read: returns a source as a stream
-    :raises DeclarationError: Spark refuses the schema or a step, or the sink refuses the rows
+    :raises DeclarationError: Spark refuses a schema or a step, or a sink refuses the rows
     """
-    records, malformed = read(declaration.source), None
-    if declaration.parsing is None:
-        records = records.observe(METRICS, sql.count("*").alias(ROWS))
-    else:
-        parser = _Parser(declaration, declaration.parsing)
-        records = parser.rows(records)
-        if declaration.malformed is not None:
-            malformed = parser.malformed(read(_beside(declaration.source)))
-            if isinstance(declaration.malformed, TopicSink):
-                malformed = _as_messages(malformed)
-    rows = _transform(records, declaration)
-    _check_sink(rows, declaration)
-    return Frames(rows, malformed)
+    views: dict[str, DataFrame] = {}
+    malformed: list[tuple[Input, DataFrame]] = []
+    for one in declaration.inputs:
+        metrics = METRICS if one.view == RECORDS else f"{METRICS}_{one.view}"
+        records = read(one.source)
+        if one.parsing is None:
+            records = records.observe(metrics, sql.count("*").alias(ROWS))
+        else:
+            parser = _Parser(declaration, one, one.parsing, metrics)
+            records = parser.rows(records)
+            if one.malformed is not None:
+                kept = parser.malformed(read(_beside(one.source)))
+                malformed.append((one, _as_messages(kept) if isinstance(one.malformed, TopicSink) else kept))
+        views[one.view] = _watched(declaration, one.place, records, one.watermark)
+    _transform(declaration, views)
+    rows = [(output, _rows(declaration, output, views)) for output in declaration.outputs]
+    for output, frame in rows:
+        _check_sink(frame, declaration, output)
+    return Frames(tuple(rows), tuple(malformed))
 
 
 class _Parser:
     """A parser of columns of bytes, which separates the malformed bytes.
 
-    :param declaration: the pipeline, whose source is parsed
+    :param declaration: the pipeline
+    :param reads: the source that is parsed
     :param parsing: format and schema
+    :param metrics: name of the counts
     :raises DeclarationError: Spark cannot read the schema, or the schema has types that no parser supports
     """
 
-    def __init__(self, declaration: Declaration, parsing: Parsing) -> None:
+    def __init__(self, declaration: Declaration, reads: Input, parsing: Parsing, metrics: str) -> None:
         self._parsing = parsing
-        self._keeps = declaration.malformed is not None
-        schema = cast("StructType", _asked(declaration, "[parse] schema", lambda: StructType.fromDDL(parsing.schema)))
+        self._metrics = metrics
+        self._keeps = reads.malformed is not None
+        place = f"{parsing.place} schema"
+        schema = cast("StructType", _asked(declaration, place, lambda: StructType.fromDDL(parsing.schema)))
         self._fields = schema.fieldNames()
         if KAFKA in map(str.lower, self._fields):
             raise _refused(
                 declaration,
-                "[parse] schema",
+                place,
                 f"has a field {KAFKA!r}, which is where a step finds Kafka's own columns: parse it in a step, by "
                 "from_json or from_csv",
             )
@@ -120,7 +132,7 @@ class _Parser:
         if strict:
             raise _refused(
                 declaration,
-                "[parse] schema",
+                place,
                 f"{strict[0]!r} cannot be NOT NULL, as Spark fills what a record lacks with null: filter it in a step",
             )
         self._schema = schema.add(_CORRUPT, StringType()).toDDL()
@@ -134,14 +146,14 @@ class _Parser:
             self._complaint(records).alias(_WHY),
         )
         # Observe the metrics here: Spark does not evaluate the plan before them a second time.
-        marked = marked.observe(METRICS, sql.count("*").alias(ROWS), sql.count_if(MALFORMED).alias(MALFORMED))
+        marked = marked.observe(self._metrics, sql.count("*").alias(ROWS), sql.count_if(MALFORMED).alias(MALFORMED))
         others: Column = sql.lit(False) if self._keeps else sql.raise_error(sql.col(_WHY)).cast("boolean")
         wanted = marked.where(sql.when(~sql.col(MALFORMED), True).otherwise(others))
         return wanted.select(*(sql.col(_PARSED)[name].alias(name) for name in self._fields), KAFKA)
 
     def malformed(self, records: DataFrame) -> DataFrame:
         """Return the malformed records, unchanged."""
-        marked = self._marked(records).observe(METRICS, sql.count_if(MALFORMED).alias(MALFORMED))
+        marked = self._marked(records).observe(self._metrics, sql.count_if(MALFORMED).alias(MALFORMED))
         return marked.where(MALFORMED).select(*records.columns)
 
     def _marked(self, records: DataFrame) -> DataFrame:
@@ -187,55 +199,62 @@ def _as_messages(malformed: DataFrame) -> DataFrame:
     return malformed.select("key", "value", sql.concat(own, sql.array(*origin)).cast(HEADERS_TYPE).alias(HEADERS))
 
 
-def _transform(records: DataFrame, declaration: Declaration) -> DataFrame:
-    spark, result = records.sparkSession, records
-    result.createOrReplaceTempView(RECORDS)
+def _transform(declaration: Declaration, views: dict[str, DataFrame]) -> None:
+    """Add the result of each step to the views; of a last step without a name, as ""."""
+    for name, frame in views.items():
+        frame.createOrReplaceTempView(name)
+    spark = next(iter(views.values())).sparkSession
     for number, step in enumerate(declaration.steps, 1):
         place = f"[transform {number}]"
         result = _asked(declaration, f"{place} sql", lambda: spark.sql(step.sql))  # noqa: B023 - called at once
-        if step.watermark is not None:
-            result = _asked(declaration, f"{place} watermark", lambda: _with_watermark(result, step))  # noqa: B023
+        result = _watched(declaration, place, result, step.watermark)
         if step.view:
             result.createOrReplaceTempView(step.view)
-    if not result.isStreaming:
-        place = f"[transform {len(declaration.steps)}] sql"
+        views[step.view] = result
+
+
+def _watched(declaration: Declaration, place: str, frame: DataFrame, watermark: Watermark | None) -> DataFrame:
+    """Return a view with its watermark."""
+    if watermark is None:
+        return frame
+    return _asked(declaration, f"{place} watermark", lambda: frame.withWatermark(watermark.column, watermark.delay))
+
+
+def _rows(declaration: Declaration, output: Output, views: dict[str, DataFrame]) -> DataFrame:
+    """Return the rows of a sink."""
+    rows = views[output.view]
+    if not rows.isStreaming:
+        number = [step.view for step in declaration.steps].index(output.view) + 1
+        read = " and ".join(repr(one.view) for one in declaration.inputs)
         raise _refused(
-            declaration, place, f"does not read {RECORDS!r}, nor a step that does: nothing of the topic is in it"
+            declaration,
+            f"[transform {number}] sql",
+            f"does not read {read}, nor a step that does: nothing of the topic is in it",
         )
-    return result
+    return rows
 
 
-def _with_watermark(frame: DataFrame, step: Step) -> DataFrame:
-    assert step.watermark is not None
-    return frame.withWatermark(step.watermark.column, step.watermark.delay)
-
-
-def _check_sink(rows: DataFrame, declaration: Declaration) -> None:
+def _check_sink(rows: DataFrame, declaration: Declaration, output: Output) -> None:
     """Raise if the sink refuses the rows.
 
     :raises DeclarationError: a column is missing, there twice, or of a type that cannot be written
     """
-    names = rows.columns
+    names, sink, place = rows.columns, output.sink, output.place
     twice = sorted({name for name in names if sum(name.lower() == other.lower() for other in names) > 1})
     if twice:
-        raise _refused(
-            declaration, "[sink]", f"the rows have columns of the same name, {', '.join(twice)}: rename them"
-        )
-    if isinstance(declaration.sink, TopicSink):
+        raise _refused(declaration, place, f"the rows have columns of the same name, {', '.join(twice)}: rename them")
+    if isinstance(sink, TopicSink):
         try:
-            check_schema(rows.schema, write_options(declaration.sink.options, Mode.STREAM_WRITE))
+            check_schema(rows.schema, write_options(sink.options, Mode.STREAM_WRITE))
         except SinkError as error:
-            raise _refused(declaration, "[sink]", str(error)) from error
-    if isinstance(declaration.sink, ParquetSink):
-        for name in declaration.sink.partition_by:
+            raise _refused(declaration, place, str(error)) from error
+    if isinstance(sink, ParquetSink):
+        by = f"{place} partition_by"
+        for name in sink.partition_by:
             if name not in names:
-                raise _refused(
-                    declaration,
-                    "[sink] partition_by",
-                    f"{name!r} is no column of the rows; those are {', '.join(names)}",
-                )
-        if declaration.sink.partition_by and set(names) <= set(declaration.sink.partition_by):
-            raise _refused(declaration, "[sink] partition_by", "names all columns: one must be left for the files")
+                raise _refused(declaration, by, f"{name!r} is no column of the rows; those are {', '.join(names)}")
+        if sink.partition_by and set(names) <= set(sink.partition_by):
+            raise _refused(declaration, by, "names all columns: one must be left for the files")
 
 
 def _asked(declaration: Declaration, place: str, ask: Callable[[], T]) -> T:

@@ -36,9 +36,11 @@ class Progress:
         :param report: StreamingQueryProgress, parsed from its JSON
         :param lag: its lag
         """
-        metrics = report.get("observedMetrics", {}).get(METRICS) or {}
+        # Several sources have metrics of several names.
+        found = [counts or {} for name, counts in report.get("observedMetrics", {}).items() if name.startswith(METRICS)]
         # Spark counts a topic twice that a step reads twice, as in a join with itself.
-        rows = int(metrics.get(ROWS) or report["numInputRows"])
+        rows = sum(int(counts.get(ROWS) or 0) for counts in found) or int(report["numInputRows"])
+        malformed = sum(int(counts.get(MALFORMED) or 0) for counts in found)
         if not rows:
             return replace(self, lag=self.lag if lag is None else lag)
         return replace(
@@ -46,7 +48,7 @@ class Progress:
             batch=int(report["batchId"]),
             batches=self.batches + 1,
             records=self.records + rows,
-            malformed=self.malformed + int(metrics.get(MALFORMED) or 0),
+            malformed=self.malformed + malformed,
             records_per_s=float(report.get("processedRowsPerSecond") or 0.0),
             lag=lag,
         )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.spark.lag import query_lag
-from pykafka.spark.pipeline.declaration import Declaration, ParquetSink, Sink
+from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.frames import build, read_stream
+from pykafka.spark.pipeline.model import ParquetSink, Sink
 from pykafka.spark.pipeline.progress import Progress
 from pykafka.spark.pipeline.storage import Storage
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 #: Pause between polls of the queries (s); shorter if one must stop before its next micro-batch.
 _LOOK_S, _LOOK_CLOSELY_S = 0.2, 0.05
-#: The queries' directories in the checkpoint.
-RECORDS, MALFORMED = "records", "malformed"
 AVAILABLE_NOW: Mapping[str, Any] = {"availableNow": True}
 
 
@@ -50,7 +49,7 @@ class _Query:
     progress: Progress
     running: StreamingQuery | None = None
     seen: tuple[int, str] | None = None
-    ends: Any = None
+    ends: Sequence[str] = ()
 
 
 class Pipeline:
@@ -70,44 +69,57 @@ class Pipeline:
         self._show = show
         self._stop = stop
         self._trigger = trigger(declaration)
-        root, name = declaration.checkpoint.rstrip("/"), declaration.name
-        self._is_new = Storage(spark).last_number(f"{root}/{RECORDS}/offsets") is None
+        storage = Storage(spark)
         frames = build(declaration, lambda source: read_stream(spark, source))
-        self._records = _Query(frames.rows, declaration.sink, f"{root}/{RECORDS}", Progress(name))
-        self._malformed: _Query | None = None
-        if frames.malformed is not None and declaration.malformed is not None:
-            kept = Progress(f"{name}-malformed")
-            self._malformed = _Query(frames.malformed, declaration.malformed, f"{root}/{MALFORMED}", kept)
+        self._rows = [
+            _Query(
+                frame, output.sink, declaration.checkpoint_of(output.directory), Progress(declaration.query_of(output))
+            )
+            for output, frame in frames.rows
+        ]
+        self._malformed = [
+            _Query(
+                frame,
+                one.malformed,
+                declaration.checkpoint_of(one.malformed_directory),
+                Progress(f"{declaration.name}-{one.malformed_directory}"),
+            )
+            for one, frame in frames.malformed
+            if one.malformed is not None
+        ]
+        self._is_new = any(storage.last_number(f"{query.checkpoint}/offsets") is None for query in self._rows)
 
-    def run(self) -> Progress:
+    def run(self) -> tuple[Progress, ...]:
         """Run until the trigger is done, or until a stop request.
 
-        :returns: the progress of this run
-        :raises pyspark.errors.StreamingQueryException: a query failed; the other one is stopped then
+        :returns: the progress of each sink in this run, in the order of the declaration
+        :raises pyspark.errors.StreamingQueryException: a query failed; the others are stopped then
         """
         try:
-            if self._malformed is not None:
-                # First, and until its start is noted: if both start at `latest`, one would leave out malformed records between
-                # the two starts, and the other would not keep them.
-                self._start(self._malformed)
-                if self._is_new:
-                    self._watch(until=lambda: _has_begun(self._malformed))
+            # First, and until their start is noted: if all start at `latest`, one would leave out malformed records between
+            # the starts, and the other would not keep them.
+            self._start(self._malformed)
+            if self._malformed and self._is_new:
+                self._watch(until=lambda: all(map(_has_begun, self._malformed)))
             if not self._stop.asked:
-                self._start(self._records)
+                self._start(self._rows)
                 self._watch(until=lambda: False)
-            if self._malformed is not None and not self._stop.asked and self._is_behind():
-                self._start(self._malformed)
-                self._watch(until=lambda: False)
+            if not self._stop.asked:
+                behind = [query for query in self._malformed if self._is_behind(query)]
+                if behind:
+                    self._start(behind)
+                    self._watch(until=lambda: False)
         finally:
             for query in self._active():
                 query.stop()
-        return self._records.progress
+        return tuple(query.progress for query in self._rows)
 
-    def _start(self, query: _Query) -> None:
-        query.running = start(query.frame, query.sink, query.checkpoint, query.progress.query, self._trigger)
+    def _start(self, queries: Iterable[_Query]) -> None:
+        for query in queries:
+            query.running = start(query.frame, query.sink, query.checkpoint, query.progress.query, self._trigger)
 
     def _active(self) -> list[StreamingQuery]:
-        running = [query.running for query in (self._records, self._malformed) if query is not None]
+        running = [query.running for query in (*self._rows, *self._malformed)]
         return [query for query in running if query is not None and query.isActive]
 
     def _watch(self, until: Callable[[], bool]) -> None:
@@ -127,8 +139,8 @@ class Pipeline:
 
         :raises pyspark.errors.StreamingQueryException: a query failed
         """
-        for query in (self._malformed, self._records):
-            if query is None or query.running is None:
+        for query in (*self._malformed, *self._rows):
+            if query.running is None:
                 continue
             failure = query.running.exception()
             if failure is not None:
@@ -142,12 +154,13 @@ class Pipeline:
                     lag = query_lag(report)
                     query.ends = [source.endOffset for source in report.sources]
                     query.progress = query.progress.after(json.loads(report.json), None if lag is None else lag.total)
-            if query is self._records:
+            if query in self._rows:
                 self._show(query.progress)
 
     def _end(self) -> None:
         """Stop each query when its micro-batch has ended; at once after the grace period, or on a second request."""
-        self._show(self._records.progress)
+        for one in self._rows:
+            self._show(one.progress)
         deadline = self._handler.now() + self._stop.grace_s
         waiting = {query: _stamp_of(query) for query in self._active()}
         while waiting:
@@ -159,13 +172,12 @@ class Pipeline:
             self._look()
             self._handler.sleep(_LOOK_CLOSELY_S)
 
-    def _is_behind(self) -> bool:
-        """Return whether the rows went further than the malformed records: each query has its own end of the topic."""
-        return (
-            self._records.ends is not None
-            and self._malformed is not None
-            and self._records.ends != self._malformed.ends
-        )
+    def _is_behind(self, malformed: _Query) -> bool:
+        """Return whether rows went further than the malformed records: each query has its own end of the topics."""
+        if not malformed.ends:
+            return any(query.ends for query in self._rows)
+        (own,) = malformed.ends
+        return any(_same_topics(end, own) and end != own for query in self._rows for end in query.ends)
 
 
 def trigger(declaration: Declaration) -> Mapping[str, Any]:
@@ -200,8 +212,12 @@ def _stamp_of(query: StreamingQuery) -> tuple[int, str] | None:
     return None if last is None else _stamp(last)
 
 
-def _has_begun(query: _Query | None) -> bool:
+def _has_begun(query: _Query) -> bool:
     """Return whether a query has noted its start."""
-    assert query is not None
     assert query.running is not None
     return query.running.lastProgress is not None or query.running.status["isDataAvailable"]
+
+
+def _same_topics(one: str, other: str) -> bool:
+    """Return whether two ends of sources, as Spark reports them, have a topic in common."""
+    return bool({*json.loads(one)} & {*json.loads(other)})

@@ -108,6 +108,20 @@ class Table:
             return []
         return [Table(f"{self._inner(key)} {number}", item, self._problems) for number, item in enumerate(value, 1)]
 
+    def sections(self, key: str, required: bool = False) -> list[Table]:
+        """Return one table, written [key], or several, written [[key]]; [] if it is missing or neither."""
+        value = self.value(key, (dict, list), required)
+        if isinstance(value, dict):
+            return [Table(self._inner(key), value, self._problems)]
+        if value is None:
+            return []
+        if not value or not all(isinstance(item, dict) for item in value):
+            self.problem(key, f"must be a table, or several, each written [[{key}]]")
+            return []
+        # A single one has no number in sentences, however it is written.
+        names = [self._inner(key)] if len(value) == 1 else [f"{self._inner(key)} {n}" for n in range(1, len(value) + 1)]
+        return [Table(name, item, self._problems) for name, item in zip(names, value, strict=True)]
+
     def options(self, key: str, nested: bool = False) -> dict[str, str]:
         """Return a table of settings of any name, with values as Spark's text.
 

@@ -20,10 +20,10 @@ from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
 from pykafka.spark.pipeline import Declaration, DeclarationError
 from pykafka.spark.pipeline.checks import _directory
-from pykafka.spark.pipeline.declaration import ParquetSink, TopicSink, Watermark
 from pykafka.spark.pipeline.errors import PipelineError, SparkMissingError
 from pykafka.spark.pipeline.example import EXAMPLE
 from pykafka.spark.pipeline.launch import session
+from pykafka.spark.pipeline.model import Input, Output, ParquetSink, TopicSink, Watermark
 from pykafka.spark.pipeline.progress import Progress
 
 SOURCE = '[source]\nbrokers = "localhost:9092"\ntopic = "clicks"\n'
@@ -45,6 +45,18 @@ def load(file: Path, text: str, *overrides: str) -> Declaration:
     return Declaration.load(file, overrides)
 
 
+def read(declaration: Declaration) -> Input:
+    """Return the only source."""
+    (found,) = declaration.inputs
+    return found
+
+
+def written(declaration: Declaration) -> Output:
+    """Return the only sink."""
+    (found,) = declaration.outputs
+    return found
+
+
 def problems(file: Path, text: str, *overrides: str) -> list[str]:
     with pytest.raises(DeclarationError) as caught:
         load(file, text, *overrides)
@@ -55,32 +67,34 @@ def problems(file: Path, text: str, *overrides: str) -> list[str]:
 def test_minimal(file: Path) -> None:
     found = load(file, MINIMAL)
     assert (found.name, found.trigger, found.checkpoint) == ("clicks", "available_now", "/data/checkpoint")
-    assert found.source.options == {
+    assert read(found).source.options == {
         "kafka.bootstrap.servers": "localhost:9092",
         "subscribe": "clicks",
         "startingOffsets": "earliest",
         "includeHeaders": "true",
     }
-    assert found.source.columns[:2] == ("key", "value")
-    assert found.sink == ParquetSink("/data/clicks", (), {})
-    assert (found.parsing, found.malformed, found.steps, found.master, found.config) == (None, None, (), "", {})
+    assert read(found).source.columns[:2] == ("key", "value")
+    assert written(found).sink == ParquetSink("/data/clicks", (), {})
+    assert (read(found).view, read(found).parsing, read(found).malformed) == ("records", None, None)
+    assert (found.steps, found.master, found.config) == ((), "", {})
+    assert (written(found).directory, read(found).malformed_directory) == ("records", "malformed")
 
 
 def test_example(file: Path) -> None:
     found = load(file, EXAMPLE)
-    assert found.parsing is not None
+    assert read(found).parsing is not None
     assert [step.view for step in found.steps] == ["named", ""]
-    assert found.source.options["maxOffsetsPerTrigger"] == "500000"
-    assert found.malformed == ParquetSink("/data/malformed/clicks", (), {})
+    assert read(found).source.options["maxOffsetsPerTrigger"] == "500000"
+    assert read(found).malformed == ParquetSink("/data/malformed/clicks", (), {})
 
 
 def test_example_shows_defaults(file: Path) -> None:
     """Each option that the example comments out shows its default."""
-    written = EXAMPLE
+    text = EXAMPLE
     for line in ("# trigger =", "# start =", "# columns =", "# column =", "# options = {}"):
-        assert f"\n{line}" in written
-        written = written.replace(f"\n{line}", f"\n{line[2:]}")
-    assert load(file, written) == load(file, EXAMPLE)
+        assert f"\n{line}" in text
+        text = text.replace(f"\n{line}", f"\n{line[2:]}")
+    assert load(file, text) == load(file, EXAMPLE)
 
 
 def test_all_that_a_source_can_say(file: Path) -> None:
@@ -89,7 +103,7 @@ def test_all_that_a_source_can_say(file: Path) -> None:
         "start = { one = { 0 = 5 }, two = { 0 = -2 } }\n"
         "[source.options]\nfailOnDataLoss = false\nmaxOffsetsPerTrigger = 7\n"
     )  # fmt: skip
-    assert load(file, text).source.options == {
+    assert read(load(file, text)).source.options == {
         "kafka.bootstrap.servers": "a:1,b:2",
         "subscribe": "one,two",
         "startingOffsets": '{"one": {"0": 5}, "two": {"0": -2}}',
@@ -107,7 +121,7 @@ def test_all_that_a_source_can_say(file: Path) -> None:
     ],
 )
 def test_other_subscriptions(file: Path, line: str, option: str, value: str) -> None:
-    options = load(file, MINIMAL.replace('topic = "clicks"', line)).source.options
+    options = read(load(file, MINIMAL.replace('topic = "clicks"', line))).source.options
     assert options[option] == value
     assert "subscribe" not in options
 
@@ -124,7 +138,7 @@ def test_steps(file: Path) -> None:
 
 def test_sink_on_the_brokers_of_the_source(file: Path) -> None:
     options = "[source.options]\n'kafka.request.timeout.ms' = 5000\nmaxOffsetsPerTrigger = 7\n"
-    sink = load(file, TOP + SOURCE + options + COPY).sink
+    sink = written(load(file, TOP + SOURCE + options + COPY)).sink
     assert isinstance(sink, TopicSink)
     assert sink.options == {
         "kafka.bootstrap.servers": "localhost:9092",
@@ -135,10 +149,78 @@ def test_sink_on_the_brokers_of_the_source(file: Path) -> None:
 
 def test_sink_on_other_brokers(file: Path) -> None:
     text = TOP + SOURCE + '[sink]\nformat = "topic"\nbrokers = "other:9092"\n'
-    sink = load(file, text).sink
+    sink = written(load(file, text)).sink
     assert isinstance(sink, TopicSink)
     assert sink.topic is None  # each row says it
     assert str(sink) == "the topic that each row names on other:9092"
+
+
+VIEWS = SOURCE.replace("[source]", '[[source]]\nview = "{0}"').replace("clicks", "{0}")
+SINKS = SINK.replace("[sink]", '[[sink]]\nname = "{0}"').replace("clicks", "{0}")
+
+
+def test_several(file: Path) -> None:
+    """Each source is a view with a parser of its own, each sink a query with a checkpoint of its own."""
+    parse = "[source.parse]\nformat = 'csv'\nschema = 'a INT'\n[source.malformed]\nformat = 'parquet'\npath = '/bad'\n"
+    watermark = "[source.watermark]\ncolumn = 'timestamp'\ndelay = '1 minute'\n"
+    step = '[[transform]]\nsql = "SELECT 1"\n'
+    found = load(
+        file,
+        TOP + VIEWS.format("a") + parse + VIEWS.format("b") + watermark + step
+        + SINKS.format("x") + 'from = "a"\n' + SINK.replace("[sink]", "[[sink]]"),
+    )  # fmt: skip
+    a, b = found.inputs
+    assert (a.place, a.view, a.source.options["subscribe"]) == ("[source 1]", "a", "a")
+    assert a.parsing is not None
+    assert (a.parsing.schema, a.parsing.place) == ("a INT", "[source 1.parse]")
+    assert (a.malformed_place, a.malformed_directory) == ("[source 1.malformed]", "malformed-a")
+    assert (b.view, b.parsing, b.watermark) == ("b", None, Watermark("timestamp", "1 minute"))
+    x, unnamed = found.outputs
+    assert (x.place, x.view, x.directory, found.query_of(x)) == ("[sink 1]", "a", "sink-x", "clicks-x")
+    assert (unnamed.view, unnamed.directory, found.query_of(unnamed)) == ("", "records", "clicks")
+    assert found.checkpoint_of(x.directory) == "/data/checkpoint/sink-x"
+    assert (found.input_of(x), found.input_of(unnamed)) == (a, None)
+
+
+def test_one_written_as_several(file: Path) -> None:
+    """It is the same pipeline, with the same progress."""
+    assert load(file, MINIMAL.replace("[source]", "[[source]]").replace("[sink]", "[[sink]]")) == load(file, MINIMAL)
+
+
+def test_override_of_one_of_several(file: Path) -> None:
+    text = TOP + SOURCE + SINKS.format("x") + SINKS.format("y")
+    x, y = load(file, text, "sink.y.path=/other", "sink.1.path=/first").outputs
+    assert (x.sink, y.sink) == (ParquetSink("/first", (), {}), ParquetSink("/other", (), {}))
+    assert problems(file, text, "sink.path=/z")[0].startswith("--set sink.path=/z: there are several tables [[sink]]")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (VIEWS.format("a") * 2 + SINK, "[source 2] view: 'a' exists already"),
+        (VIEWS.format("a-b") + SINK, "[source] view: 'a-b' cannot be a name"),
+        (SOURCE.replace("[source]", "[[source]]") * 2 + SINK, "[source 2] view: 'records' exists already"),
+        (VIEWS.format("a") + VIEWS.format("b") + SINK, "[sink] from: missing: there is no [[transform]], so say which"),
+        (VIEWS.format("a") + VIEWS.format("b") + PARSE + SINK + 'from = "a"', "[parse]: does not say of which source"),
+        (SOURCE + "[source.parse]\nformat = 'csv'\nschema = 'a INT'\n" + PARSE + SINK, "[source.parse]: contradicts [parse]"),
+        (SOURCE + "[source.watermark]\ncolumn = 'at'\ndelay = '9'\n" + SINK, "[source.watermark] delay: must be an interval"),
+        (SOURCE + SINK + 'from = "x"', "[sink] from: 'x' is the view of no source and no step; those are records"),
+        (SOURCE + SINKS.format("x") * 2, "[sink 2] name: 'x' exists already"),
+        (SOURCE + SINKS.format("x") * 2, "[sink 2] path: /data/x and [sink 1] path /data/x lie in each other"),
+        (SOURCE + SINK.replace("[sink]", "[[sink]]") * 2, "[sink 2] name: missing: only one sink can be without"),
+        (SOURCE + SINKS.format("x/y"), "[sink] name: 'x/y' cannot be a name"),
+        (SOURCE + "[[transform]]\nview = 'RECORDS'\nsql = 'SELECT 1'\n" + SINK, "[transform 1] view: 'RECORDS' exists"),
+        (
+            VIEWS.format("a") + VIEWS.format("b").replace("localhost", "other") + COPY + 'from = "a"',
+            "[sink] brokers: missing: the sources have different connections",
+        ),
+        (VIEWS.format("a") + VIEWS.format("b") + COPY.replace("copy", "b") + 'from = "a"', "would write to topic 'b'"),
+        ("source = []\n" + TOP + SINK, "source: must be a table, or several, each written [[source]]"),
+    ],
+)  # fmt: skip
+def test_mistakes_with_several(file: Path, text: str, expected: str) -> None:
+    found = problems(file, text if "checkpoint" in text else TOP + text)
+    assert any(expected in problem for problem in found), found
 
 
 @pytest.mark.parametrize(
@@ -150,7 +232,7 @@ def test_sink_on_other_brokers(file: Path) -> None:
         ("chekpoint = 1\n" + MINIMAL, "chekpoint: not known; did you mean 'checkpoint'?"),
         ("sources = {}\n" + MINIMAL, "sources: not known; did you mean 'source'?"),
         ("xyz = 1\n" + MINIMAL, "xyz: not known; known here are checkpoint, malformed, name, parse,"),
-        ("source = 1\n" + TOP + SINK, "source: must be a table, not a whole number (1)"),
+        ("source = 1\n" + TOP + SINK, "source: must be a table or a list, not a whole number (1)"),
         ("name = true\n" + MINIMAL, "name: must be text, not true or false (True)"),
         ("name = 2026-01-01\n" + MINIMAL, "name: must be text, not a date or time"),
         ('name = " "\n' + MINIMAL, "name: is empty"),
@@ -251,9 +333,9 @@ def test_overrides(file: Path) -> None:
         "name=\N{AIRPLANE}\N{SMILING FACE WITH SUNGLASSES}",
     )
     assert found.name == "\N{AIRPLANE}\N{SMILING FACE WITH SUNGLASSES}"
-    assert found.source.options["subscribe"] == "other"
-    assert found.source.options["maxOffsetsPerTrigger"] == "9"
-    assert found.sink == ParquetSink("/x", ("a", "b"), {})
+    assert read(found).source.options["subscribe"] == "other"
+    assert read(found).source.options["maxOffsetsPerTrigger"] == "9"
+    assert written(found).sink == ParquetSink("/x", ("a", "b"), {})
     assert found.config == {"spark.ui.enabled": "false"}
 
 
@@ -288,6 +370,13 @@ def test_progress_adds_up() -> None:
     progress = Progress("q").after(report(), 9).after(report(batchId=5), 4)
     assert (progress.batch, progress.batches, progress.records, progress.malformed) == (5, 2, 20, 4)
     assert (progress.lag, progress.records_per_s) == (4, 5.0)
+
+
+def test_progress_of_several_sources() -> None:
+    """Each has metrics of its own."""
+    metrics = {"pykafka_a": {"rows": 3, "malformed": 1}, "pykafka_b": {"rows": 4}, "mine": {"rows": 100}}
+    progress = Progress("q").after(report(observedMetrics=metrics), 0)
+    assert (progress.records, progress.malformed) == (7, 1)
 
 
 def test_progress_without_records() -> None:
@@ -495,12 +584,12 @@ def test_a_configuration_file_and_references(tmp_path: Path, monkeypatch: pytest
     )
     file.write_text(text)
     found = Declaration.load(file)
-    assert found.source.options["kafka.bootstrap.servers"] == "there:9093"
-    assert found.source.options["kafka.ssl.truststore.password"] == "secret"
-    assert found.source.options["kafka.client.id"] == "secret"
-    assert "kafka.linger.ms" not in found.source.options
-    assert isinstance(found.sink, TopicSink)
-    assert found.sink.options["kafka.ssl.truststore.location"] == "/trust.p12"
+    assert read(found).source.options["kafka.bootstrap.servers"] == "there:9093"
+    assert read(found).source.options["kafka.ssl.truststore.password"] == "secret"
+    assert read(found).source.options["kafka.client.id"] == "secret"
+    assert "kafka.linger.ms" not in read(found).source.options
+    assert isinstance(written(found).sink, TopicSink)
+    assert written(found).sink.options["kafka.ssl.truststore.location"] == "/trust.p12"
     monkeypatch.delenv("TRUST_PASSWORD")
     with pytest.raises(DeclarationError) as caught:
         Declaration.load(file)
@@ -516,7 +605,7 @@ def loaded(tmp_path: Path, name: str, content: str) -> dict[str, str]:
     (tmp_path / name).write_text(content)
     file = tmp_path / "p.toml"
     file.write_text(f'checkpoint = "/c"\n[source]\nconfig = "{tmp_path / name}"\ntopic = "a"\n{COPY}')
-    options = dict(Declaration.load(file).source.options)
+    options = dict(read(Declaration.load(file)).source.options)
     for own in ("subscribe", "startingOffsets", "includeHeaders"):
         del options[own]
     return {name.removeprefix("kafka."): value for name, value in options.items()}

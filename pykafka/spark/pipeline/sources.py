@@ -1,0 +1,140 @@
+"""The sections of a declaration about what it reads: `[source]`, `[parse]` and the watermark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pykafka.spark.columns import COLUMNS, HEADERS
+from pykafka.spark.errors import OptionError
+from pykafka.spark.options import read_options, write_options
+from pykafka.spark.optiontable import Mode, parse
+from pykafka.spark.pipeline.configured import configured, with_secrets
+from pykafka.spark.pipeline.model import Parsing, Source, Watermark
+from pykafka.spark.pipeline.tables import Table, as_text
+
+#: Options that have a key of their own in the declaration; elsewhere they would be given twice.
+_SAID_ELSEWHERE = {
+    "kafka.bootstrap.servers": "brokers",
+    "subscribe": "topic",
+    "subscribepattern": "pattern",
+    "assign": "partitions",
+    "startingoffsets": "start",
+    "includeheaders": "columns",
+    "topic": "topic",
+}
+INTERVAL = re.compile(r"\d+ ?(milliseconds?|seconds?|minutes?|hours?|days?)")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def read_source(table: Table) -> Source:
+    """Return the topics that a table names."""
+    theirs = configured(table)
+    brokers = ",".join(table.texts("brokers", required="kafka.bootstrap.servers" not in theirs))
+    brokers = brokers or theirs.get("kafka.bootstrap.servers", "")
+    options = {"kafka.bootstrap.servers": brokers} if brokers else {}
+    topics = ",".join(table.texts("topic"))
+    pattern = table.text("pattern")
+    partitions = table.value("partitions", (dict,))
+    given = [key for key in ("topic", "pattern", "partitions") if key in table]
+    if not given:
+        table.problem("topic", "missing: name a topic or a list of them, or give a pattern or partitions")
+    elif len(given) > 1:
+        table.problem(given[1], f"contradicts {given[0]}: choose one of them to say what to read")
+    options |= {"subscribe": topics} if topics else {}
+    options |= {"subscribePattern": pattern} if pattern else {}
+    options |= {"assign": as_text(partitions)} if partitions is not None else {}
+    start = table.value("start", (str, dict))
+    # Unlike Spark's streams: a pipeline that lands a topic starts with the records that are there.
+    options["startingOffsets"] = "earliest" if start is None else as_text(start)
+    columns = table.texts("columns") or tuple(COLUMNS)
+    for column in columns:
+        if column not in COLUMNS:
+            table.problem("columns", f"{column!r} is no column of Kafka; those are {', '.join(COLUMNS)}")
+    if len(set(columns)) < len(columns):
+        table.problem("columns", "has a column twice")
+    options["includeHeaders"] = as_text(HEADERS in columns)
+    options = {**theirs, **options, **free_options(table)}
+    for name in options:
+        if name.lower().startswith("starting") and name != "startingOffsets" and start is not None:
+            table.problem(f"options {name}", "contradicts start: choose one of them to say where the first run begins")
+    check_options(table, options, Mode.STREAM_READ, whole=bool(given and brokers))
+    return Source(options, columns)
+
+
+def free_options(table: Table) -> dict[str, str]:
+    """Return a table's options of format("pykafka") that have no key of their own."""
+    options = table.options("options", nested=True)
+    for name in list(options):
+        key = _SAID_ELSEWHERE.get(name.lower())
+        if key is not None:
+            table.problem(f"options {name}", f"has a key of its own, {table.place(key)}; write it there")
+            del options[name]
+    return with_secrets(table, options)
+
+
+def check_options(table: Table, options: Mapping[str, str], mode: Mode, whole: bool) -> None:
+    """Note each option that the source or sink refuses, and then contradictions between options.
+
+    :param whole: whether contradictions can be looked for: nothing required is missing
+    """
+    wrong = False
+    for name, text in options.items():
+        try:
+            parse({name: text}, mode)
+        except OptionError as error:
+            wrong = True
+            key = _SAID_ELSEWHERE.get(name.lower(), f"options {name}")
+            if key in table or key.startswith("options"):
+                table.problem(key, str(error))
+    if whole and not wrong:
+        try:
+            read_options(options, mode) if mode & Mode.READ else write_options(options, mode)
+        except OptionError as error:
+            said = str(error).lower()
+            named = [key for option, key in _SAID_ELSEWHERE.items() if f"'{option}'" in said and key in table]
+            table.problem(named[0] if named else "options", str(error))
+
+
+def read_parsing(table: Table | None, source: Source | None) -> Parsing | None:
+    """Return the parser that a table declares; None without a table."""
+    if table is None:
+        return None
+    parsing = Parsing(
+        table.choice("format", ("json", "csv"), required=True),
+        table.text("schema", required=True),
+        table.choice("column", ("value", "key"), default="value"),
+        table.options("options"),
+        table.place(),
+    )
+    for name in parsing.options:
+        if name.lower() in ("mode", "columnnameofcorruptrecord"):
+            table.problem(f"options {name}", "cannot be set: [malformed] decides about such records")
+    table.finish()
+    if source is not None and parsing.column not in source.columns:
+        table.problem("column", f"{parsing.column!r} is not read: add it to [source] columns")
+    return parsing
+
+
+def read_watermark(table: Table | None) -> Watermark | None:
+    """Return the watermark that a table declares; None without a table."""
+    if table is None:
+        return None
+    watermark = Watermark(table.text("column", required=True), table.text("delay", required=True))
+    if watermark.delay and not INTERVAL.fullmatch(watermark.delay):
+        table.problem("delay", f"must be an interval like '10 minutes', not {watermark.delay!r}")
+    table.finish()
+    return watermark
+
+
+def read_view(table: Table, key: str, default: str, taken: list[str]) -> str:
+    """Return the name of a view, and note one that cannot be a name or is taken.
+
+    :param taken: the names of other views, in lower case
+    """
+    view = table.text(key, default)
+    if view and not NAME.fullmatch(view):
+        table.problem(key, f"{view!r} cannot be a name: letters, digits and underscores can")
+    if view and view.lower() in taken:
+        table.problem(key, f"{view!r} exists already; give this one another name")
+    return view
