@@ -32,6 +32,10 @@ _OWN_ERROR = re.compile(r"pykafka\.[\w.]*?(\w+): (.*)")
 #: An error that a pipeline's step raises itself, for example about a malformed record.
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE.*)?$", re.MULTILINE)
 
+#: Spark's words where the Python that it asked has no such format, and where there is no such Python.
+_NO_FORMAT = re.compile(r"DATA_SOURCE_NOT_FOUND\].*pykafka")
+_NO_PROGRAM = re.compile(r'Cannot run program "')
+
 #: How long Spark may take to end when its micro-batch has, or may go on no longer (s): it waits for its own parts.
 SPARK_END_S = 90.0
 NOT_WAITED_FOR = (
@@ -319,8 +323,13 @@ def reason(error: Exception) -> tuple[int, str]:
         kind: Any = getattr(pykafka.exceptions, name, None)
         known = isinstance(kind, type) and issubclass(kind, KafkaException)
         return status_of(kind.__new__(kind)) if known else Status.FAILED, sentence
+    from pykafka.spark.interpreter import why_not_found
     from pykafka.spark.pipeline.causes import first_and_last
 
+    if _NO_FORMAT.search(text):
+        return Status.FAILED, f"Spark does not find format('pykafka'). {why_not_found()}"
+    if _NO_PROGRAM.search(text):
+        return Status.FAILED, f"{first_and_last(error)}. {why_not_found()}"
     return Status.FAILED, first_and_last(error)
 
 

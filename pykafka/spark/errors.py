@@ -23,3 +23,11 @@ class PollTimeoutError(KafkaException, TimeoutError):
 
 class SinkError(KafkaException):
     """Rows cannot be written: Kafka does not accept a column, a value or a topic."""
+
+
+class PackageMissingError(KafkaException, ImportError):
+    """The Python of Spark's planner or of a worker lacks a package; the text names it, the host and the interpreter."""
+
+
+class ShippedVersionError(KafkaException):
+    """A worker's Python has another version of this package than the driver's, so it cannot take its objects."""

@@ -34,6 +34,22 @@ def offer_python() -> None:
         log.info("PYSPARK_PYTHON is set to %s: the python3 of the PATH is another one", sys.executable)
 
 
+def why_not_found() -> str:
+    """Return which Python Spark asks for the format, and runs its sources with, and what to do if it is the wrong one."""
+    variable = next((name for name in ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON") if os.environ.get(name)), None)
+    asked = "python3" if variable is None else os.environ[variable]
+    found = shutil.which(asked)
+    place = " (there is no such program here)" if found is None else f" ({found})" if found != asked else ""
+    by = "as neither PYSPARK_DRIVER_PYTHON nor PYSPARK_PYTHON is set" if variable is None else f"by {variable}"
+    sentence = f"Spark asks {asked}{place}, {by}: "
+    if variable == "PYSPARK_DRIVER_PYTHON":
+        sentence += "executors run that program, too; unset PYSPARK_DRIVER_PYTHON, and "
+    return (
+        f"{sentence}set PYSPARK_PYTHON to a Python that has this package on the driver and the executors, such as "
+        f"{sys.executable} if that is everywhere, or ship the package as `kafka-tools spark-pack` says"
+    )
+
+
 def _is_this(found: str | None) -> bool:
     """Return whether a Python is of the same environment as this one."""
     if found is None:

@@ -37,6 +37,9 @@ from pykafka.spark.values import (
 )
 from pykafka.utils.compression import GZIP, LZ4, ZSTD
 
+#: The private option of a read that asks workers what they are, and no brokers: see `pykafka.spark.inspection`.
+INSPECTION = "inspectworkers"
+
 
 class Mode(enum.Flag):
     """The kinds of queries; the value of an option's `valid`."""

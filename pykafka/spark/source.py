@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSource
 
 from pykafka.spark.columns import chosen, ddl
 from pykafka.spark.errors import OptionError
+from pykafka.spark.shipped import Shipped
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter
@@ -21,13 +22,18 @@ if TYPE_CHECKING:
 # All else is imported on use: Spark imports this module to look any format's name up.
 
 
-class KafkaDataSource(DataSource):
+class KafkaDataSource(Shipped, DataSource):
     """Topics of Kafka as a source and a sink of DataFrames, in batches and in streams.
 
     Options are those of Spark's own Kafka connector; docs/spark.md lists them.
+
+    :raises PackageMissingError: the Python in which Spark makes it, and which reads and writes, lacks a package
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
+        from pykafka.spark.packages import need_all
+
+        need_all()
         super().__init__(dict(options))
 
     @classmethod
@@ -52,7 +58,12 @@ class KafkaDataSource(DataSource):
         """
         from pykafka.spark.batch import KafkaBatchReader
         from pykafka.spark.options import read_options
-        from pykafka.spark.optiontable import Mode
+        from pykafka.spark.optiontable import INSPECTION, Mode
+
+        if (tasks := self.options.get(INSPECTION)) is not None:
+            from pykafka.spark.inspection import InspectionReader
+
+            return InspectionReader(int(tasks))
 
         options, columns = read_options(self.options, Mode.BATCH_READ), chosen(schema)
         if not options.push_down_filters:

@@ -16,6 +16,7 @@ from pyspark.sql import Row, SparkSession
 
 from pykafka.cli.app import tools
 from pykafka.cli.statuses import Status
+from pykafka.spark.inspection import this_python
 from pykafka.spark.pipeline import Declaration, Pipeline, StopRequest
 from pykafka.spark.pipeline.progress import Progress
 from tests.support.spark.topics import Record, Topics
@@ -286,6 +287,7 @@ def test_dry_run(made: Directory, topics: Topics) -> None:
         f"[sink] path: Parquet in {made.path}/landed",
         "[transform]: rows have the columns user string, at timestamp, ms int, kafka struct<",
         "an executor reads the source",
+        f"worker on {this_python()}",
         "clicks: nothing is wrong; trigger: available_now",
     ):
         assert line in result.stdout

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.exceptions import UnknownTopicOrPartition
 from pykafka.handlers import ThreadingHandler
+from pykafka.spark import inspection
 from pykafka.spark.cluster import OffsetReader
 from pykafka.spark.loss import LossReporter
 from pykafka.spark.offsets import Bounds, clamp_start, resolve
@@ -229,7 +230,8 @@ def _task(declaration: Declaration, spark: SparkSession) -> str:
         )
     if failures:
         raise failures[0]
-    return f"Spark {spark.version} on {spark.sparkContext.master}: an executor reads the source"
+    said = f"Spark {spark.version} on {spark.sparkContext.master}: an executor reads the source"
+    return "\n         ".join((said, *inspection.summary(spark)))
 
 
 def _first_record(spark: SparkSession, reads: Input) -> DataFrame:

@@ -1,0 +1,59 @@
+"""What the Python of a planner or a worker of Spark must have: this package in the driver's version, and what it needs."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from pykafka._version import __version__
+from pykafka.spark.errors import PackageMissingError, ShippedVersionError
+
+#: Modules that source and sink import, with the names of their packages.
+NEEDED = {
+    "pyarrow": "pyarrow",
+    "crc32c": "crc32c",
+    "cramjam": "cramjam",
+    "snappy": "python-snappy",
+    "kazoo": "kazoo",
+}
+
+
+def here() -> str:
+    """Return this Python as errors name it: its host and its path."""
+    return f"the Python of Spark on {platform.node()}, {sys.executable},"
+
+
+@cache
+def need_all() -> None:
+    """Check that this Python has the packages that source and sink import.
+
+    :raises PackageMissingError: names those that are missing
+    """
+    missing = [package for module, package in NEEDED.items() if find_spec(module) is None]
+    if missing:
+        raise PackageMissingError(
+            f"{here()} lacks {', '.join(missing)}, which pykafka {__version__} needs there: make an archive with "
+            "`kafka-tools spark-pack` and submit the job as it says, or install the package with its extra `spark` in "
+            "that Python"
+        )
+
+
+def check(wanted: str, found: str, file: str) -> None:
+    """Check a worker's Python.
+
+    :param wanted: the version of this package where Spark planned the query
+    :param found: the version that this Python has
+    :param file: where it has it from
+    :raises ShippedVersionError: they differ
+    :raises PackageMissingError: a package is missing
+    """
+    if wanted != found:
+        raise ShippedVersionError(
+            f"{here()} has pykafka {found} in {Path(file).parent}, and the driver planned the query with {wanted}: make "
+            "them the same, with an archive of the driver's by `kafka-tools spark-pack` or by installing that version "
+            "there"
+        )
+    need_all()
