@@ -7,6 +7,7 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest
 BROKER ?= embedded
+CLUSTER ?= local
 ARGS ?=
 
 .PHONY: help setup build test test-fast test-matrix lint format types docs demo dist bench bench-check clean distclean java
@@ -76,8 +77,8 @@ docs: $(VENV)/.ready-lint ## the pages and the reference as HTML in build/docs; 
 	$(PY) -m sphinx --fail-on-warning --keep-going --nitpicky --quiet --fresh-env -d build/docs-doctrees docs build/docs
 	@echo "docs: build/docs/index.html"
 
-demo: java build ## the flights job; BROKER=kafka, kafka-sasl or host:port for real Kafka
-	@$(PY) -m examples.flights --broker "$(BROKER)" $(ARGS)
+demo: java build ## the flights job; BROKER=kafka, kafka-sasl or host:port for real Kafka; CLUSTER=spark for two workers, one killed
+	@$(PY) -m examples.flights --broker "$(BROKER)" --cluster "$(CLUSTER)" $(ARGS)
 
 dist: $(VENV)/.ready-dist ## build wheel (manylinux) and sdist, and try both in clean environments, compiled and pure
 	@$(PY) tools/dist_check.py

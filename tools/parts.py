@@ -288,7 +288,13 @@ MATRIX = {
         if find(release)
     },
     "pipelines-signals": Part("4.3.1", [*SPARK_PIPELINES, "-m", "matrix"], 6),
-    "spark-killed": Part("4.3.1", ["tests/spark/test_kill.py", "tests/examples/test_flights.py", "-m", "matrix"], 7),
+    "spark-killed": Part(
+        "4.3.1", ["tests/spark/test_kill.py", "tests/examples/test_flights.py", "-m", "matrix", "-k", "not cluster"], 7
+    ),
+    "demo-on-a-cluster": Part("4.3.1", ["tests/examples/test_flights.py", "-m", "matrix", "-k", "cluster"], 5),
+    "shipping": Part(
+        "4.3.1", [*(f"tests/spark/test_{name}.py" for name in ("connect", "shipping")), "-m", "matrix"], 6
+    ),
     "tools": Part(
         "4.3.1", [f"{INTEGRATION}/cli/test_old_brokers.py", f"{INTEGRATION}/cli/test_page.py", "-m", "matrix"], 5
     ),

@@ -17,6 +17,8 @@ from examples.flights.job import ROOT, Job, add_common_arguments
 from examples.flights.requirements import RequirementMissingError, check_requirements
 from examples.flights.supervision import Interrupts, session
 
+#: How often to look whether a stage has ended (s).
+POLL_S = 0.2
 EXIT_FAILED, EXIT_MISSING = 1, 2
 
 
@@ -45,13 +47,21 @@ def main() -> int:
     parser.add_argument(
         "--broker", default="embedded", help="embedded (default), kafka, kafka-sasl, or host:port of your own"
     )
+    parser.add_argument(
+        "--cluster",
+        default="local",
+        help="local (default): Spark in one process; spark: a master and two workers that get this package as an archive, "
+        "one of which is killed on the way",
+    )
     add_common_arguments(parser)
     options = parser.parse_args()
+    if options.cluster not in ("", "local", "spark"):
+        parser.error(f"CLUSTER={options.cluster} is neither local nor spark")
     job = Job("", options.directory.resolve(), limit=options.limit)
     try:
         check_requirements()
         with claimed(job):
-            run(options.broker or "embedded", job, interrupts)
+            run(options.broker or "embedded", options.cluster == "spark", job, interrupts)
     except RequirementMissingError as error:
         print(f"flights: {error}", file=sys.stderr)
         return EXIT_MISSING
@@ -87,9 +97,11 @@ def claimed(job: Job) -> Iterator[None]:
         os.close(lock)
 
 
-def run(broker: str, job: Job, interrupts: Interrupts) -> None:
+def run(broker: str, on_cluster: bool, job: Job, interrupts: Interrupts) -> None:
     """Start the brokers, then one stage after another.
 
+    :param broker: see `brokers`
+    :param on_cluster: run Spark on a master and two workers
     :raises RequirementMissingError: no brokers are available
     :raises StageFailedError: a stage failed
     """
@@ -101,8 +113,11 @@ def run(broker: str, job: Job, interrupts: Interrupts) -> None:
     with brokers(broker, job, interrupts) as ready:
         clock.say(f"produce: greenlets replay flights and weather to {ready.hosts}")
         stage("produce", ready, interrupts)
-        clock.say("pipeline: Spark joins, lands and aggregates")
-        stage("pipeline", ready, interrupts, log=ready.spark_log)
+        if on_cluster:
+            pipeline_on_cluster(ready, interrupts, clock)
+        else:
+            clock.say("pipeline: Spark joins, lands and aggregates")
+            stage("pipeline", ready, interrupts, log=ready.spark_log)
         clock.say("report: what the topic of the delays says")
         stage("report", ready, interrupts)
         clock.say("check: against the CSV")
@@ -110,6 +125,39 @@ def run(broker: str, job: Job, interrupts: Interrupts) -> None:
         if ready.suffix:
             clock.say(f"your brokers keep the topics {', '.join(ready.topics)}; delete them when you like")
     clock.say(f"done: plot in {shown(job.plot)}, flights in {shown(job.landed)}")
+
+
+def pipeline_on_cluster(job: Job, interrupts: Interrupts, clock: Clock) -> None:
+    """Run the pipeline on a cluster, and kill a worker when the first flights have landed.
+
+    :raises RequirementMissingError: there can be no cluster
+    :raises StageFailedError: the pipeline failed, or ended before a worker could be killed
+    """
+    from examples.flights.standalone import standalone
+
+    clock.say("cluster: packs the archive, and starts a master and two workers")
+    with standalone(job, interrupts, lambda text: print(f"  {text}", flush=True)) as cluster:
+        clock.say(f"pipeline: Spark joins, lands and aggregates, on {cluster.url}")
+        environment = {**cluster.environment, "PYTHONPATH": cluster.python_path}
+        killed = False
+        with (
+            job.spark_log.open("ab") as errors,
+            session(
+                interrupts,
+                cluster.submission(job),
+                environment=environment,
+                directory=cluster.directory,
+                stderr=errors,
+            ) as process,
+        ):
+            while process.poll() is None:
+                if not killed and any((job.landed / "_spark_metadata").glob("[0-9]*")):
+                    clock.say(f"kill: {cluster.kill_a_worker()}, by SIGKILL; the first flights have landed")
+                    killed = True
+                time.sleep(POLL_S)
+        _check_status("pipeline", process.wait(), job.spark_log)
+    if not killed:
+        raise StageFailedError("the pipeline ended before a worker could be killed: replay more flights")
 
 
 def stage(name: str, job: Job, interrupts: Interrupts, log: Path | None = None) -> None:
@@ -136,6 +184,10 @@ def stage(name: str, job: Job, interrupts: Interrupts, log: Path | None = None) 
     finally:
         if errors is not None:
             errors.close()
+    _check_status(name, status, log)
+
+
+def _check_status(name: str, status: int, log: Path | None) -> None:
     if status:
         where = "the lines above say why" if log is None else f"the lines above, or {shown(log)}, say why"
         raise StageFailedError(f"{name} failed with exit status {status}; {where}")

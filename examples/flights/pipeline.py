@@ -61,9 +61,12 @@ def reason(error: Exception) -> str:
 
 
 def start_spark() -> SparkSession:
-    """Start Spark in this process, on two cores, without anything that needs the network or a browser."""
+    """Start Spark in this process, on two cores, or use the cluster of spark-submit; nothing needs the network or a browser."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").appName("flights")
+    builder = SparkSession.builder.appName("flights")
+    # spark-submit sets it, and the master.
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        builder = builder.master("local[2]")
     settings = {
         # In a job of a minute, the JVM's second compiler costs a third of all CPU time and never pays.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",

@@ -54,6 +54,7 @@ def session(
     command: Sequence[str],
     *,
     environment: Mapping[str, str],
+    directory: Path = ROOT,
     stdin: int = subprocess.DEVNULL,
     stdout: int | None = None,
     stderr: int | IO[bytes] | None = None,
@@ -66,6 +67,7 @@ def session(
 
     :param command: program and arguments
     :param environment: of the command
+    :param directory: that it works in
     """
     process: subprocess.Popen[str] | None = None
     mark = uuid.uuid4().hex
@@ -73,7 +75,7 @@ def session(
         with interrupts.held():
             process = subprocess.Popen(
                 command,
-                cwd=ROOT,
+                cwd=directory,
                 env={**environment, MARK: mark},
                 stdin=stdin,
                 stdout=stdout,

@@ -40,6 +40,45 @@ def test_whole_job_on_embedded_broker(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.matrix
+@pytest.mark.timeout(700)
+def test_whole_job_on_a_cluster(tmp_path: Path) -> None:
+    """CLUSTER=spark: bare Pythons, the archive alone, a worker killed on the way, and the same results."""
+    with program(FLIGHTS, "--cluster", "spark", "--directory", str(tmp_path)) as job:
+        assert job.wait(600) == 0, job.output
+        assert job.descendants() == []
+    assert "right: 336,776 flights, each landed once" in job.output
+    assert job.output.count("right: ") == 4
+    assert "1,556 flights without weather, 8,255 that never left" in job.output
+    assert "the Pythons of driver and workers have no package" in job.output
+    assert job.output.count("with its executor, by SIGKILL") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints", "delays.png", "landed", "spark.log"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.matrix
+@pytest.mark.timeout(400)
+def test_signal_ends_the_cluster(tmp_path: Path) -> None:
+    """SIGTERM while master, workers and executors run: nothing is left."""
+    with program(FLIGHTS, "--cluster", "spark", "--directory", str(tmp_path)) as job:
+        job.wait_for("pipeline:", timeout=200)
+        time.sleep(10)
+        job.signal(signal.SIGTERM)
+        assert job.wait(30) == 143, job.output
+        assert job.descendants() == []
+    assert not (tmp_path / "work").exists()
+
+
+def test_cluster_that_is_none(tmp_path: Path) -> None:
+    """A sentence, and status 2."""
+    status, output = run(FLIGHTS, "--cluster", "yarn", "--directory", str(tmp_path))
+    assert status == 2
+    assert "CLUSTER=yarn is neither local nor spark" in output
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("broker", [pytest.param("kafka", marks=pytest.mark.matrix), "kafka-sasl"])
