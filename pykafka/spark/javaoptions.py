@@ -74,6 +74,7 @@ WITHOUT_EFFECT = frozenset(
         "kafka.group.protocol",
         "kafka.group.remote.assignor",
         "kafka.heartbeat.interval.ms",
+        "kafka.internal.leave.group.on.close",
         "kafka.internal.throw.on.fetch.stable.offset.unsupported",
         "kafka.linger.ms",
         "kafka.max.block.ms",
@@ -132,23 +133,29 @@ _AS_IT_IS = {
     "kafka.value.deserializer": (".bytearraydeserializer",),
     "kafka.key.serializer": (".bytearrayserializer", ".stringserializer"),
     "kafka.value.serializer": (".bytearrayserializer", ".stringserializer"),
+    "kafka.partitioner.ignore.keys": ("false",),
+    "kafka.transaction.two.phase.commit.enable": ("false",),
 }
 
 
 def why_harmless(key: str, text: str, reads: bool) -> str | None:
-    """Return why an option has no effect here although other queries refuse it, or None.
+    """Return why an option that our table does not have has no effect here, or None: it is unknown, or refused.
 
     :param key: its name, in any case
     :param text: its value
     :param reads: True for a read, False for a write
     """
     key = key.lower()
+    if key in WITHOUT_EFFECT:
+        return "has no effect: it is about the inside of Kafka's Java client, which is not used here"
     if key in _OF_WRITES and reads:
         return "has no effect in a read, only in a write"
     if key in _OF_READS and not reads:
         return "has no effect in a write, only in a read"
     if key in _OF_QUERIES:
         return "has no effect here: give it to writeStream"
+    if key == "kafka.interceptor.classes" and not text.strip():
+        return "has no effect: there are none in any case"
     if text.strip().lower().endswith(_AS_IT_IS.get(key, ())):
         return "has no effect: it is so in any case"
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
@@ -133,14 +133,15 @@ class WriteOptions:
     delivery_timeout_ms: int
 
 
-def read_options(raw: Mapping[str, str], mode: Mode) -> ReadOptions:
+def read_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] = warn) -> ReadOptions:
     """Return the checked options of a read.
 
     :param raw: names, in any case, and texts
     :param mode: BATCH_READ or STREAM_READ
+    :param tell: called with each sentence about options without effect
     :raises OptionError: with a sentence that names the option
     """
-    values = parse(raw, mode, warn)
+    values = parse(raw, mode, tell)
     starting, ending = _starting(values, mode), _ending(values)
     if mode is Mode.BATCH_READ:
         _check_batch_positions(starting, ending)
@@ -180,14 +181,15 @@ def check_read(raw: Mapping[str, str]) -> None:
     _subscription(values)
 
 
-def write_options(raw: Mapping[str, str], mode: Mode) -> WriteOptions:
+def write_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] = warn) -> WriteOptions:
     """Return the checked options of a write.
 
     :param raw: names, in any case, and texts
     :param mode: BATCH_WRITE or STREAM_WRITE
+    :param tell: called with each sentence about options without effect
     :raises OptionError: with a sentence that names the option
     """
-    values = parse(raw, mode, warn)
+    values = parse(raw, mode, tell)
     return WriteOptions(
         client=_client(values),
         topic=values["topic"],

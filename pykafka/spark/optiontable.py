@@ -17,7 +17,7 @@ from pykafka.metadata.settings import REBOOTSTRAP, STAY
 from pykafka.network.proxies import Proxy, valid_proxy
 from pykafka.network.settings import ALL_ADDRESSES, CANONICAL
 from pykafka.spark.errors import OptionError
-from pykafka.spark.javaoptions import WITHOUT_EFFECT, why_harmless, why_refused
+from pykafka.spark.javaoptions import why_harmless, why_refused
 from pykafka.spark.offsets import LATEST, parse_partitions
 from pykafka.spark.tlsoptions import tls_versions
 from pykafka.spark.values import (
@@ -75,21 +75,22 @@ class Option:
     :param parse: (text, name) -> value; raises OptionError
     :param valid: the queries that use it
     :param default: its default value
-    :param ignored: the queries that accept it without effect, as Spark's connector does
     :param refused: the queries that it would change in an unsupported way; elsewhere it is accepted without effect and with a
         warning, as reads and writes may share a map of options
+    :param idle: why it has no effect in any query, for the warning; "" if it has one
     """
 
     name: str
     parse: Callable[[str, str], Any]
     valid: Mode
     default: Any = None
-    ignored: Mode = Mode.NOWHERE
     refused: Mode = Mode.NOWHERE
+    idle: str = ""
 
 
 #: Values that are accepted as "all", with a warning: more brokers than requested have the records then.
 _FEWER_ACKS = ("1", "0")
+_NO_GROUP = "has no effect: reads join no group"
 _PROTOCOL = one_of("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 
 
@@ -148,45 +149,43 @@ OPTIONS = (
     Option("endingOffsets", position, Mode.BATCH_READ, LATEST, refused=Mode.STREAM_READ),
     Option("endingOffsetsByTimestamp", timestamps, Mode.BATCH_READ, refused=Mode.STREAM_READ),
     Option("endingTimestamp", timestamp, Mode.BATCH_READ, refused=Mode.STREAM_READ),
-    Option("maxOffsetsPerTrigger", number(1), Mode.STREAM_READ, ignored=Mode.BATCH_READ),
-    Option("minOffsetsPerTrigger", number(1), Mode.STREAM_READ, ignored=Mode.BATCH_READ),
-    Option("maxTriggerDelay", milliseconds, Mode.STREAM_READ, 900_000, ignored=Mode.BATCH_READ),
+    Option("maxOffsetsPerTrigger", number(1), Mode.STREAM_READ),
+    Option("minOffsetsPerTrigger", number(1), Mode.STREAM_READ),
+    Option("maxTriggerDelay", milliseconds, Mode.STREAM_READ, 900_000),
     Option("commitProgressTo", text_of, Mode.STREAM_READ),
     Option("minPartitions", number(1, 1_000_000), Mode.READ),
     Option("maxRecordsPerPartition", number(1), Mode.READ),
     Option("failOnDataLoss", boolean, Mode.READ, True),
-    Option("includeHeaders", boolean, Mode.READ, False, ignored=Mode.WRITE),
+    Option("includeHeaders", boolean, Mode.READ, False),
     Option("pushDownFilters", boolean, Mode.BATCH_READ, False),
     Option("kafkaConsumer.pollTimeoutMs", milliseconds, Mode.READ, 120_000),
     Option("fetchOffset.numRetries", number(0), Mode.READ, 3),
     Option("fetchOffset.retryIntervalMs", number(0), Mode.READ, 1000),
-    Option("groupIdPrefix", text_of, Mode.READ),
-    Option("kafka.group.id", text_of, Mode.READ, ignored=Mode.WRITE),
+    Option("groupIdPrefix", text_of, Mode.READ, idle=_NO_GROUP),
+    Option("kafka.group.id", text_of, Mode.READ, idle=_NO_GROUP),
     Option(
         "kafka.isolation.level",
         one_of("read_uncommitted", "read_committed"),
         Mode.READ,
         "read_uncommitted",
-        ignored=Mode.WRITE,
     ),
-    Option("kafka.max.partition.fetch.bytes", number(1, 2**31 - 1), Mode.READ, 4 * 1024 * 1024, ignored=Mode.WRITE),
-    Option("kafka.fetch.max.bytes", number(1, 2**31 - 1), Mode.READ, 50 * 1024 * 1024, ignored=Mode.WRITE),
-    Option("kafka.fetch.max.wait.ms", number(0, 2**31 - 1), Mode.READ, 500, ignored=Mode.WRITE),
-    Option("kafka.client.rack", verbatim, Mode.READ, "", ignored=Mode.WRITE),
+    Option("kafka.max.partition.fetch.bytes", number(1, 2**31 - 1), Mode.READ, 4 * 1024 * 1024),
+    Option("kafka.fetch.max.bytes", number(1, 2**31 - 1), Mode.READ, 50 * 1024 * 1024),
+    Option("kafka.fetch.max.wait.ms", number(0, 2**31 - 1), Mode.READ, 500),
+    Option("kafka.client.rack", verbatim, Mode.READ, ""),
     Option("topic", topic, Mode.WRITE),
-    Option("kafka.acks", one_of("all", "-1", unnamed=_FEWER_ACKS), Mode.WRITE, "all", ignored=Mode.READ),
+    Option("kafka.acks", one_of("all", "-1", unnamed=_FEWER_ACKS), Mode.WRITE, "all"),
     Option(
         "kafka.compression.type",
         one_of("none", "gzip", "snappy", "lz4", "zstd"),
         Mode.WRITE,
         "none",
-        ignored=Mode.READ,
     ),
-    Option("kafka.compression.gzip.level", compression_level(GZIP), Mode.WRITE, ignored=Mode.READ),
-    Option("kafka.compression.lz4.level", compression_level(LZ4), Mode.WRITE, ignored=Mode.READ),
-    Option("kafka.compression.zstd.level", compression_level(ZSTD), Mode.WRITE, ignored=Mode.READ),
-    Option("kafka.max.request.size", number(1024, 2**30), Mode.WRITE, 1024 * 1024, ignored=Mode.READ),
-    Option("kafka.delivery.timeout.ms", number(1), Mode.WRITE, 120_000, ignored=Mode.READ),
+    Option("kafka.compression.gzip.level", compression_level(GZIP), Mode.WRITE),
+    Option("kafka.compression.lz4.level", compression_level(LZ4), Mode.WRITE),
+    Option("kafka.compression.zstd.level", compression_level(ZSTD), Mode.WRITE),
+    Option("kafka.max.request.size", number(1024, 2**30), Mode.WRITE, 1024 * 1024),
+    Option("kafka.delivery.timeout.ms", number(1), Mode.WRITE, 120_000),
 )
 
 _BY_KEY = {option.name.lower(): option for option in OPTIONS}
@@ -200,33 +199,45 @@ def parse(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | No
 
     :param raw: names, in any case, and texts
     :param mode: one mode
-    :param tell: called with a sentence about each option without effect that may be a mistake
+    :param tell: called with a sentence about the options without effect, for each reason that there is
     :raises OptionError: an option is unknown, malformed or refused
     """
     values = {option.name: option.default for option in OPTIONS}
+    #: {why: options}
+    idle: dict[str, list[str]] = {}
     for key, text in raw.items():
         option = _BY_KEY.get(key.lower())
-        harmless: str | None = None
+        why: str | None = None
         if option is None:
-            if key.lower() in WITHOUT_EFFECT | _SPARKS_OWN.get(mode, frozenset()):
+            if key.lower() in _SPARKS_OWN.get(mode, frozenset()):
                 continue
-            harmless = why_harmless(key, text, mode & Mode.READ == mode)
-            if harmless is None:
+            why = why_harmless(key, text, mode & Mode.READ == mode)
+            if why is None:
                 raise _unknown(key, mode)
         elif mode & option.valid:
             values[option.name] = option.parse(text, option.name)
             if option.name == "kafka.acks" and values[option.name] in _FEWER_ACKS:
-                harmless = "is taken as all: records are written to every replica that is in sync"
+                why = "is taken as all: records are written to every replica that is in sync"
+            elif option.idle:
+                why = option.idle
         elif mode & option.refused:
             raise OptionError(
                 f"option {option.name!r} is not valid in {mode.describe()}, only in {_where(option)}; remove it"
             )
-        elif not mode & option.ignored:
-            harmless = f"has no effect in {mode.describe()}, only in {_where(option)}"
-        if harmless is not None and tell is not None:
-            name = key if option is None else option.name
-            tell(f"option {name!r} {harmless}")
+        else:
+            why = f"has no effect in {mode.describe()}, only in {_where(option)}"
+        if why is not None:
+            idle.setdefault(why, []).append(key if option is None else option.name)
+    if tell is not None:
+        for why, names in idle.items():
+            tell(_sentence(names, why))
     return values
+
+
+def _sentence(names: list[str], why: str) -> str:
+    if len(names) == 1:
+        return f"option {names[0]!r} {why}"
+    return f"options {', '.join(map(repr, names))}: each {why}"
 
 
 def _where(option: Option) -> str:
