@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pyspark import __version__
@@ -80,9 +79,10 @@ class KafkaDataSource(Shipped, DataSource):
         """Return the reader of a stream; errors as in `reader`."""
         from pykafka.spark.options import read_options
         from pykafka.spark.optiontable import Mode
+        from pykafka.spark.releases import limits_micro_batches
 
         options, columns = read_options(self.options, Mode.STREAM_READ), chosen(schema)
-        if find_spec("pyspark.sql.streaming.datasource") is None:
+        if not limits_micro_batches():
             from pykafka.spark.stream41 import SelfLimitingStreamReader
 
             return SelfLimitingStreamReader(options, columns)

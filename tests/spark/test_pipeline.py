@@ -19,6 +19,7 @@ from pykafka.cli.statuses import Status
 from pykafka.spark.inspection import this_python
 from pykafka.spark.pipeline import Declaration, Pipeline, StopRequest
 from pykafka.spark.pipeline.progress import Progress
+from pykafka.spark.releases import limits_micro_batches
 from tests.support.spark.topics import Record, Topics
 
 PARSE = '[parse]\nformat = "json"\nschema = "user STRING, at TIMESTAMP, ms INT"\n'
@@ -111,7 +112,7 @@ def test_land_and_go_on(made: Directory, topics: Topics) -> None:
     done = made.run()
     assert (done.records, done.malformed) == (310, len(MALFORMED))
     assert done.batches > 1
-    assert done.lag == 0
+    assert done.lag == (0 if limits_micro_batches() else None)
     assert [progress.records for progress in made.seen] == sorted(progress.records for progress in made.seen)
     assert sorted(row.ms for row in made.rows()) == list(range(300))
     assert sorted(path.name for path in (made.path / "landed").glob("day=*")) == ["day=2026-01-01", "day=2026-01-02"]
@@ -224,7 +225,10 @@ def test_aggregate_with_a_watermark(made: Directory, topics: Topics) -> None:
     made.run()
     topics.produce(topic, [Record(b'{"at":"2026-01-04T00:00:00Z"}')])
     made.run()
-    assert sorted((row.at.day, row.n) for row in made.rows()) == [(1, 5), (2, 5)]
+    # Before PySpark 4.2 there is no micro-batch behind the last record, which would write what the watermark has passed.
+    assert sorted((row.at.day, row.n) for row in made.rows()) == (
+        [(1, 5), (2, 5)] if limits_micro_batches() else [(1, 5)]
+    )
 
 
 def test_stop_at_the_end_of_a_micro_batch(made: Directory, topics: Topics) -> None:

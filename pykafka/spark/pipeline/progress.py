@@ -41,7 +41,8 @@ class Progress:
         # Spark counts a topic twice that a step reads twice, as in a join with itself.
         rows = sum(int(counts.get(ROWS) or 0) for counts in found) or int(report["numInputRows"])
         malformed = sum(int(counts.get(MALFORMED) or 0) for counts in found)
-        if not rows:
+        # PySpark 4.0 reports the metrics of a micro-batch once more when the next trigger finds nothing.
+        if not rows or int(report["batchId"]) == self.batch:
             return replace(self, lag=self.lag if lag is None else lag)
         return replace(
             self,

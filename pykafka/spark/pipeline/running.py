@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.spark.lag import query_lag
+from pykafka.spark.offsets import Offsets
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.frames import build, read_stream
-from pykafka.spark.pipeline.model import ParquetSink, Sink
+from pykafka.spark.pipeline.model import ParquetSink, Sink, Source
 from pykafka.spark.pipeline.progress import Progress
+from pykafka.spark.pipeline.repeating import Goal, parsed, present_ends, without_limits
 from pykafka.spark.pipeline.storage import Storage
+from pykafka.spark.releases import limits_micro_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,6 +53,8 @@ class _Query:
     running: StreamingQuery | None = None
     seen: tuple[int, str] | None = None
     ends: Sequence[str] = ()
+    #: Where Spark ends a query after one micro-batch: what it is to reach.
+    goal: Goal | None = None
 
 
 class Pipeline:
@@ -70,7 +75,15 @@ class Pipeline:
         self._stop = stop
         self._trigger = trigger(declaration)
         storage = Storage(spark)
-        frames = build(declaration, lambda source: read_stream(spark, source))
+        self._sources: list[Source] = []
+        alone = not limits_micro_batches()
+        self._repeats = alone and declaration.trigger == "available_now"
+
+        def read(source: Source) -> DataFrame:
+            self._sources.append(source)
+            return read_stream(spark, without_limits(source) if alone and declaration.trigger == "once" else source)
+
+        frames = build(declaration, read)
         self._rows = [
             _Query(
                 frame, output.sink, declaration.checkpoint_of(output.directory), Progress(declaration.query_of(output))
@@ -95,6 +108,10 @@ class Pipeline:
         :returns: the progress of each sink in this run, in the order of the declaration
         :raises pyspark.errors.StreamingQueryException: a query failed; the others are stopped then
         """
+        if self._repeats:
+            ends = present_ends(self._sources)
+            for each in self._queries():
+                each.goal = Goal(ends)
         try:
             # First, and until their start is noted: if all start at `latest`, one would leave out malformed records between
             # the starts, and the other would not keep them.
@@ -107,6 +124,9 @@ class Pipeline:
             if not self._stop.asked:
                 behind = [query for query in self._malformed if self._is_behind(query)]
                 if behind:
+                    if self._repeats:
+                        for each in behind:
+                            each.goal = Goal.of_queries(end for one in self._rows for end in one.ends)
                     self._start(behind)
                     self._watch(until=lambda: False)
         finally:
@@ -118,9 +138,19 @@ class Pipeline:
         for query in queries:
             query.running = start(query.frame, query.sink, query.checkpoint, query.progress.query, self._trigger)
 
+    def _queries(self) -> list[_Query]:
+        return [*self._malformed, *self._rows]
+
     def _active(self) -> list[StreamingQuery]:
-        running = [query.running for query in (*self._rows, *self._malformed)]
+        running = [query.running for query in self._queries()]
         return [query for query in running if query is not None and query.isActive]
+
+    def _start_again(self, active: list[StreamingQuery]) -> bool:
+        """Start the queries again that have ended and are to read more; return whether there are any."""
+        ended = [query for query in self._queries() if query.running is not None and query.running not in active]
+        again = [query for query in ended if query.goal is not None and query.goal.needs_more(query.ends)]
+        self._start(again)
+        return bool(again)
 
     def _watch(self, until: Callable[[], bool]) -> None:
         """Poll the queries until all have ended, `until` returns True, or a stop request comes; then stop them."""
@@ -130,7 +160,7 @@ class Pipeline:
             if self._stop.asked:
                 self._end()
                 return
-            if not active or until():
+            if until() or not (self._start_again(active) or active):
                 return
             self._handler.sleep(_LOOK_S)
 
@@ -139,7 +169,7 @@ class Pipeline:
 
         :raises pyspark.errors.StreamingQueryException: a query failed
         """
-        for query in (*self._malformed, *self._rows):
+        for query in self._queries():
             if query.running is None:
                 continue
             failure = query.running.exception()
@@ -176,8 +206,9 @@ class Pipeline:
         """Return whether rows went further than the malformed records: each query has its own end of the topics."""
         if not malformed.ends:
             return any(query.ends for query in self._rows)
-        (own,) = malformed.ends
-        return any(_same_topics(end, own) and end != own for query in self._rows for end in query.ends)
+        (own,) = parsed(malformed.ends)
+        ends = [end for query in self._rows for end in parsed(query.ends)]
+        return any(_topics(end) & _topics(own) and end != own for end in ends)
 
 
 def trigger(declaration: Declaration) -> Mapping[str, Any]:
@@ -218,6 +249,5 @@ def _has_begun(query: _Query) -> bool:
     return query.running.lastProgress is not None or query.running.status["isDataAvailable"]
 
 
-def _same_topics(one: str, other: str) -> bool:
-    """Return whether two ends of sources, as Spark reports them, have a topic in common."""
-    return bool({*json.loads(one)} & {*json.loads(other)})
+def _topics(offsets: Offsets) -> set[str]:
+    return {tp.topic for tp in offsets}
