@@ -9,6 +9,10 @@ class OptionError(KafkaException, ValueError):
     """An option of `format("pykafka")` is missing, unknown, malformed or contradicts another."""
 
 
+class UnresolvedReferenceError(OptionError):
+    """A reference in an option (`${env:NAME}`, `${file:/path}`) leads nowhere in the process that needs its value."""
+
+
 class DataLossError(KafkaException):
     """Records between the offsets that Spark asked for are no longer in Kafka, and failOnDataLoss is true."""
 

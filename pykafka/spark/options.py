@@ -10,18 +10,47 @@ from typing import Any, TypeVar
 from pykafka.common import TopicPartition
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.addresses import parse_hosts
+from pykafka.network.proxies import Proxy
 from pykafka.network.settings import ConnectionSettings
 from pykafka.security import Mechanism
 from pykafka.spark.errors import OptionError
 from pykafka.spark.loss import warn
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, check_order
 from pykafka.spark.optiontable import Mode, parse
+from pykafka.spark.references import MARK, hiding, is_sealed, looked_up
 from pykafka.spark.sasloptions import sasl_options
 from pykafka.spark.tlsoptions import TlsOptions, tls_options
 from pykafka.spark.values import boolean
+from pykafka.utils.concealed import concealing
 from pykafka.utils.settings import Settings
 
 S = TypeVar("S", bound=Settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """The options of TLS, login and proxy as they were written: tasks carry their references, and not the values.
+
+    :param hosts: "host:port,host:port"
+    :param protocol: the value of kafka.security.protocol
+    :param texts: (name, text) of each option
+    """
+
+    hosts: str
+    protocol: str
+    texts: tuple[tuple[str, str], ...] = field(repr=False)
+
+    @concealing
+    def opened(self) -> tuple[TlsOptions | None, Mechanism | None, Proxy | None]:
+        """Return TLS settings, credentials and proxy, with the references resolved in this process.
+
+        :raises OptionError: a reference leads nowhere here, or brings something that cannot be used; no value is shown
+        """
+        given = dict(self.texts)
+        values = parse(given, Mode.READ)
+        values |= {"kafka.bootstrap.servers": self.hosts, "kafka.security.protocol": self.protocol}
+        with hiding(given):
+            return tls_options(values), sasl_options(values), values["proxy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +64,7 @@ class ClientOptions:
     :param sasl: the credentials to log in with; None: no login
     :param connections: how connections are made and kept, but for TLS and login
     :param metadata: how the client follows its cluster
+    :param sealed: what has references; `tls`, `sasl` and the proxy are those of `opened()` then
     """
 
     hosts: str
@@ -44,6 +74,14 @@ class ClientOptions:
     sasl: Mechanism | None = None
     connections: ConnectionSettings = field(default_factory=ConnectionSettings)
     metadata: MetadataSettings = field(default_factory=MetadataSettings)
+    sealed: Sealed | None = None
+
+    def opened(self) -> ClientOptions:
+        """Return the same with the values of references, for this process alone; errors as in `Sealed.opened`."""
+        if self.sealed is None:
+            return self
+        tls, sasl, proxy = self.sealed.opened()
+        return replace(self, tls=tls, sasl=sasl, connections=replace(self.connections, proxy=proxy), sealed=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +171,7 @@ class WriteOptions:
     delivery_timeout_ms: int
 
 
+@concealing
 def read_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] = warn) -> ReadOptions:
     """Return the checked options of a read.
 
@@ -142,12 +181,17 @@ def read_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], objec
     :raises OptionError: with a sentence that names the option
     """
     values = parse(raw, mode, tell)
+    with hiding(raw):
+        return _read_options(values, raw, mode)
+
+
+def _read_options(values: Mapping[str, Any], raw: Mapping[str, str], mode: Mode) -> ReadOptions:
     starting, ending = _starting(values, mode), _ending(values)
     if mode is Mode.BATCH_READ:
         _check_batch_positions(starting, ending)
     _check_limits(values)
     return ReadOptions(
-        client=_client(values),
+        client=_client(values, raw),
         subscription=_subscription(values),
         starting=starting,
         ending=ending,
@@ -170,6 +214,7 @@ def read_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], objec
     )
 
 
+@concealing
 def check_read(raw: Mapping[str, str]) -> None:
     """Check the conditions of every read, before Spark says whether it is a batch or a stream.
 
@@ -177,10 +222,12 @@ def check_read(raw: Mapping[str, str]) -> None:
     :raises OptionError: with a sentence that names the option
     """
     values = parse(raw, Mode.READ)
-    _client(values)
-    _subscription(values)
+    with hiding(raw):
+        _client(values, raw)
+        _subscription(values)
 
 
+@concealing
 def write_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] = warn) -> WriteOptions:
     """Return the checked options of a write.
 
@@ -190,8 +237,10 @@ def write_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], obje
     :raises OptionError: with a sentence that names the option
     """
     values = parse(raw, mode, tell)
+    with hiding(raw):
+        client = _client(values, raw)
     return WriteOptions(
-        client=_client(values),
+        client=client,
         topic=values["topic"],
         compression=values["kafka.compression.type"],
         # of another codec than the one in use: without effect, as in Java's client
@@ -205,10 +254,10 @@ def includes_headers(raw: Mapping[str, str]) -> bool:
     """Return includeHeaders alone: Spark asks for the schema before it names the kind of query."""
     lowered = {key.lower(): value for key, value in raw.items()}
     text = lowered.get("includeheaders")
-    return text is not None and boolean(text, "includeHeaders")
+    return text is not None and boolean(looked_up(text, "includeHeaders"), "includeHeaders")
 
 
-def _client(values: Mapping[str, Any]) -> ClientOptions:
+def _client(values: Mapping[str, Any], raw: Mapping[str, str]) -> ClientOptions:
     hosts = values["kafka.bootstrap.servers"]
     if hosts is None:
         raise OptionError(
@@ -217,7 +266,9 @@ def _client(values: Mapping[str, Any]) -> ClientOptions:
     hosts = ",".join(part.strip() for part in hosts.split(","))
     for part in hosts.split(","):
         if not re.fullmatch(r"(\[[^\]]+\]|[^:\s]+):\d{1,5}", part):
-            raise OptionError(f"option 'kafka.bootstrap.servers' has {part!r}, which is not of the form host:port")
+            # Not what looks like a user and a password.
+            shown = repr(part) if "@" not in part else f"a user before {part.rpartition('@')[2]!r}"
+            raise OptionError(f"option 'kafka.bootstrap.servers' has {shown}, which is not of the form host:port")
     try:
         parse_hosts(hosts)
     except ValueError as error:
@@ -225,7 +276,12 @@ def _client(values: Mapping[str, Any]) -> ClientOptions:
     tls, sasl = tls_options(values), sasl_options(values)
     connections, metadata = _settings(values, ConnectionSettings), _settings(values, MetadataSettings)
     timeout_ms, client_id = values["kafka.request.timeout.ms"], values["kafka.client.id"]
-    return ClientOptions(hosts, timeout_ms, client_id, tls, sasl, connections, metadata)
+    written = tuple(sorted((name, text) for name, text in raw.items() if is_sealed(name)))
+    if not any(MARK in text for _, text in written):
+        return ClientOptions(hosts, timeout_ms, client_id, tls, sasl, connections, metadata)
+    sealed = Sealed(hosts, values["kafka.security.protocol"], written)
+    connections = replace(connections, proxy=None)
+    return ClientOptions(hosts, timeout_ms, client_id, None, None, connections, metadata, sealed)
 
 
 def _settings(values: Mapping[str, Any], kind: type[S]) -> S:

@@ -19,6 +19,7 @@ from pykafka.network.settings import ALL_ADDRESSES, CANONICAL
 from pykafka.spark.errors import OptionError
 from pykafka.spark.javaoptions import why_harmless, why_refused
 from pykafka.spark.offsets import LATEST, parse_partitions
+from pykafka.spark.references import MARK, looked_up
 from pykafka.spark.tlsoptions import tls_versions
 from pykafka.spark.values import (
     boolean,
@@ -36,6 +37,7 @@ from pykafka.spark.values import (
     verbatim,
 )
 from pykafka.utils.compression import GZIP, LZ4, ZSTD
+from pykafka.utils.concealed import concealing
 
 #: The private option of a read that asks workers what they are, and no brokers: see `pykafka.spark.inspection`.
 INSPECTION = "inspectworkers"
@@ -194,6 +196,7 @@ _BY_KEY = {option.name.lower(): option for option in OPTIONS}
 _SPARKS_OWN = {Mode.STREAM_WRITE: frozenset({"checkpointlocation", "queryname"})}
 
 
+@concealing
 def parse(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | None = None) -> dict[str, Any]:
     """Return the value of every option of the table by its name, defaults included.
 
@@ -215,7 +218,7 @@ def parse(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | No
             if why is None:
                 raise _unknown(key, mode)
         elif mode & option.valid:
-            values[option.name] = option.parse(text, option.name)
+            values[option.name] = _value(option, text)
             if option.name == "kafka.acks" and values[option.name] in _FEWER_ACKS:
                 why = "is taken as all: records are written to every replica that is in sync"
             elif option.idle:
@@ -238,6 +241,20 @@ def _sentence(names: list[str], why: str) -> str:
     if len(names) == 1:
         return f"option {names[0]!r} {why}"
     return f"options {', '.join(map(repr, names))}: each {why}"
+
+
+def _value(option: Option, text: str) -> Any:
+    if MARK not in text:
+        return option.parse(text, option.name)
+    brought = looked_up(text, option.name)
+    try:
+        return option.parse(brought, option.name)
+    except OptionError:
+        pass
+    raise OptionError(
+        f"option {option.name!r} cannot be what its references bring, which is not shown here, as it may be a secret: correct "
+        "the variable or file"
+    )
 
 
 def _where(option: Option) -> str:

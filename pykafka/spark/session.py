@@ -15,11 +15,14 @@ from pykafka.handlers import ThreadingHandler
 from pykafka.metadata.cluster import BaseCluster
 from pykafka.security import SslConfig
 from pykafka.spark.errors import OptionError
+from pykafka.spark.loss import warn
 from pykafka.spark.options import ClientOptions
 from pykafka.spark.tlsoptions import TlsOptions
 
 # A worker is forked from a daemon that never connects. If other code forks later, the child must not share connections.
 _clusters: dict[tuple[int, ClientOptions], BaseCluster] = {}
+# What references brought when a process last resolved them.
+_opened: dict[tuple[int, ClientOptions], ClientOptions] = {}
 _settled: set[int] = set()
 handler = ThreadingHandler()
 _lock = handler.Lock()
@@ -29,14 +32,35 @@ def cluster_for(options: ClientOptions) -> BaseCluster:
     """Return this process's connection to the cluster of these options; connect if there is none.
 
     :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
-    :raises OptionError: a certificate or key cannot be read here
+    :raises OptionError: a certificate or key cannot be read here, or a reference leads nowhere
     """
-    key = (os.getpid(), options)
     with _lock:
+        options = _with_values(options)
+        key = (os.getpid(), options)
         cluster = _clusters.get(key)
         if cluster is None:
             cluster = _clusters[key] = _connected(options)
     return cluster
+
+
+def _with_values(options: ClientOptions) -> ClientOptions:
+    """Return the options with what their references bring now; while one leads nowhere, with what they brought last."""
+    key = (os.getpid(), options)
+    known = _opened.get(key)
+    try:
+        found = options.opened()
+    except OptionError as error:
+        if known is None:
+            raise
+        warn(f"the values that were found last are used: {error}")
+        return known
+    if options.sealed is not None:
+        _opened[key] = found
+        if known not in (None, found):  # a secret was renewed: the next connections log in with it
+            outdated = _clusters.pop((key[0], known), None)
+            if outdated is not None:
+                outdated.close()
+    return found
 
 
 def _connected(options: ClientOptions) -> BaseCluster:
@@ -74,6 +98,7 @@ def _connected(options: ClientOptions) -> BaseCluster:
 def forget(options: ClientOptions) -> None:
     """Close this process's connections for these options: after a failure, the next task reconnects."""
     with _lock:
+        options = _opened.get((os.getpid(), options), options)
         cluster = _clusters.pop((os.getpid(), options), None)
     if cluster is not None:
         cluster.close()
