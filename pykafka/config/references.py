@@ -45,6 +45,20 @@ def resolved(text: str, key: str, environment: Mapping[str, str]) -> str:
     return _REFERENCE.sub(lambda found: "$" if found[1] is None else look_up(found[1]), text)
 
 
+def literal(text: str) -> str:
+    """Return a text that `resolved` gives back as it is."""
+    return re.sub(r"\$(?=\$*\{)", "$$", text)
+
+
+def in_quotes(text: str) -> str:
+    """Return a value, references kept, as it stands between double quotes in a JAAS text."""
+    found, at = [], 0
+    for reference in _REFERENCE.finditer(text):
+        found += [_escaped(text[at : reference.start()], DOUBLE), reference[0]]
+        at = reference.end()
+    return "".join([*found, _escaped(text[at:], DOUBLE)])
+
+
 def _in_jaas(text: str, look_up: Callable[[str], str]) -> str:
     """Return a JAAS text with its references replaced; a word that has some becomes a text in quotes."""
 

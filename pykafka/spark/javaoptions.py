@@ -20,7 +20,7 @@ REFUSED = {
     "kafka.transactional.id": "tasks write without transactions; each is an idempotent producer",
     "kafka.transaction.two.phase.commit.enable": "tasks write without transactions; each is an idempotent producer",
     "kafka.security.providers": "they are Java classes; TLS is OpenSSL's here",
-    "kafka.config.providers": "they are Java classes; give the values themselves, read from where you keep them",
+    "kafka.config.providers": "they are Java classes; write ${env:NAME} or ${file:/path:key} without them",
     "kafka.ssl.engine.factory.class": "it is a Java class; TLS is OpenSSL's here",
     "kafka.ssl.cipher.suites": "OpenSSL names them in another way; restrict 'kafka.ssl.enabled.protocols', or OpenSSL's "
     "own configuration",
@@ -28,6 +28,10 @@ REFUSED = {
     "queryname": "names are of streaming queries: give it to writeStream",
     "path": 'topics are no files; call load() and save() without a path and name topics by "subscribe" or "topic"',
 }
+
+_PROVIDERS = "kafka.config.providers"
+#: The names of references, and Java's classes that resolve them in the same way.
+_KNOWN_PROVIDERS = {"env": ".EnvVarConfigProvider", "file": ".FileConfigProvider", "dir": ".DirectoryConfigProvider"}
 
 _CALLBACK = (
     "it is a Java class; credentials are those of 'kafka.sasl.jaas.config', and tokens those of the token endpoint"
@@ -158,6 +162,8 @@ def why_harmless(key: str, text: str, reads: bool) -> str | None:
         return "has no effect: there are none in any case"
     if text.strip().lower().endswith(_AS_IT_IS.get(key, ())):
         return "has no effect: it is so in any case"
+    if _only_known_providers(key, text):
+        return "has no effect: such references are resolved in any case"
     return None
 
 
@@ -167,8 +173,20 @@ def why_refused(key: str) -> str | None:
     :param key: its name, in any case
     """
     key = key.lower()
-    if key.startswith("kafka.sasl.") and key.endswith(".class"):
+    if key.startswith("kafka.sasl.") and key.endswith(".class") and not key.endswith(".callback.handler.class"):
         return _CALLBACK
     if key.startswith("kafka.sasl.oauthbearer.assertion."):
         return _ASSERTION
+    if key.startswith(f"{_PROVIDERS}."):
+        return REFUSED[_PROVIDERS]
     return REFUSED.get(key)
+
+
+def _only_known_providers(key: str, text: str) -> bool:
+    """Return whether an option only declares Java's classes for references that are resolved here, by the same names."""
+    if key == _PROVIDERS:
+        return {part.strip() for part in text.split(",")} <= {*_KNOWN_PROVIDERS}
+    name, _, rest = key.removeprefix(f"{_PROVIDERS}.").partition(".")
+    return (
+        key.startswith(f"{_PROVIDERS}.") and rest == "class" and text.strip().endswith(_KNOWN_PROVIDERS.get(name, "?"))
+    )

@@ -19,7 +19,7 @@ from pykafka.network.settings import ALL_ADDRESSES, CANONICAL
 from pykafka.spark.errors import OptionError
 from pykafka.spark.javaoptions import why_harmless, why_refused
 from pykafka.spark.offsets import LATEST, parse_partitions
-from pykafka.spark.references import MARK, looked_up
+from pykafka.spark.references import MARK, hiding, looked_up
 from pykafka.spark.tlsoptions import tls_versions
 from pykafka.spark.values import (
     boolean,
@@ -125,6 +125,8 @@ OPTIONS = (
     Option("kafka.ssl.enabled.protocols", tls_versions, Mode.ANY),
     Option("kafka.sasl.mechanism", text_of, Mode.ANY),
     Option("kafka.sasl.jaas.config", verbatim, Mode.ANY),
+    Option("kafka.sasl.client.callback.handler.class", text_of, Mode.ANY),
+    Option("kafka.sasl.login.callback.handler.class", text_of, Mode.ANY),
     Option("kafka.sasl.kerberos.service.name", text_of, Mode.ANY),
     Option("kafka.sasl.oauthbearer.token.endpoint.url", text_of, Mode.ANY),
     Option("kafka.sasl.oauthbearer.scope", text_of, Mode.ANY),
@@ -245,7 +247,8 @@ def _sentence(names: list[str], why: str) -> str:
 
 def _value(option: Option, text: str) -> Any:
     if MARK not in text:
-        return option.parse(text, option.name)
+        with hiding({option.name: text}):
+            return option.parse(text, option.name)
     brought = looked_up(text, option.name)
     try:
         return option.parse(brought, option.name)

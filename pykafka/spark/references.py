@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -14,6 +15,16 @@ from pykafka.spark.errors import OptionError, UnresolvedReferenceError
 MARK = "${"
 #: Shorter parts of a value would be found by chance.
 _LEAST = 3
+
+#: What the name of a secret has, or a text with one.
+_SECRET = re.compile(r"passw|secret|token|credential|jaas|sasl|keystore|(^|[._])key\b|private.key|proxy", re.IGNORECASE)
+#: A value with a secret, which somebody has given to another option.
+_LIKE_A_SECRET = re.compile(r"(passw\w*|secret|token\w*) *=|LoginModule|-----BEGIN|://[^/\s]*:[^/\s]*@", re.IGNORECASE)
+
+
+def looks_secret(text: str) -> bool:
+    """Return whether a name, or a text with names, may be about a secret, misspelt or not."""
+    return _SECRET.search(text) is not None
 
 
 def is_sealed(name: str) -> bool:
@@ -38,18 +49,19 @@ def looked_up(text: str, name: str) -> str:
     except ConfigurationError as error:
         reason = str(error)
     raise UnresolvedReferenceError(
-        f"option {reason}. It was looked for by {_process()} on host {platform.node()!r}: executors get variables by "
+        f"option {reason}. It was looked for by {here()}: executors get variables by "
         "spark.executorEnv.NAME, the driver by its environment when Spark starts; files must be there on all hosts"
     )
 
 
 @contextmanager
 def hiding(raw: Mapping[str, str]) -> Iterator[None]:
-    """Keep what references have brought out of the texts of errors that are raised in the block.
+    """Keep what references have brought, and values that are secrets by their looks, out of the texts of errors.
 
     :param raw: the options, with their references
     """
     brought = {looked_up(text, name) for name, text in raw.items() if MARK in text}
+    brought |= {text for text in raw.values() if _LIKE_A_SECRET.search(text)}
     parts = {part.strip() for text in brought for part in (text, *text.split(","))}
     parts |= {repr(part)[1:-1] for part in parts}  # as errors quote it
     try:
@@ -58,13 +70,14 @@ def hiding(raw: Mapping[str, str]) -> Iterator[None]:
         text = str(error)
         for part in sorted(parts, key=len, reverse=True):
             if len(part) >= _LEAST:
-                text = text.replace(part, "[what its reference brings]")
+                text = text.replace(part, "[not shown]")
         if text == str(error):
             raise
         raise OptionError(text) from None
 
 
-def _process() -> str:
+def here() -> str:
+    """Return which process of the query this is, and its host, for errors."""
     from pyspark import TaskContext
 
-    return "the driver" if TaskContext.get() is None else "an executor"
+    return f"{'the driver' if TaskContext.get() is None else 'an executor'} on host {platform.node()!r}"

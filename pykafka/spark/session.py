@@ -10,13 +10,22 @@ import gc
 import os
 from dataclasses import replace
 
-from pykafka.exceptions import NoBrokersAvailableError, SaslRequiredError, TlsError
+from pykafka.exceptions import (
+    IllegalSaslState,
+    NoBrokersAvailableError,
+    SaslAuthenticationFailed,
+    SaslRequiredError,
+    TlsError,
+    TokenUnavailableError,
+    UnsupportedSaslMechanism,
+)
 from pykafka.handlers import ThreadingHandler
 from pykafka.metadata.cluster import BaseCluster
 from pykafka.security import SslConfig
 from pykafka.spark.errors import OptionError
 from pykafka.spark.loss import warn
 from pykafka.spark.options import ClientOptions
+from pykafka.spark.references import here
 from pykafka.spark.tlsoptions import TlsOptions
 
 # A worker is forked from a daemon that never connects. If other code forks later, the child must not share connections.
@@ -78,10 +87,18 @@ def _connected(options: ClientOptions) -> BaseCluster:
             ),
             metadata=options.metadata,
         )
+    except (SaslAuthenticationFailed, UnsupportedSaslMechanism, IllegalSaslState, TokenUnavailableError) as error:
+        told = error.again()
+        said = " ".join(map(str, error.args)) or error.text
+        told.args = (
+            f"stage SASL, from {here()}: {said}. As options: 'kafka.sasl.mechanism', 'kafka.sasl.jaas.config' and "
+            "'kafka.sasl.oauthbearer.*'; the listener is that of 'kafka.bootstrap.servers'",
+        )
+        raise told from error
     except SaslRequiredError as error:
         raise OptionError(
-            f"{error}. As options: sasl= is 'kafka.security.protocol' = SASL_SSL or SASL_PLAINTEXT, 'kafka.sasl.mechanism' "
-            "and 'kafka.sasl.jaas.config'"
+            f"stage SASL, from {here()}: {error}. As options: sasl= is 'kafka.security.protocol' = SASL_SSL or SASL_PLAINTEXT, "
+            "'kafka.sasl.mechanism' and 'kafka.sasl.jaas.config'"
         ) from error
     except NoBrokersAvailableError as error:
         tls = (
@@ -91,7 +108,7 @@ def _connected(options: ClientOptions) -> BaseCluster:
             "keyfile are 'kafka.ssl.keystore.*'"
         )
         raise NoBrokersAvailableError(
-            f"{error}. As options: hosts= is 'kafka.bootstrap.servers', {tls}", ledger=error.ledger
+            f"from {here()}: {error}. As options: hosts= is 'kafka.bootstrap.servers', {tls}", ledger=error.ledger
         ) from error
 
 

@@ -1,4 +1,7 @@
-"""`config = "FILE"` of a table: the connection to a cluster, from a file as `from_config` takes it; references in options."""
+"""`config = "FILE"` of a table: the connection to a cluster, from a file as `from_config` takes it; references in options.
+
+References about TLS, logins and the proxy stay as they are written, for Spark's plans and tasks; others are replaced here.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,13 @@ from pykafka.config import keys
 from pykafka.config.configuration import targets_of, unknown_key
 from pykafka.config.files import read_file
 from pykafka.config.keys import PROTOCOL, SASL, TLS, flag, is_ignored, secret, targets
-from pykafka.config.references import plain, resolved
+from pykafka.config.references import in_quotes, literal, plain, resolved
 from pykafka.config.security import SYSTEM
 from pykafka.exceptions import ConfigurationError
 from pykafka.spark.javaoptions import why_refused
 from pykafka.spark.optiontable import OPTIONS
 from pykafka.spark.pipeline.tables import Table
+from pykafka.spark.references import is_sealed
 
 #: Options of format("pykafka"), as `plain` returns them.
 _OPTIONS = {option.name.lower(): option.name for option in OPTIONS}
@@ -108,15 +112,16 @@ def _options_of(written: str, value: Any) -> Mapping[str, str]:
         return {}
     if any(target.parse is secret for target in aimed):
         secret(value, written)
-    text = resolved(_text(value), written, os.environ)
+    kept = _text(value)
+    text = resolved(kept, written, os.environ)
     if key == "enable.ssl.certificate.verification" and not flag(text, written):
         raise ConfigurationError(f"{written} cannot be false in a pipeline: give ssl.ca.location")
     if key == "sasl.oauthbearer.method" and text.strip().lower() != "oidc":
         raise ConfigurationError(f"{written} must be oidc in a pipeline")
     if key == "proxy":
-        return {"proxy": text}
+        return {"proxy": kept}
     if name in {_USER, _PASSWORD}:
-        return {name: text}
+        return {name: kept}
     if key == "ssl.ca.location" and text.strip() == SYSTEM:
         return {}
     option = _OPTIONS.get(name)
@@ -125,16 +130,19 @@ def _options_of(written: str, value: Any) -> Mapping[str, str]:
         if why is not None or (key in TLS | SASL | {"source.address"} and key not in _NOTHING):
             raise ConfigurationError(f"{written} cannot be used in a pipeline: {why or 'remove it'}")
         return {}
+    if not is_sealed(option) or key in _DECIDING:
+        kept = literal(text)
     if key == "ssl.check.hostname":
-        text = "https" if flag(text, written) else ""
+        kept = "https" if flag(text, written) else ""
     if key == "ssl.endpoint.identification.algorithm" and text.lower() == "none":
-        text = ""
-    return {option: text, **({f"kafka.{_PEM[key]}": "PEM"} if key in _PEM else {})}
+        kept = ""
+    return {option: kept, **({f"kafka.{_PEM[key]}": "PEM"} if key in _PEM else {})}
 
 
 #: The names of what becomes a JAAS text, and keys that say what is so in any case.
 _USER, _PASSWORD = "kafka.sasl.username", "kafka.sasl.password"
 _BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_DECIDING = {"sasl.mechanism", "sasl.mechanisms"}
 _NOTHING = {"enable.ssl.certificate.verification", "sasl.oauthbearer.method"}
 
 
@@ -174,19 +182,17 @@ def _log_in(options: dict[str, str]) -> None:
         options["kafka.sasl.jaas.config"] = f"{_MODULE}.oauthbearer.OAuthBearerLoginModule required;"
     elif _USER in options and _PASSWORD in options:
         module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
-        user, password = (
-            options[name].replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
-            for name in (_USER, _PASSWORD)
-        )
+        user, password = (in_quotes(options[name]) for name in (_USER, _PASSWORD))
         options["kafka.sasl.jaas.config"] = f'{_MODULE}.{module} required username="{user}" password="{password}";'
 
 
 def with_secrets(table: Table, options: dict[str, str]) -> dict[str, str]:
-    """Return a table's options with their references replaced."""
+    """Return a table's options, with their references replaced where they need not stay."""
     found: dict[str, str] = {}
     for name, text in options.items():
         try:
-            found[name] = resolved(text, f"options {name}", os.environ)
+            brought = resolved(text, f"options {name}", os.environ)
+            found[name] = text if is_sealed(name) else literal(brought)
         except ConfigurationError as error:
             table.problem(f"options {name}", str(error))
     return found

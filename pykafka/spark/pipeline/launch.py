@@ -28,6 +28,8 @@ _DEFAULTS = {
     # By default Spark waits without limit for a query that stops.
     "spark.sql.streaming.stopTimeout": "30s",
 }
+#: Options of format("pykafka") with secrets whose names and values Spark's own settings do not know.
+_MORE_SECRETS = "jaas|keystore[.]key|^proxy$"
 _PYTHON_SETTING, _PYTHON_VARIABLE = "spark.pyspark.python", "PYSPARK_PYTHON"
 
 
@@ -63,6 +65,14 @@ def session(declaration: Declaration, master: str = "") -> Iterator[SparkSession
         spark.stop()
 
 
+def redaction() -> dict[str, str]:
+    """Return settings of Spark by which no plan, page or log of its own shows the secrets among options."""
+    return {
+        "spark.redaction.regex": f"(?i)secret|password|token|access[.]?key|{_MORE_SECRETS}",
+        "spark.sql.redaction.options.regex": f"(?i)url|{_MORE_SECRETS}",
+    }
+
+
 def kill() -> None:
     """Kill the Spark of this process: its JVM would otherwise end with stacks of the interrupted work.
 
@@ -77,7 +87,10 @@ def kill() -> None:
 def _started(settings: dict[str, str]) -> SparkSession:
     before = signal.getsignal(signal.SIGINT)
     try:
-        SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
+        conf = SparkConf().setAll(list(settings.items()))
+        for name, value in redaction().items():
+            conf.setIfMissing(name, value)
+        SparkContext.getOrCreate(conf)
     finally:
         # Spark's own handler calls the JVM, also from within another call, which ends in stacks of both.
         if before is not None and signal.getsignal(signal.SIGINT) is not before:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 #: The view of a source that names none, and the column with Kafka's own columns beside a parsed value.
 RECORDS, KAFKA = "records", "kafka"
 #: Options that reach a cluster; a sink on the source's cluster takes them from the source.
-_SECURITY = ("kafka.security.", "kafka.ssl.", "kafka.sasl.")
+_SECURITY = ("kafka.security.", "kafka.ssl.", "kafka.sasl.", "proxy")
 
 
 @dataclass(frozen=True)

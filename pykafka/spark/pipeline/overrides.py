@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykafka.spark.pipeline.tables import Problem
+from pykafka.spark.references import looks_secret
 
 #: Keys by which one of several tables is named.
 _NAMES = ("name", "view")
@@ -20,15 +21,16 @@ def override(data: dict[str, Any], text: str, problems: list[Problem]) -> None:
     :param text: "source.topic=x", or "sink.NAME.path=x" and "sink.2.path=x" where there are several
     :param problems: the list that takes problems
     """
-    place = f"--set {text}"
     name, equals, value = text.partition("=")
+    shown = f"{name}=..." if equals and looks_secret(text) else text
+    place = f"--set {shown}"
     if not equals:
         problems.append(Problem(place, "must be KEY=VALUE, as in source.topic=clicks"))
         return
     try:
         text.encode()
     except UnicodeEncodeError:  # bytes of the command line that are no text
-        problems.append(Problem(f"--set {text!a}", "is no UTF-8"))
+        problems.append(Problem(f"--set {shown!a}", "is no UTF-8"))
         return
     # As a table of its own, so that keys may be dotted and quoted as in the file.
     for written in (value, json.dumps(value, ensure_ascii=False)):

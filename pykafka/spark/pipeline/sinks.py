@@ -10,6 +10,7 @@ from pykafka.spark.pipeline.configured import configured
 from pykafka.spark.pipeline.model import Input, ParquetSink, Sink, Source, TopicSink, client_options
 from pykafka.spark.pipeline.sources import check_options, free_options
 from pykafka.spark.pipeline.tables import Problem, Table
+from pykafka.spark.references import looked_up
 
 _PARQUET_OPTIONS = ("compression",)
 
@@ -95,15 +96,17 @@ def check_loop(reads: Input, sink: Sink, place: str, as_read: bool, problems: li
     if not isinstance(sink, TopicSink):
         return
     servers, source = "kafka.bootstrap.servers", reads.source
-    if not set(source.options[servers].split(",")) & set(sink.options[servers].split(",")):
+    ours, theirs = ({*looked_up(one.options[servers], servers).split(",")} for one in (source, sink))
+    if not ours & theirs:
         return
     subscription = read_options(source.options, Mode.STREAM_READ).subscription
     if sink.topic is None:
         again, where = as_read, "each row's own topic"
     else:
         topics = {*subscription.topics, *(tp.topic for tp in subscription.partitions)}
-        again, where = sink.topic in topics, f"topic {sink.topic!r}"
-        again = again or (subscription.pattern is not None and subscription.pattern.fullmatch(sink.topic) is not None)
+        topic = looked_up(sink.topic, "topic")
+        again, where = topic in topics, f"topic {sink.topic!r}"
+        again = again or (subscription.pattern is not None and subscription.pattern.fullmatch(topic) is not None)
     if again:
         sentence = (
             f"would write to {where}, which {reads.place} reads on the same brokers: name another topic, or others"

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pykafka.spark.references import looks_secret
+
 #: TOML's names of types, for sentences.
 _KINDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number", dict: "a table", list: "a list"}
 
@@ -63,7 +65,7 @@ class Table:
         # In Python, true is a number.
         if isinstance(value, kinds) and not (isinstance(value, bool) and bool not in kinds):
             return value
-        self.problem(key, f"must be {' or '.join(_KINDS[kind] for kind in kinds)}, not {_shown(value)}")
+        self.problem(key, f"must be {' or '.join(_KINDS[kind] for kind in kinds)}, not {_shown(key, value)}")
         return None
 
     def text(self, key: str, default: str = "", required: bool = False) -> str:
@@ -81,7 +83,7 @@ class Table:
             return ()
         items = [value] if isinstance(value, str) else value
         if not items or not all(isinstance(item, str) and item.strip() for item in items):
-            self.problem(key, f"must be a text, or a list of texts that are not empty, not {_shown(value)}")
+            self.problem(key, f"must be a text, or a list of texts that are not empty, not {_shown(key, value)}")
             return ()
         return tuple(item.strip() for item in items)
 
@@ -139,7 +141,7 @@ class Table:
                 )
                 self.problem(f"{key} {name}", sentence)
             else:
-                self.problem(f"{key} {name}", f"must be a text, a number, true or false, not {_shown(setting)}")
+                self.problem(f"{key} {name}", f"must be a text, a number, true or false, not {_shown(name, setting)}")
         return found
 
     def finish(self) -> None:
@@ -167,6 +169,8 @@ def _hint(word: str, known: Sequence[str]) -> str:
     return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
-def _shown(value: Any) -> str:
+def _shown(key: str, value: Any) -> str:
     kind = _KINDS.get(type(value), "a date or time")
-    return f"{kind} ({value!r})" if isinstance(value, (str, int, float)) else kind
+    return (
+        f"{kind} ({value!r})" if isinstance(value, (str, int, float)) and not looks_secret(f"{key} {value}") else kind
+    )

@@ -347,6 +347,7 @@ def test_overrides(file: Path) -> None:
         ("a b=x", "--set a b=x: 'a b' is not a key"),
         ("name=x\udcff", "--set 'name=x\\udcff': is no UTF-8"),
         ("checkpoint.a=x", "--set checkpoint.a=x: 'checkpoint' is no table in the file"),
+        ("checkpoint.password=x-secret", "--set checkpoint.password=...: 'checkpoint' is no table in the file"),
         ("source.tpic=x", "[source] tpic: not known; did you mean 'topic'?"),
     ],
 )
@@ -585,7 +586,7 @@ def test_a_configuration_file_and_references(tmp_path: Path, monkeypatch: pytest
     file.write_text(text)
     found = Declaration.load(file)
     assert read(found).source.options["kafka.bootstrap.servers"] == "there:9093"
-    assert read(found).source.options["kafka.ssl.truststore.password"] == "secret"
+    assert read(found).source.options["kafka.ssl.truststore.password"] == "${TRUST_PASSWORD}"
     assert read(found).source.options["kafka.client.id"] == "secret"
     assert "kafka.linger.ms" not in read(found).source.options
     assert isinstance(written(found).sink, TopicSink)
@@ -645,7 +646,7 @@ def test_a_configuration_file_by_the_names_of_other_clients(tmp_path: Path, monk
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
-        'username="me" password="se\\"cret\\\\";',
+        'username="me" password="${PW}";',
         "ssl.truststore.location": "/ca",
         "ssl.truststore.type": "PEM",
         "ssl.endpoint.identification.algorithm": "",
@@ -658,7 +659,7 @@ def test_a_configuration_file_by_the_names_of_other_clients(tmp_path: Path, monk
         "sasl.oauthbearer.token.endpoint.url=https://idp/token\nssl.certificate.location=/me.pem\nssl.key.password=x\n"
         "socket.keepalive.enable=true\nstatistics.interval.ms=5\n",
     )
-    assert found["sasl.oauthbearer.client.credentials.client.secret"] == 'se"cret\\'
+    assert found["sasl.oauthbearer.client.credentials.client.secret"] == "${PW}"
     assert found["sasl.jaas.config"].endswith("OAuthBearerLoginModule required;")
     assert (found["ssl.keystore.location"], found["ssl.keystore.type"]) == ("/me.pem", "PEM")
 

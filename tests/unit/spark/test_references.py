@@ -163,6 +163,26 @@ def test_dollars_that_are_none() -> None:
     assert read_options({**READ, **login}, Mode.BATCH_READ).client.opened().sasl == Plain("alice", "a${b}$c")
 
 
+def test_providers_of_java_that_do_the_same_are_taken() -> None:
+    package, told = "org.apache.kafka.common.config.provider", list[str]()
+    raw = {
+        **READ,
+        "kafka.config.providers": "env, file",
+        "kafka.config.providers.env.class": f"{package}.EnvVarConfigProvider",
+        "kafka.config.providers.file.class": f"{package}.FileConfigProvider",
+    }
+    parse(raw, Mode.BATCH_READ, told.append)
+    assert len(told) == 3
+    for wrong in (
+        {"kafka.config.providers": "env,vault"},
+        {"kafka.config.providers.vault.class": "com.example.VaultProvider"},
+        {"kafka.config.providers.env.class": "com.example.VaultProvider"},
+        {"kafka.config.providers.file.param.allowed.paths": "/run"},
+    ):
+        with pytest.raises(OptionError, match="is refused: they are Java classes"):
+            parse({**READ, **wrong}, Mode.BATCH_READ)
+
+
 def test_includes_headers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADERS", "true")
     assert includes_headers({"includeheaders": "${env:HEADERS}"})
@@ -196,6 +216,43 @@ def test_a_renewed_secret_is_used_and_one_that_is_away_for_a_moment_is_missed_by
     finally:
         session.forget(client)
     assert made[-1].closed
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kafka.sasl.jaas.confg": f'a.PlainLoginModule required password="{SECRET}";'},
+        {"kafka.ssl.keystore.passwrd": SECRET},
+        {"kafka.sasl.password": SECRET},
+        {"passwrod": SECRET},
+        {"kafka.sasl.mechanism": f'a.PlainLoginModule required password="{SECRET}";'},
+        {"kafka.security.protocol": f'a.PlainLoginModule required password="{SECRET}";'},
+        {"subscribe": f'a.PlainLoginModule required password="{SECRET}";'},
+        {"kafka.bootstrap.servers": f"alice:{SECRET}@there:9092"},
+        {"kafka.bootstrap.servers": f"https://alice:{SECRET}@there:9092"},
+        {"kafka.ssl.truststore.type": f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n"},
+        {"proxy": f"http://me:{SECRET}@there:x"},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_secrets_under_a_wrong_name_are_in_no_error(options: dict[str, str]) -> None:
+    search = Search(SECRET)
+    extra = {"kafka.ssl.truststore.location": "/x"} if "kafka.ssl.truststore.type" in options else {}
+    for protocol in ("SASL_SSL", "SSL"):
+        raw = {"kafka.security.protocol": protocol, **READ, **LOGIN_TEXT[protocol], **extra, **options}
+        with pytest.raises(OptionError) as refused:
+            read_options(raw, Mode.BATCH_READ)
+        search.look_at_error(refused.value)
+    assert search.verdict() == []
+
+
+LOGIN_TEXT: dict[str, dict[str, str]] = {
+    "SSL": {},
+    "SASL_SSL": {
+        "kafka.sasl.mechanism": "PLAIN",
+        "kafka.sasl.jaas.config": 'a.PlainLoginModule required username="x" password="y";',
+    },
+}
 
 
 class FakeCluster:

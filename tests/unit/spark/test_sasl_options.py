@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import pickle
+import re
+import sys
+import time
+from functools import partial
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
 from pykafka import OAuthBearer, OidcClientCredentials, Plain, Scram
 from pykafka.exceptions import SaslAuthenticationFailed
+from pykafka.handlers import ThreadingHandler
 from pykafka.security import Mechanism
 from pykafka.spark.cluster import OffsetReader
 from pykafka.spark.errors import OptionError
@@ -74,6 +81,146 @@ def test_what_cannot_be(options: dict[str, str], reason: str) -> None:
     with pytest.raises(OptionError, match=reason) as refused:
         read_options({**READ, **options}, Mode.BATCH_READ)
     assert "x-secret" not in str(refused.value)
+
+
+def module(monkeypatch: pytest.MonkeyPatch, name: str, **members: Any) -> None:
+    made = ModuleType(name)
+    vars(made).update(members)
+    monkeypatch.setitem(sys.modules, name, made)
+
+
+IAM = {
+    "kafka.security.protocol": "SASL_PLAINTEXT",
+    "kafka.sasl.mechanism": "AWS_MSK_IAM",
+    "kafka.sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+    "kafka.sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+}
+IAM_OAUTH = {
+    **IAM,
+    "kafka.sasl.mechanism": "OAUTHBEARER",
+    "kafka.sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+    'awsRoleArn="arn:aws:iam::1:role/x" awsRoleSessionName="job";',
+    "kafka.sasl.login.callback.handler.class": "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler",
+}
+del IAM_OAUTH["kafka.sasl.client.callback.handler.class"]
+ENTRA = {
+    "kafka.security.protocol": "SASL_SSL",
+    "kafka.sasl.mechanism": "OAUTHBEARER",
+    "kafka.sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+    "kafka.sasl.login.callback.handler.class": "CustomAuthenticateCallbackHandler",
+}
+MSK_HOSTS = {"kafka.bootstrap.servers": "b-1.mine.a1b2c3.c2.kafka.eu-north-1.amazonaws.com:9098"}
+
+
+def signer(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """Put a stand-in where the package of AWS would be; return what it was asked for."""
+    asked: list[tuple[str, ...]] = []
+
+    def made(*arguments: str) -> tuple[str, int]:
+        asked.append(arguments)
+        return "signed-token", int(time.time() * 1000) + 900_000
+
+    module(
+        monkeypatch,
+        "aws_msk_iam_sasl_signer",
+        MSKAuthTokenProvider=SimpleNamespace(
+            generate_auth_token=made,
+            generate_auth_token_from_profile=partial(made, "profile"),
+            generate_auth_token_from_role_arn=partial(made, "role"),
+        ),
+    )
+    return asked
+
+
+def test_msk_by_its_callback_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = signer(monkeypatch)
+    profile = IAM["kafka.sasl.jaas.config"].replace("required", 'required awsProfileName="prod" awsDebugCreds="true"')
+    for given in (IAM, IAM | {"kafka.sasl.jaas.config": profile}, IAM_OAUTH):
+        found = pickle.loads(pickle.dumps(read_options({**READ, **given, **MSK_HOSTS}, Mode.BATCH_READ).client.sasl))
+        assert found == read_options({**READ, **given, **MSK_HOSTS}, Mode.BATCH_READ).client.sasl
+        assert found.get(ThreadingHandler())[0] == "signed-token"
+    region = "eu-north-1"
+    assert asked == [(region,), ("profile", region, "prod"), ("role", region, "arn:aws:iam::1:role/x", "job")]
+
+
+def test_msk_of_another_name_takes_the_region_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = signer(monkeypatch)
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    with pytest.raises(OptionError, match="do not show the AWS region: set AWS_REGION"):
+        read_options({**READ, **IAM}, Mode.BATCH_READ)
+    monkeypatch.setenv("AWS_REGION", "us-west-2")
+    login = read_options({**READ, **IAM}, Mode.BATCH_READ).client.sasl
+    assert isinstance(login, OAuthBearer)
+    login.get(ThreadingHandler())
+    assert asked == [("us-west-2",)]
+
+
+def test_msk_logs_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    signer(monkeypatch)
+    monkeypatch.setenv("AWS_REGION", "us-west-2")
+
+    def step(message: bytes) -> bytes:
+        assert b"auth=Bearer signed-token\x01" in message
+        return b""
+
+    with SaslBroker({"OAUTHBEARER": lambda: step}) as broker:
+        options = {**READ, **IAM, "kafka.bootstrap.servers": broker.hosts, "fetchOffset.numRetries": "0"}
+        asked = OffsetReader(read_options(options, Mode.BATCH_READ))
+        assert asked._retrying(lambda cluster: cluster.brokers)
+        asked.close()
+
+
+def test_event_hubs_by_their_callback_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    def get_token(scope: str) -> SimpleNamespace:
+        assert scope == "https://me.servicebus.windows.net/.default"
+        return SimpleNamespace(token="of-entra", expires_on=time.time() + 900)
+
+    module(monkeypatch, "azure")
+    module(monkeypatch, "azure.identity", DefaultAzureCredential=lambda: SimpleNamespace(get_token=get_token))
+    hosts = {"kafka.bootstrap.servers": "me.servicebus.windows.net:9093"}
+    found = pickle.loads(pickle.dumps(read_options({**READ, **ENTRA, **hosts}, Mode.BATCH_READ).client.sasl))
+    assert found.get(ThreadingHandler())[0] == "of-entra"
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (
+            {**IAM, **MSK_HOSTS, "kafka.sasl.mechanism": "PLAIN"},
+            "goes with AWS_MSK_IAM with IAMLoginModule or OAUTHBEARER",
+        ),
+        (
+            {
+                **IAM,
+                **MSK_HOSTS,
+                "kafka.sasl.jaas.config": 'x.IAMLoginModule required awsRoleSecretAccessKey="x-secret";',
+            },
+            "awsRoleSecretAccessKey in the JAAS text cannot be used here",
+        ),
+        (ENTRA, "is known for Azure Event Hubs only"),
+        ({**IAM, **MSK_HOSTS}, "pip install aws-msk-iam-sasl-signer-python, on the driver and on every executor"),
+        (
+            {**ENTRA, "kafka.bootstrap.servers": "me.servicebus.windows.net:9093"},
+            "pip install azure-identity, on the driver and on every executor",
+        ),
+        ({**ENTRA, "kafka.sasl.login.callback.handler.class": "x-secret"}, "refused: it is a Java class"),
+    ],
+)
+def test_callback_classes_that_cannot_be_used(
+    given: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
+    monkeypatch.setitem(sys.modules, "azure.identity", None)
+    with pytest.raises(OptionError, match=re.escape(reason)) as refused:
+        read_options({**READ, **given}, Mode.BATCH_READ)
+    assert "x-secret" not in str(refused.value)
+
+
+def test_what_java_needs_for_a_token_endpoint_is_taken() -> None:
+    package = "org.apache.kafka.common.security.oauthbearer"
+    for name in (f"{package}.OAuthBearerLoginCallbackHandler", f"{package}.secured.OAuthBearerLoginCallbackHandler"):
+        assert sasl({**OAUTH, "kafka.sasl.login.callback.handler.class": name}) == sasl(OAUTH)
 
 
 def test_tuning_of_the_java_client_has_no_effect() -> None:

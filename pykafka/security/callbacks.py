@@ -1,0 +1,162 @@
+"""Callback classes of Java clients whose tokens a package of Python can get: AWS MSK by IAM, Azure Event Hubs by Entra ID."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from pykafka.exceptions import TokenUnavailableError
+from pykafka.security.jaas import parse_jaas
+from pykafka.security.mechanism import redacted
+from pykafka.security.oauth import OAuthBearer, OAuthToken
+from pykafka.utils.concealed import concealing
+
+#: The mechanism that Java's library for MSK has; its brokers take OAUTHBEARER with a signed address as well.
+AWS_MSK_IAM = "AWS_MSK_IAM"
+_IAM_MODULE, _OAUTH_MODULE = "IAMLoginModule", "OAuthBearerLoginModule"
+_IAM = ("IAMClientCallbackHandler", "IAMOAuthBearerLoginCallbackHandler")
+_ENTRA = ("CustomAuthenticateCallbackHandler", "KafkaOAuth2AuthenticateCallbackHandler")
+#: What Java's own client needs for tokens of an endpoint, and this one does without.
+_OIDC = ("OAuthBearerLoginCallbackHandler",)
+_REGION = re.compile(r"\.kafka(?:-serverless)?\.([a-z]{2}(?:-[a-z]+)+-\d+)\.(?:api\.)?amazonaws\.com")
+_EVENT_HUBS = re.compile(r"([\w-]+\.servicebus\.(?:windows\.net|usgovcloudapi\.net|chinacloudapi\.cn))", re.IGNORECASE)
+#: Options of a JAAS text for MSK, and those of them without a meaning here.
+_PROFILE, _ROLE, _SESSION = "awsProfileName", "awsRoleArn", "awsRoleSessionName"
+_TUNING = ("awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs", "awsStsRegion")
+
+
+@dataclass(frozen=True)
+class MskIam:
+    """A source of tokens for AWS MSK, signed with the AWS credentials of the process: environment, profile, role of a machine.
+
+    :param region: of the cluster; "" for AWS_REGION or AWS_DEFAULT_REGION of the environment
+    :param profile: of the AWS configuration; "" for the default
+    :param role: the ARN of a role to assume; "" for none
+    :param session: name of the role's session; "" for the package's own
+    """
+
+    region: str = ""
+    profile: str = ""
+    role: str = ""
+    session: str = ""
+
+    def __call__(self) -> OAuthToken:
+        """Return a new token.
+
+        :raises TokenUnavailableError: the package is missing here, or finds no credentials
+        """
+        signer = _member("aws_msk_iam_sasl_signer", "MSKAuthTokenProvider", "aws-msk-iam-sasl-signer-python")
+        region = self.region or region_of_environment()
+        if not region:
+            raise TokenUnavailableError(
+                "there is no AWS region to sign a token for: set AWS_REGION on driver and executors"
+            )
+        if self.role:
+            more = (self.session,) if self.session else ()
+            token, ends_at_ms = _asked(lambda: signer.generate_auth_token_from_role_arn(region, self.role, *more))
+        elif self.profile:
+            token, ends_at_ms = _asked(lambda: signer.generate_auth_token_from_profile(region, self.profile))
+        else:
+            token, ends_at_ms = _asked(lambda: signer.generate_auth_token(region))
+        return OAuthToken(token, expires_at=ends_at_ms / 1000)
+
+
+@dataclass(frozen=True)
+class EntraId:
+    """A source of tokens for Azure Event Hubs, of the identity that the package `azure-identity` finds in the process.
+
+    :param namespace: the host of the event hubs
+    """
+
+    namespace: str
+
+    def __call__(self) -> OAuthToken:
+        """Return a new token; errors as in `MskIam`."""
+        identity = _member("azure.identity", "DefaultAzureCredential", "azure-identity")
+        found = _asked(lambda: identity().get_token(f"https://{self.namespace}/.default"))
+        return OAuthToken(found.token, expires_at=found.expires_on)
+
+
+def is_needless(name: str) -> bool:
+    """Return whether a callback class only says what this client does in any case.
+
+    :param name: of a Java class
+    """
+    return _last(name) in _OIDC
+
+
+@concealing
+def mechanism_of_callback(name: str, mechanism: str, jaas: str, hosts: str) -> OAuthBearer | None:
+    """Return the credentials for which a Java client names a callback class; None if the class is unknown.
+
+    :param name: of the class
+    :param mechanism: `sasl.mechanism`
+    :param jaas: `sasl.jaas.config`
+    :param hosts: "host:port,host:port"
+    :raises ValueError: something cannot be used here; the error shows no secrets
+    """
+    if _last(name) in _IAM:
+        wanted = {AWS_MSK_IAM: _IAM_MODULE, "OAUTHBEARER": _OAUTH_MODULE}
+    elif _last(name) in _ENTRA:
+        wanted = {"OAUTHBEARER": _OAUTH_MODULE}
+    else:
+        return None
+    modules = parse_jaas(jaas)
+    if mechanism not in wanted or len(modules) != 1 or _last(modules[0].name) != wanted[mechanism]:
+        pairs = " or ".join(f"{one} with {module}" for one, module in wanted.items())
+        raise ValueError(f"the callback class {_last(name)} goes with {pairs} in sasl.mechanism and sasl.jaas.config")
+    if _last(name) in _IAM:
+        return _msk(modules[0].options, hosts)
+    found = _EVENT_HUBS.search(hosts)
+    if found is None:
+        raise ValueError(
+            f"the callback class {_last(name)} is known for Azure Event Hubs only, at *.servicebus.windows.net"
+        )
+    _member("azure.identity", "DefaultAzureCredential", "azure-identity", ValueError)
+    return OAuthBearer(EntraId(found[1].lower()))
+
+
+def _msk(options: Mapping[str, str], hosts: str) -> OAuthBearer:
+    others = sorted(set(options) - {_PROFILE, _ROLE, _SESSION, *_TUNING})
+    if others:
+        # Its name, and not its value: some are keys.
+        raise ValueError(
+            f"{others[0]} in the JAAS text cannot be used here: give {_PROFILE} or {_ROLE}, or set AWS' variables"
+        )
+    region = _REGION.search(hosts)
+    if region is None and not region_of_environment():
+        raise ValueError("the brokers' names do not show the AWS region: set AWS_REGION on driver and executors")
+    _member("aws_msk_iam_sasl_signer", "MSKAuthTokenProvider", "aws-msk-iam-sasl-signer-python", ValueError)
+    given = (options.get(name, "") for name in (_PROFILE, _ROLE, _SESSION))
+    return OAuthBearer(MskIam("" if region is None else region[1], *given))
+
+
+def region_of_environment() -> str:
+    """Return the AWS region of this process' environment; "" for none."""
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ""
+
+
+def _member(module: str, name: str, package: str, kind: type[Exception] = TokenUnavailableError) -> Any:
+    try:
+        return getattr(import_module(module), name)
+    except ImportError as error:
+        raise kind(
+            f"tokens are signed by the package {package}, which cannot be imported here ({error}): pip install {package}, "
+            "on the driver and on every executor"
+        ) from None
+
+
+def _asked(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except Exception as error:  # noqa: BLE001 - the package's own
+        reason = f"{type(error).__name__}: {redacted(str(error))}"
+    raise TokenUnavailableError(f"no token could be signed: {reason}; look at the credentials of this machine")
+
+
+def _last(name: str) -> str:
+    return name.strip().rpartition(".")[2]
