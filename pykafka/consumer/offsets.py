@@ -120,14 +120,14 @@ class GroupOffsets:
     def commit(
         self,
         offsets: Mapping[TopicPartition, int] | Callable[[], Mapping[TopicPartition, int]],
-        metadata: str = "",
+        metadata: str | Mapping[str, str] = "",
         go_on: Callable[[], bool] | None = None,
         consumed_in: Mapping[TopicPartition, UUID | None] | None = None,
     ) -> dict[TopicPartition, int]:
         """Commit offsets, each that of the next message to consume.
 
         :param offsets: {TopicPartition: offset}, or a function that returns that, called for each attempt
-        :param metadata: a text that the coordinator keeps with them
+        :param metadata: a text that the coordinator keeps with them, or one for each topic
         :param go_on: returns whether to make another attempt
         :param consumed_in: the ids of the topics that given offsets are of; by default those of now
         :returns: the committed offsets
@@ -269,14 +269,20 @@ class GroupOffsets:
         return found
 
     def _commit_once(
-        self, offsets: Mapping[TopicPartition, int], metadata: str, of: Mapping[TopicPartition, UUID | None]
+        self,
+        offsets: Mapping[TopicPartition, int],
+        metadata: str | Mapping[str, str],
+        of: Mapping[TopicPartition, UUID | None],
     ) -> dict[TopicPartition, KafkaException]:
         coordinator = self.coordinator
         ids = self._ids(offsets, of)
         version = _version(coordinator, wire.OffsetCommitRequest, COMMIT_BY_ID if ids else 0, COMMIT_CEILING)
         if version == 0:  # version 0 commits to ZooKeeper, later ones to Kafka
             raise error_for(UnsupportedVersion.ERROR_CODE, broker=coordinator.address, api="OffsetCommit")
-        wanted = {key: OffsetAndMetadata(offset, metadata) for key, offset in offsets.items()}
+        wanted = {
+            key: OffsetAndMetadata(offset, metadata if isinstance(metadata, str) else metadata.get(key.topic, ""))
+            for key, offset in offsets.items()
+        }
         member = self.membership
         identity = member.generation_id, member.member_id
         epochs = {key: self.epoch_before(key, offset) for key, offset in offsets.items()}

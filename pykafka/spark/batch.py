@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ from pykafka.spark.options import ReadOptions
 from pykafka.spark.shipped import Shipped
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     import pyarrow as pa
 
     from pykafka.spark.cluster import OffsetReader
@@ -40,16 +42,18 @@ class KafkaInputPartition(InputPartition):
     :param partition: number
     :param start: first offset
     :param end: offset after the last
+    :param topic_id: the id of the topic that the offsets are of; None if the brokers tell none
     """
 
     topic: str
     partition: int
     start: int
     end: int
+    topic_id: UUID | None = None
 
-    def __init__(self, topic: str, partition: int, start: int, end: int) -> None:
+    def __init__(self, topic: str, partition: int, start: int, end: int, topic_id: UUID | None = None) -> None:
         super().__init__(None)
-        self.topic, self.partition, self.start, self.end = topic, partition, start, end
+        self.topic, self.partition, self.start, self.end, self.topic_id = topic, partition, start, end, topic_id
 
     def __repr__(self) -> str:
         return f"KafkaInputPartition({self.topic}-{self.partition} {self.start}..{self.end})"
@@ -79,6 +83,7 @@ class KafkaBatchReader(Shipped, DataSourceReader):
         options, offsets = self._options, OffsetReader(self._options)
         report = LossReporter(options.fail_on_data_loss)
         partitions = offsets.first_partitions()
+        ids = offsets.ids  # asked for before the offsets: a task then notices a topic made anew in between
         starting = offsets.located(options.starting, partitions)
         ending = offsets.located(options.ending, partitions)
         bounds = offsets.bounds(partitions)
@@ -89,7 +94,7 @@ class KafkaBatchReader(Shipped, DataSourceReader):
         start, end = clamp_start(start, bounds, report), clamp_end(end, bounds, report)
         end = {tp: max(offset, start[tp]) for tp, offset in end.items()}
         ranges = self._narrowed(plan_ranges(start, end, {}, report), offsets)
-        return as_partitions(ranges, options)
+        return as_partitions(ranges, options, ids)
 
     def _committed(
         self,
@@ -118,10 +123,13 @@ class KafkaBatchReader(Shipped, DataSourceReader):
         return read_partition(partition, self._options, self._columns)
 
 
-def as_partitions(ranges: list[OffsetRange], options: ReadOptions) -> list[InputPartition]:
-    """Return the input partitions for Spark: the ranges, cut by minPartitions and maxRecordsPerPartition."""
+def as_partitions(ranges: list[OffsetRange], options: ReadOptions, ids: Mapping[str, UUID]) -> list[InputPartition]:
+    """Return the input partitions for Spark: the ranges, cut by minPartitions and maxRecordsPerPartition.
+
+    :param ids: the ids of the topics that the offsets are of, as far as they are known
+    """
     cut = split_ranges(ranges, options.min_partitions, options.max_records_per_partition)
-    return [KafkaInputPartition(tp.topic, tp.partition, first, last) for tp, first, last in cut]
+    return [KafkaInputPartition(tp.topic, tp.partition, first, last, ids.get(tp.topic)) for tp, first, last in cut]
 
 
 def read_partition(partition: Any, options: ReadOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
@@ -133,4 +141,4 @@ def read_partition(partition: Any, options: ReadOptions, columns: tuple[str, ...
 
     settle()
     tp = TopicPartition(partition.topic, partition.partition)
-    return read_range(OffsetRange(tp, partition.start, partition.end), options, columns)
+    return read_range(OffsetRange(tp, partition.start, partition.end), options, columns, partition.topic_id)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
+from uuid import UUID
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
@@ -27,6 +28,7 @@ INTERNAL_TOPIC = "__consumer_offsets"
 #: A partition counts as deleted when it was unknown to the cluster for so long (s): news of a topic takes a moment.
 UNKNOWN_FOR_S = 5.0
 ASK_AGAIN_S = 0.2
+NO_ID = UUID(int=0)
 
 
 class OffsetReader:
@@ -37,13 +39,16 @@ class OffsetReader:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
+        #: The ids of the topics in the last response about partitions; brokers before 2.8 tell none.
+        self.ids: Mapping[str, UUID] = {}
 
     def partitions(self) -> set[TopicPartition]:
         """Return the partitions that match the subscription now.
 
         :raises NoBrokersAvailableError: no broker answered
         """
-        return self._retrying(lambda cluster: _subscribed(cluster, self._options.subscription))
+        found, self.ids = self._retrying(lambda cluster: _subscribed(cluster, self._options.subscription))
+        return found
 
     def present(self, expected: Collection[TopicPartition]) -> set[TopicPartition]:
         """Return the partitions that match the subscription now; wait a while before it counts a partition as gone.
@@ -187,12 +192,13 @@ class OffsetReader:
         raise AssertionError("the loop above returns or raises")
 
 
-def _subscribed(cluster: BaseCluster, subscription: Subscription) -> set[TopicPartition]:
+def _subscribed(cluster: BaseCluster, subscription: Subscription) -> tuple[set[TopicPartition], dict[str, UUID]]:
     names = subscription.topics or tuple(sorted({tp.topic for tp in subscription.partitions}))
     # Not cluster.update(): that remembers what it once saw, and this must notice topics that are gone.
     # From brokers that would create a topic named in the request (below version 4), it asks for all topics.
     response = cluster.ask_metadata(list(names) or None)
-    found = set()
+    found: set[TopicPartition] = set()
+    ids = {}
     for topic in response.topics:
         name = topic.name
         if (
@@ -204,7 +210,9 @@ def _subscribed(cluster: BaseCluster, subscription: Subscription) -> set[TopicPa
         if topic.error_code:
             raise error_for(topic.error_code, topic=name, api="Metadata")
         found |= {TopicPartition(name, part.partition_index) for part in topic.partitions}
-    return found & subscription.partitions if subscription.partitions else found
+        if topic.topic_id != NO_ID:
+            ids[name] = topic.topic_id
+    return (found & subscription.partitions if subscription.partitions else found), ids
 
 
 def _covers(subscription: Subscription, names: Collection[str], topic: str, is_internal: bool) -> bool:

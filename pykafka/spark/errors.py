@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka.exceptions import KafkaException
+from pykafka.exceptions import KafkaException, TopicRecreatedError
 
 
 class OptionError(KafkaException, ValueError):
@@ -15,6 +15,10 @@ class UnresolvedReferenceError(OptionError):
 
 class DataLossError(KafkaException):
     """Records between the offsets that Spark asked for are no longer in Kafka, and failOnDataLoss is true."""
+
+
+class RecreatedTopicError(TopicRecreatedError, DataLossError):
+    """A topic was deleted and made anew while a query or task read it, and failOnDataLoss is true; `.old_id`, `.new_id`."""
 
 
 class OpenTransactionError(KafkaException):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from pykafka.spark.errors import DataLossError, OpenTransactionError
+from pykafka.spark.errors import DataLossError, OpenTransactionError, RecreatedTopicError
+from pykafka.spark.topicids import Recreated
 
 log = logging.getLogger("pykafka.spark")
 _GOING_ON = "Going on with the remaining records, as failOnDataLoss is false"
@@ -32,6 +33,30 @@ class LossReporter:
                 "false"
             )
         warn(f"{sentence}. {_GOING_ON}")
+
+    def recreated(self, found: Recreated, what: str, going_on: str) -> None:
+        """Raise or log that a topic was deleted and made anew.
+
+        :param found: the topic and its ids
+        :param what: what was to be read of the former topic
+        :param going_on: what happens if failOnDataLoss is false
+        :raises RecreatedTopicError: failOnDataLoss is true
+        """
+        topic, old, new = found
+        sentence = (
+            f"topic {topic} was deleted and made anew: its id was {old} and is {new} now. {what}; these offsets mean "
+            "nothing in the new topic, and what was not read of the former one is lost"
+        )
+        if self._fail:
+            raise RecreatedTopicError(
+                f"{sentence}. To read the new topic, start anew with startingOffsets = earliest (a stream: with another "
+                "checkpointLocation), or set the option failOnDataLoss to false: a stream then warns, and goes on from the "
+                "start of the new topic",
+                old,
+                new,
+                topic=topic,
+            )
+        warn(f"{sentence}. {going_on}, as failOnDataLoss is false")
 
     def uncommitted(self, sentence: str, transaction: int) -> None:
         """Raise or log that records lie behind the start of an open transaction.

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from pykafka.common import TopicPartition
 from pykafka.spark import session
 from pykafka.spark.admission import Admission
 from pykafka.spark.batch import as_partitions, read_partition
@@ -20,6 +21,7 @@ from pykafka.spark.offsets import (
     JsonOffsets,
     Offsets,
     advance,
+    at_offsets,
     clamp_start,
     from_json,
     is_pinned,
@@ -29,10 +31,13 @@ from pykafka.spark.offsets import (
     to_json,
 )
 from pykafka.spark.options import ReadOptions
-from pykafka.spark.progress import ProgressCommitter
+from pykafka.spark.progress import Progress, ProgressCommitter, read_anchors
 from pykafka.spark.shipped import Shipped
+from pykafka.spark.topicids import TopicIds
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     import pyarrow as pa
 
 
@@ -41,7 +46,8 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
 
     State, used by the query's one driver process alone: the start of a fresh query (Spark asks twice), the ends for
     Trigger.AvailableNow, whether the first micro-batch is still to come and must be empty, the ends last seen, the time of the
-    last admitted micro-batch, and the committer of progress.
+    last admitted micro-batch, the ids of the topics, those that the group has, whether the query may continue an earlier run,
+    the offsets of the last reset, and the committer of progress.
 
     :param options: the options of the read
     :param columns: names, in the order of the schema
@@ -61,6 +67,10 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         self._target: Offsets | None = None
         self._seen: Offsets | None = None
         self._progress: ProgressCommitter | None = None
+        self._ids = TopicIds()
+        self._anchored: dict[str, UUID] = {}
+        self._may_continue = True
+        self._reset: Offsets = {}
 
     def initialOffset(self) -> JsonOffsets:
         """Return the start of a fresh query.
@@ -70,7 +80,9 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         :raises NoBrokersAvailableError: no broker answered
         """
         if self._initial is None:
+            self._may_continue = False
             partitions = self._offsets.first_partitions()
+            self._ids.learn(self._offsets.ids)
             starting = self._offsets.located(self._options.starting, partitions)
             bounds = self._offsets.bounds(partitions)
             if self._target is not None:
@@ -103,10 +115,13 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
             if self._may_move():
                 begin = {tp: min(offset, until[tp]) for tp, offset in begin.items()}
         report_gone(begin, until, self._report)
-        moving = [tp for tp in until if begin.get(tp) != until[tp]]
+        moving = [tp for tp in until if begin.get(tp) != until[tp] and not self._is_reset(tp, begin, until)]
         if not moving:
             return []
         present = self._offsets.present(moving)
+        self._continue_from(begin)
+        anew = self._made_anew({tp: begin[tp] for tp in moving if tp in begin})
+        moving = [tp for tp in moving if tp.topic not in anew]
         report_gone(moving, present, self._report)
         ends = {tp: until[tp] for tp in moving if tp in present}
         earliest = self._offsets.earliest(ends)
@@ -115,7 +130,7 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
             {tp: Bounds(earliest[tp], max(end_at, begin.get(tp, 0))) for tp, end_at in ends.items()},
             self._report,
         )
-        return as_partitions(plan_ranges(starts, ends, earliest, self._report), self._options)
+        return as_partitions(plan_ranges(starts, ends, earliest, self._report), self._options, self._ids.known)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a range as columns, on an executor; errors as in `pykafka.spark.reader.read_range`."""
@@ -132,11 +147,18 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
     def _next_end(self, start: JsonOffsets, unlimited: bool = False) -> JsonOffsets:
         # `start` is the end of the last micro-batch, which is complete when Spark asks for the next one.
         begin = from_json(start)
-        self._commit_progress(begin)
+        present = self._offsets.present(begin)
+        self._continue_from(begin)
         first, self._is_first = self._is_first, False
         if first and self._hold_start:
+            self._anchor(begin, [])
             return start
-        latest = self._target if self._target is not None else self._offsets.latest(self._offsets.present(begin))
+        if anew := self._made_anew(begin):
+            end = self._resets(begin, [tp for tp in present if tp.topic in anew])
+            if end != begin:
+                return to_json(end)
+        self._commit_progress(begin)
+        latest = self._target if self._target is not None else self._offsets.latest(present)
         self._seen = latest
         ends = self._waiting(begin, latest)
         end = advance(begin, {tp: Bounds(0, offset) for tp, offset in ends.items()}, self._report)
@@ -146,6 +168,7 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         if not unlimited:
             earliest = self._offsets.earliest([tp for tp in end if tp not in begin])
             end = self._admission.end(begin, end, earliest, session.handler.now(), may_wait=self._target is None)
+        self._anchor(begin, end)
         if self._target is not None and end == begin:
             # Trigger.AvailableNow asks no more, and Spark may end this process without a call of stop()
             self._close_progress()
@@ -167,8 +190,79 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
             progress.close()
 
     def _commit_progress(self, offsets: Offsets) -> None:
-        if self._options.commit_progress_to is None:
-            return
-        if self._progress is None:
+        committer = self._committer()
+        if committer is not None:
+            committer.offer(Progress(offsets, self._ids.known))
+
+    def _committer(self) -> ProgressCommitter | None:
+        if self._progress is None and self._options.commit_progress_to is not None:
             self._progress = ProgressCommitter(self._options.client, self._options.commit_progress_to)
-        self._progress.offer(offsets)
+        return self._progress
+
+    def _anchor(self, begin: Offsets, end: Collection[TopicPartition]) -> None:
+        # The group knows a topic's id before Spark's checkpoint has an offset of it: else a crash in between would look as if
+        # the topic had been deleted since, and the group's offsets with it.
+        read = {tp.topic for tp in begin}
+        self._ids.begin({tp.topic: id_ for tp in end if (id_ := self._id(tp)) is not None and tp.topic not in read})
+        named = {tp.topic for tp in (*begin, *end)}
+        ids = {topic: id_ for topic, id_ in self._ids.known.items() if topic in named}
+        if self._options.commit_progress_to is None or ids.items() <= self._anchored.items():
+            return
+        committer = self._committer()
+        assert committer is not None
+        first = self._offsets.earliest([tp for tp in end if tp not in begin])
+        committer.anchor(Progress(begin | first, self._ids.known))
+        self._anchored |= ids  # tried once: a group that takes no commits must not hold up each micro-batch
+
+    def _continue_from(self, begin: Offsets) -> None:
+        # Of a query that continues an earlier run: what the group knows of its topics, once per process.
+        if self._may_continue and self._options.commit_progress_to is not None and begin:
+            found = read_anchors(self._options.client, self._options.commit_progress_to, begin)
+            if found is not None:
+                self._ids.learn(found.ids)
+                self._anchored |= found.ids
+                for topic in found.absent:
+                    self._report_absent(topic, {tp: at for tp, at in begin.items() if tp.topic == topic})
+        self._may_continue = False
+        self._ids.learn({tp.topic: id_ for tp in begin if (id_ := self._id(tp)) is not None})
+
+    def _id(self, tp: TopicPartition) -> UUID | None:
+        return self._offsets.ids.get(tp.topic)
+
+    def _report_absent(self, topic: str, read: Offsets) -> None:
+        id_ = self._offsets.ids.get(topic)
+        if id_ is None:  # it is gone, which is told elsewhere, or the brokers have no ids
+            return
+        self._report(
+            f"the group {self._options.commit_progress_to!r} (commitProgressTo) has no offset of topic {topic}, and the "
+            f"checkpoint has {at_offsets(read)}: the topic may have been deleted and made anew since (its id is {id_} now), as "
+            "brokers delete the offsets of groups with their topic. Or the query had no such group before, could not commit to "
+            "it, or its offsets have expired (offsets.retention.minutes). If it is a new topic, start with another "
+            "checkpointLocation; if it is the same, run the query once with failOnDataLoss = false, which goes on at the "
+            "checkpoint's offsets"
+        )
+
+    def _made_anew(self, read: Offsets) -> set[str]:
+        # The topics that were deleted and made anew since their offsets were read. A warning tells of that once.
+        found = self._ids.recreated((tp.topic for tp in read), self._offsets.ids)
+        for one in found:
+            if self._options.fail_on_data_loss or self._ids.is_news(one):
+                at = at_offsets({tp: offset for tp, offset in read.items() if tp.topic == one.topic})
+                self._report.recreated(
+                    one, f"It was read up to {at}", "Going on from the start of the new topic with the next micro-batch"
+                )
+        return {one.topic for one in found}
+
+    def _is_reset(self, tp: TopicPartition, begin: Offsets, until: Offsets) -> bool:
+        return until[tp] == self._reset.get(tp) and (tp not in begin or begin[tp] > until[tp])
+
+    def _resets(self, begin: Offsets, partitions: Collection[TopicPartition]) -> Offsets:
+        """Return the ends of a micro-batch without rows: where it starts, and the start of topics that were made anew."""
+        topics = {tp.topic for tp in begin} & {one.topic for one in partitions}
+        for one in self._ids.recreated(topics, self._offsets.ids):
+            self._ids.move_on(one)
+        self._reset = self._offsets.earliest(partitions)
+        if self._target is not None:
+            self._target = {tp: at for tp, at in self._target.items() if tp not in begin or tp.topic not in topics}
+            self._target |= self._offsets.latest(partitions)
+        return {tp: at for tp, at in begin.items() if tp.topic not in topics} | self._reset

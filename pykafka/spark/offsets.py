@@ -21,6 +21,8 @@ LATEST = -1
 
 EXAMPLE = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 MAX_OFFSET = 2**63 - 1
+#: A sentence about partitions names so many.
+SHOWN = 10
 
 Offsets = dict[TopicPartition, int]
 JsonOffsets = dict[str, dict[str, int]]
@@ -273,14 +275,18 @@ def clamp_start(
     :param bounds: the bounds of the partitions
     :param report: called for records that are gone
     """
-    found = {}
+    found, losses = {}, []
     for tp, offset in start.items():
         earliest, latest = bounds[tp]
         if offset < earliest:
-            report(f"{tp} was to be read from offset {offset}, but its oldest record left is {earliest}")
+            losses.append(
+                f"{tp} was to be read from offset {offset}, but its oldest record left is {earliest}: "
+                + gone_between(offset, earliest)
+            )
         elif offset > latest:
-            report(f"{tp} was to be read from offset {offset}, but it ends at {latest}")
+            losses.append(f"{tp} was to be read from offset {offset}, but it ends at {latest}")
         found[tp] = min(max(offset, earliest), latest)
+    _report_all(losses, report)
     return found
 
 
@@ -293,12 +299,13 @@ def clamp_end(
     :param bounds: the bounds of the partitions
     :param report: called for records that are not there
     """
-    found = {}
+    found, losses = {}, []
     for tp, offset in end.items():
         latest = bounds[tp].latest
         if offset > latest:
-            report(f"{tp} was to be read up to offset {offset}, but it ends at {latest}")
+            losses.append(f"{tp} was to be read up to offset {offset}, but it ends at {latest}")
         found[tp] = min(offset, latest)
+    _report_all(losses, report)
     return found
 
 
@@ -315,13 +322,29 @@ def advance(
     :param report: called for partitions that are gone, and for those that end before `start`
     """
     report_gone(start, bounds, report)
-    end = {}
+    end, losses = {}, []
     for tp, (_, latest) in bounds.items():
         reached = start.get(tp, 0)
         if latest < reached:
-            report(f"{tp} was read up to offset {reached}, but it ends at {latest} now; was the topic made anew?")
+            losses.append(
+                f"{tp} was read up to offset {reached}, but it ends at {latest} now; was the topic made anew?"
+            )
         end[tp] = latest
+    _report_all(losses, report)
     return end
+
+
+def gone_between(first: int, end: int) -> str:
+    """Return the words for offsets that are gone, from the first one to before the end; there may have been fewer records."""
+    count = end - first
+    return f"offset {first} is gone" if count == 1 else f"offsets {first} to {end - 1} are gone ({count} offsets)"
+
+
+def _report_all(losses: list[str], report: ReportLoss) -> None:
+    # One report has all partitions: the first one would hide the others.
+    if losses:
+        more = f"; and {len(losses) - SHOWN} more partitions" if len(losses) > SHOWN else ""
+        report("; ".join(losses[:SHOWN]) + more)
 
 
 def report_gone(start: Collection[TopicPartition], now: Collection[TopicPartition], report: ReportLoss) -> None:
@@ -380,17 +403,18 @@ def plan_ranges(
     :param report: called for records that are gone
     """
     report_gone(start, end, report)
-    ranges = []
+    ranges, losses = [], []
     for tp in sorted(end):
         begin = start.get(tp)
         if begin is None:
             begin = earliest[tp]
             if begin > 0:
-                report(f"the new partition {tp} starts at offset {begin} instead of 0: its first records are gone")
+                losses.append(f"the new partition {tp} starts at offset {begin} instead of 0: {gone_between(0, begin)}")
         if end[tp] < begin:
-            report(f"{tp} was read up to offset {begin}, but is to be read up to {end[tp]} now")
+            losses.append(f"{tp} was read up to offset {begin}, but is to be read up to {end[tp]} now")
         elif end[tp] > begin:
             ranges.append(OffsetRange(tp, begin, end[tp]))
+    _report_all(losses, report)
     return ranges
 
 
@@ -439,7 +463,13 @@ def _parts(one: OffsetRange, count: int) -> list[OffsetRange]:
     return found
 
 
+def at_offsets(offsets: Mapping[TopicPartition, int]) -> str:
+    """Return the words for the offsets of some partitions."""
+    found = [f"{tp} at {offsets[tp]}" for tp in sorted(offsets)]
+    return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
+
+
 def _names(partitions: Iterable[TopicPartition]) -> str:
     names = sorted(map(str, partitions))
-    shown = ", ".join(names[:10])
-    return f"{shown} and {len(names) - 10} more" if len(names) > 10 else shown
+    shown = ", ".join(names[:SHOWN])
+    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown

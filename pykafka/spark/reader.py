@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.aborted import AbortedTransactions
 from pykafka.consumer.arrow import ArrowDecoder
+from pykafka.consumer.fetchrequests import IDS_CEILING, IDS_FROM, NO_ID
+from pykafka.consumer.lineage import NO_EPOCH
+from pykafka.consumer.truncation import FETCH_TELLS_FROM
 from pykafka.exceptions import (
+    InconsistentTopicId,
     KafkaException,
     LeaderNotFoundError,
     OffsetOutOfRangeError,
     ProtocolClientError,
+    UnknownTopicId,
     UnknownTopicOrPartition,
     error_for,
 )
@@ -25,11 +30,14 @@ from pykafka.spark import session
 from pykafka.spark.cluster import UNKNOWN_FOR_S
 from pykafka.spark.errors import DataLossError, PollTimeoutError
 from pykafka.spark.loss import LossReporter, warn
-from pykafka.spark.offsets import EARLIEST, LATEST, OffsetRange
+from pykafka.spark.offsets import EARLIEST, LATEST, OffsetRange, gone_between
 from pykafka.spark.options import ReadOptions
+from pykafka.spark.topicids import Recreated
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     import pyarrow as pa
 
     from pykafka.broker import Broker
@@ -44,23 +52,29 @@ RETRY_BACKOFF_MAX_MS = 1000
 #: The size limit of an Arrow batch: Spark holds a few at a time, and the offsets of their values are 32-bit numbers.
 MAX_ROWS = 65_536
 MAX_BYTES = 8 * 1024 * 1024
+#: So many responses in a row must name another id of the topic: a broker may not have heard yet of the topic that is read.
+SURE_AFTER = 3
 
 # The bytes per offset of each topic when this process last read it, and the largest batch then. With them, a short
 # range, as in small micro-batches, is fetched without the records behind it.
 _sizes: dict[str, tuple[float, int]] = {}
 
 
-def read_range(wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def read_range(
+    wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...], topic_id: UUID | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield the records of a range as Arrow batches.
 
     :param wanted: partition and offsets
     :param options: the options of the read
     :param columns: names, in the order of the schema
+    :param topic_id: the id of the topic that the offsets are of; None if it is not known
     :raises DataLossError: records of the range are gone (failOnDataLoss)
+    :raises RecreatedTopicError: the topic was deleted and made anew (failOnDataLoss)
     :raises PollTimeoutError: no record arrived within kafkaConsumer.pollTimeoutMs
     :raises CorruptResponseError: a response cannot be decoded
     """
-    return RangeReader(session.cluster_for(options.client), wanted, options, columns).batches()
+    return RangeReader(session.cluster_for(options.client), wanted, options, columns, topic_id).batches()
 
 
 class RangeReader:
@@ -70,10 +84,16 @@ class RangeReader:
     :param wanted: partition and offsets
     :param options: the options of the read
     :param columns: names, in the order of the schema
+    :param topic_id: the id of the topic that the offsets are of; None if it is not known
     """
 
     def __init__(
-        self, cluster: BaseCluster, wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...]
+        self,
+        cluster: BaseCluster,
+        wanted: OffsetRange,
+        options: ReadOptions,
+        columns: tuple[str, ...],
+        topic_id: UUID | None = None,
     ) -> None:
         self._cluster = cluster
         self._handler = cluster.handler
@@ -91,6 +111,10 @@ class RangeReader:
         # The rack that requests name, until a replica there has failed, and the replica that the leader has named there.
         self._rack = options.client_rack
         self._replica: int | None = None
+        self._topic_id = topic_id
+        self._is_compared = topic_id is None
+        # The leader epoch of the last record that was fetched: the broker compares its log with it.
+        self._epoch = NO_EPOCH
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the records; errors as in `read_range`."""
@@ -100,6 +124,8 @@ class RangeReader:
             found: list[RawBatch] = []
             start = self._position
             try:
+                if not self._is_compared and not self._has_topic():
+                    return
                 if pending is None:
                     pending = self._send()
                 found = self._take(pending)
@@ -123,19 +149,27 @@ class RangeReader:
     def _send(self) -> PendingResponse[wire.FetchResponse]:
         broker = self._source()
         size = self._bytes_to_fetch()
+        version = broker.api_version(wire.FetchRequest, None if self._topic_id is None else IDS_CEILING)
         partition = wire.FetchRequest.Topic.Partition(
-            partition=self._tp.partition, fetch_offset=self._position, partition_max_bytes=size
+            partition=self._tp.partition,
+            current_leader_epoch=self._cluster.leader_epoch(*self._tp),
+            fetch_offset=self._position,
+            last_fetched_epoch=self._epoch if version >= FETCH_TELLS_FROM else NO_EPOCH,
+            partition_max_bytes=size,
         )
         request = wire.FetchRequest(
             max_wait_ms=self._options.fetch_wait_ms,
             min_bytes=1,
             max_bytes=size,
             isolation_level=int(self._options.read_committed),
-            topics=[wire.FetchRequest.Topic(topic=self._tp.topic, partitions=[partition])],
+            topics=[
+                wire.FetchRequest.Topic(topic=self._tp.topic, topic_id=self._topic_id or NO_ID, partitions=[partition])
+            ],
             rack_id=self._rack,
         )
         self._broker = broker
-        return broker.send(request, CHANNEL, timeout_ms=self._options.fetch_wait_ms + self._options.client.timeout_ms)
+        timeout_ms = self._options.fetch_wait_ms + self._options.client.timeout_ms
+        return broker.send(request, CHANNEL, timeout_ms=timeout_ms, version=version)
 
     def _source(self) -> Broker:
         """Return the broker to fetch from: the replica that the leader has named (KIP-392), or the leader."""
@@ -171,6 +205,9 @@ class RangeReader:
                 raise KafkaException(f"it names another replica, {part.preferred_read_replica}", **self._context())
             self._replica = part.preferred_read_replica
             return []
+        if part.diverging_epoch.end_offset >= 0:
+            self._tell_truncation(part.diverging_epoch.end_offset)
+            return []
         found, needed = scan(part.records) if part.records is not None else ([], 0)
         aborted = AbortedTransactions(part.aborted_transactions) if self._options.read_committed else None
         dropped = {raw.base_offset for raw in found if aborted is not None and aborted.drops(raw)}
@@ -179,6 +216,7 @@ class RangeReader:
             sizes = [raw.end - raw.start for raw in found]
             _sizes[self._tp.topic] = (sum(sizes) / (found[-1].next_offset - found[0].base_offset), max(sizes))
             self._position = found[-1].next_offset
+            self._epoch = found[-1].leader_epoch
             found = [raw for raw in found if raw.base_offset not in dropped]
             if not found:
                 self._got_on()
@@ -205,13 +243,49 @@ class RangeReader:
             partition=self._tp.partition,
         )
 
+    def _tell_truncation(self, end: int) -> None:
+        # Records that were read are in no log any more, and those that follow may be others than when the range was planned.
+        lost = f": {gone_between(end, self._position)}" if end < self._position else ""
+        self._report(
+            f"{self._tp} was read up to offset {self._position}, but its leader has another log: an unclean election has lost "
+            f"records that were read{lost}"
+        )
+        self._epoch = NO_EPOCH
+
+    def _has_topic(self) -> bool:
+        """Return whether the topic is still the one that was planned, if its leader cannot tell at each fetch (before 3.1)."""
+        self._is_compared = True
+        if self._source().api_version(wire.FetchRequest, IDS_CEILING) >= IDS_FROM:
+            return True
+        self._cluster.update([self._tp.topic])
+        return not self._skip_recreated()
+
+    def _skip_recreated(self) -> bool:
+        # False if the topic is the one that was planned, or nobody knows.
+        before, now = self._topic_id, self._cluster.topic_id(self._tp.topic)
+        for attempt in range(1, SURE_AFTER):
+            if before is None or now in (None, before):
+                break
+            self._handler.sleep(self._pauses.seconds(attempt))
+            self._cluster.update([self._tp.topic])
+            now = self._cluster.topic_id(self._tp.topic)
+        if before is None or now is None or now == before:
+            return False
+        self._report.recreated(
+            Recreated(self._tp.topic, before, now),
+            f"{self._tp} was to be read from offset {self._position} to {self._end - 1}",
+            "This task reads no more of it",
+        )
+        self._position = self._end
+        return True
+
     def _recover(self, error: KafkaException) -> None:
         """Prepare the next attempt, or raise if it cannot help."""
         if isinstance(error, PollTimeoutError | DataLossError):
             raise error
         if isinstance(error, OffsetOutOfRangeError) and self._skip_lost():
             return
-        if isinstance(error, UnknownTopicOrPartition):
+        if isinstance(error, UnknownTopicOrPartition | UnknownTopicId | InconsistentTopicId):
             now = self._handler.now()
             self._unknown_since = now if self._unknown_since is None else self._unknown_since
             if now - self._unknown_since > UNKNOWN_FOR_S:
@@ -235,6 +309,9 @@ class RangeReader:
         self._handler.sleep(self._pauses.seconds(self._failures))
         try:
             self._cluster.update([self._tp.topic])
+            self._skip_recreated()
+        except DataLossError:
+            raise
         except KafkaException as problem:
             # The brokers are away: the next attempt reports it again, until the deadline.
             self._last_error = problem
@@ -246,7 +323,8 @@ class RangeReader:
         if latest > self._position:
             return False
         self._report(
-            f"{self._tp} was to be read from offset {self._position} to {self._end - 1}, but it ends before {latest} now"
+            f"{self._tp} was to be read from offset {self._position} to {self._end - 1}, but it ends before {latest} now: "
+            + gone_between(self._position, self._end)
         )
         self._position = self._end
         return True
@@ -258,9 +336,10 @@ class RangeReader:
         latest = self._cluster.list_offsets({key: LATEST})[key].offset
         if earliest <= self._position <= latest:
             return False
+        left = min(earliest, self._end) if self._position < earliest else self._end
         self._report(
             f"{self._tp} was to be read from offset {self._position} to {self._end - 1}, but it begins at {earliest} and "
-            f"ends before {latest} now"
+            f"ends before {latest} now: " + gone_between(self._position, left)
         )
-        self._position = min(earliest, self._end) if self._position < earliest else self._end
+        self._position = left
         return True

@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pykafka.broker import Broker
 from pykafka.common import TopicPartition
 from pykafka.embedded import EmbeddedCluster
+from pykafka.network.channel import PendingResponse
 from pykafka.protocol import wire
 from pykafka.spark import session
 from pykafka.spark.errors import DataLossError, PollTimeoutError, SinkError
@@ -111,15 +113,21 @@ def test_a_broker_comes_back(cluster: EmbeddedCluster) -> None:
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])
-def test_a_range_that_the_log_does_not_reach(cluster: EmbeddedCluster, fail: str) -> None:
+def test_a_range_that_the_log_does_not_reach(
+    cluster: EmbeddedCluster, fail: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """The topic was made anew, or cut, after the range was planned: no wait brings its records back."""
+    sentence = (
+        r"t-0 was to be read from offset 10 to 19, but it ends before 10 now: offsets 10 to 19 are gone \(10 offsets\)"
+    )
     expected = fill(cluster, 10)
     batches = read(cluster, 0, 20, failOnDataLoss=fail, **{"kafkaConsumer.pollTimeoutMs": "300"})
     if fail == "true":
-        with pytest.raises(DataLossError, match="t-0 was to be read from offset 10 to 19, but it ends before 10 now"):
+        with pytest.raises(DataLossError, match=sentence):
             values(batches)
     else:
         assert values(batches) == expected
+        assert re.search(sentence, caplog.text)
 
 
 def test_records_that_never_come(cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,16 +153,56 @@ def test_a_leader_that_is_away_too_long(cluster: EmbeddedCluster) -> None:
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])
-def test_a_range_behind_the_end(cluster: EmbeddedCluster, fail: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_range_behind_the_end(cluster: EmbeddedCluster, fail: str, caplog: pytest.LogCaptureFixture) -> None:
+    sentence = (
+        "t-0 was to be read from offset 15 to 19, but it begins at 0 and ends before 10 now: offsets 15 to 19 are gone"
+    )
     fill(cluster, 10)
     batches = read(cluster, 15, 20, failOnDataLoss=fail)
     if fail == "true":
-        with pytest.raises(
-            DataLossError, match="t-0 was to be read from offset 15 to 19, but it begins at 0 and ends before 10 now"
-        ):
+        with pytest.raises(DataLossError, match=sentence):
             values(batches)
     else:
         assert values(batches) == []
+        assert sentence in caplog.text
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_leader_whose_log_has_lost_what_was_read(
+    cluster: EmbeddedCluster, fail: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its answer to the epoch of the last record that was read tells, and the task then reads what there is."""
+    expected = fill(cluster, 60)
+    epochs: list[int] = []
+    send, take = Broker.send, PendingResponse.get
+
+    def sent(broker: Broker, request: Any, *words: Any, **more: Any) -> Any:
+        if isinstance(request, wire.FetchRequest):
+            epochs.append(request.topics[0].partitions[0].last_fetched_epoch)
+        return send(broker, request, *words, **more)
+
+    def taken(pending: Any) -> Any:
+        response = take(pending)
+        if isinstance(response, wire.FetchResponse):
+            part = response.responses[0].partitions[0]
+            diverging.append(bool(epochs[len(diverging)] >= 0 and True not in diverging))
+            if diverging[-1]:
+                part.diverging_epoch.end_offset, part.records = 4, None
+        return response
+
+    diverging: list[bool] = []
+    monkeypatch.setattr(Broker, "send", sent)
+    monkeypatch.setattr(PendingResponse, "get", taken)
+    batches = read(cluster, 0, 60, failOnDataLoss=fail, **{"kafka.max.partition.fetch.bytes": "100"})
+    sentence = r"t-0 was read up to offset \d+, but its leader has another log: .* were read: offsets 4 to \d+ are gone"
+    if fail == "true":
+        with pytest.raises(DataLossError, match=sentence):
+            values(batches)
+    else:
+        assert values(batches) == expected
+        assert re.search(sentence, caplog.text)
+    assert epochs[0] == -1
+    assert diverging.count(True) == 1
 
 
 def test_a_read_given_up_leaves_the_connection_usable(cluster: EmbeddedCluster) -> None:

@@ -21,7 +21,7 @@ from pykafka.spark import session
 from pykafka.spark.lag import LagListener, QueryLag, query_lag
 from pykafka.spark.options import read_options
 from pykafka.spark.optiontable import Mode
-from pykafka.spark.progress import ProgressCommitter
+from pykafka.spark.progress import Progress, ProgressCommitter
 from tests.support.spark.topics import QUIET, Topics
 
 Read = Callable[..., DataFrame]
@@ -107,7 +107,7 @@ def test_progress_that_cannot_be_committed_is_told(topics: Topics, caplog: pytes
             assert time.monotonic() < deadline
             member.poll(0.1)
         committer = ProgressCommitter(options, topic)
-        committer.offer({TopicPartition(topic, 0): 5})
+        committer.offer(Progress({TopicPartition(topic, 0): 5}, {}))
         committer.close(TIMEOUT_S)
         assert "progress could not be committed (commitProgressTo), the query goes on: " in caplog.text
         assert f"{topic!r} has consumers as members" in caplog.text

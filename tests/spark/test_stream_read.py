@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -173,7 +174,7 @@ def test_records_that_are_gone_after_a_restart(read_stream: Read, topics: Topics
     topics.numbered(topic, {0: 10}, first=10)
     topics.delete_before(topic, 0, 15)
     if fail == "true":
-        with pytest.raises(PySparkException, match="from offset 10, but its oldest record left is 15"):
+        with pytest.raises(PySparkException, match="oldest record left is 15: offsets 10 to 14 are gone"):
             landing.run(read_stream(**options))
     else:
         assert landing.run(read_stream(**options)) == [5]
@@ -195,6 +196,27 @@ def test_a_topic_that_is_gone(read_stream: Read, topics: Topics, landing: Landin
             landing.run(read_stream(**options))
     else:
         assert sum(landing.run(read_stream(**options))) == 3
+
+
+def test_a_topic_that_is_made_anew_with_more_records(read_stream: Read, topics: Topics, landing: Landing) -> None:
+    topic = topics.create()
+    topics.numbered(topic, {0: 10})
+    options = {"startingOffsets": "earliest", "failOnDataLoss": "false"}
+    query = landing.start(read_stream(subscribe=topic, **options), processingTime="100 milliseconds")
+    try:
+        query.processAllAvailable()
+        topics.make_anew(topic)
+        topics.numbered(topic, {0: 25}, first=100)
+        deadline = time.monotonic() + TIMEOUT_S
+        while len(found := landing.landed()) < 35:
+            assert time.monotonic() < deadline, found
+            query.processAllAvailable()
+        assert found == sorted(numbers(0, 0, 10) + numbers(0, 100, 125))
+    finally:
+        query.stop()
+    # Nothing about it needs to be remembered.
+    topics.numbered(topic, {0: 5}, first=125)
+    assert landing.run(read_stream(subscribe=topic, **options)) == [5]
 
 
 @pytest.mark.parametrize("starting", ["earliest", "latest"])

@@ -1,23 +1,32 @@
-"""Topics that grow while a worker process is kept, and brokers that forget one for a moment: no Spark session."""
+"""Topics that grow, are made anew or are forgotten for a moment while queries and worker processes live: no Spark session."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from pykafka.embedded import EmbeddedCluster
 from pykafka.spark import session
-from pykafka.spark.errors import SinkError
+from pykafka.spark.batch import KafkaBatchReader
+from pykafka.spark.errors import DataLossError, RecreatedTopicError, SinkError
 from pykafka.spark.offsets import JsonOffsets
 from pykafka.spark.options import read_options, write_options
 from pykafka.spark.optiontable import Mode
+from pykafka.spark.stream import KafkaStreamReader
 from pykafka.spark.stream41 import SelfLimitingStreamReader
 from pykafka.spark.writer import write_rows
+from tests.support.features import kafka_since
 from tests.support.spark.topics import Record, Topics
+
+#: Brokers before 2.8 tell no ids: topics made anew are not noticed there.
+WITH_IDS = kafka_since(2, 8)
 
 
 @pytest.fixture(autouse=True)
@@ -77,3 +86,183 @@ def test_a_topic_that_is_unknown_for_a_moment(fail: str) -> None:
         finally:
             healed.join()
             reader.stop()
+
+
+class Query:
+    """A stream reader as Spark drives it, micro-batch by micro-batch, with a checkpoint of its own; no Spark session.
+
+    :param topics: of the broker
+    :param topic: what it reads
+    :param options: of the read
+    """
+
+    def __init__(self, topics: Topics, topic: str, **options: str) -> None:
+        raw = {"kafka.bootstrap.servers": topics.hosts, "subscribe": topic, "startingOffsets": "earliest", **options}
+        self._options = read_options(raw, Mode.STREAM_READ)
+        #: The end of the last micro-batch.
+        self.at: JsonOffsets | None = None
+        self._readers: list[KafkaStreamReader] = []
+        self.start()
+
+    def start(self) -> None:
+        """Start it, or start it again, in a new process so to say."""
+        session.close_all()
+        self.reader = KafkaStreamReader(self._options, ("value",))
+        self._readers.append(self.reader)
+        self.begin = self.reader.initialOffset() if self.at is None else self.at
+
+    def plan(self) -> Sequence[InputPartition]:
+        """Return the ranges of the next micro-batch, whose end the checkpoint has then."""
+        end = self.reader.latestOffset(self.begin, ReadAllAvailable())
+        planned = self.reader.partitions(self.begin, end) if end != self.begin else []
+        self.begin = self.at = end
+        return planned
+
+    def read(self, planned: Sequence[InputPartition]) -> int:
+        """Return the number of records of some ranges."""
+        return sum(batch.num_rows for part in planned for batch in self.reader.read(part))
+
+    def stop(self) -> None:
+        """End it, and what is left of runs that were never ended."""
+        for reader in self._readers:
+            reader.stop()
+        self._readers = []
+
+
+def make_anew(topics: Topics, topic: str, count: int) -> None:
+    """Make a topic anew, with more records than before."""
+    topics.make_anew(topic)
+    topics.produce(topic, [Record(b"new-%d" % n) for n in range(count)])
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_topic_made_anew_within_a_run(topics: Topics, fail: str, caplog: pytest.LogCaptureFixture) -> None:
+    topic = topics.create()
+    topics.produce(topic, [Record(b"old")] * 10)
+    query = Query(topics, topic, failOnDataLoss=fail)
+    assert query.read(query.plan()) == 10
+    make_anew(topics, topic, 25)
+    if not WITH_IDS:
+        assert query.read(query.plan()) == 15
+    elif fail == "true":
+        with pytest.raises(RecreatedTopicError, match=rf"It was read up to {topic}-0 at 10; .*failOnDataLoss to false"):
+            query.plan()
+    else:
+        assert query.read(query.plan()) == 0
+        assert query.at == {topic: {"0": 0}}
+        assert query.read(query.plan()) == 25
+        assert caplog.text.count("was deleted and made anew: its id was ") == 1
+    query.stop()
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("kind", ["stream", "batch"])
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_topic_made_anew_between_plan_and_task(topics: Topics, kind: str, fail: str) -> None:
+    topic = topics.create()
+    topics.produce(topic, [Record(b"old")] * 10)
+    if kind == "stream":
+        query = Query(topics, topic, failOnDataLoss=fail)
+        planned, read = query.plan(), query.read
+    else:
+        raw = {"kafka.bootstrap.servers": topics.hosts, "subscribe": topic, "failOnDataLoss": fail}
+        batch = KafkaBatchReader(read_options(raw, Mode.BATCH_READ), ("value",))
+        planned = batch.partitions()
+
+        def read(planned: Sequence[InputPartition]) -> int:
+            return sum(found.num_rows for part in planned for found in batch.read(part))
+
+    make_anew(topics, topic, 25)
+    if not WITH_IDS:
+        assert read(planned) == 10
+    elif fail == "true":
+        with pytest.raises(RecreatedTopicError, match=f"{topic}-0 was to be read from offset 0 to 9; "):
+            read(planned)
+    else:
+        assert read(planned) == 0
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("fail", ["true", "false"])
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_topic_made_anew_between_two_runs(
+    topics: Topics, others: int, fail: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The group tells its former id by the text of another topic; where there is none, that its offsets are gone."""
+    topic, *more = (topics.create() for _ in range(1 + others))
+    for each in (topic, *more):
+        topics.produce(each, [Record(b"old")] * 10)
+    options = {"failOnDataLoss": fail, "subscribe": ",".join((topic, *more)), "commitProgressTo": f"group-{topic}"}
+    query = Query(topics, topic, **options)
+    assert query.read(query.plan()) == 10 + 10 * others
+    query.stop()
+    # The same topic: nothing is told.
+    query.start()
+    assert query.read(query.plan()) == 0
+    query.stop()
+    make_anew(topics, topic, 25)
+    query.start()
+    if not WITH_IDS:
+        assert query.read(query.plan()) == 15
+    elif fail == "true":
+        for _ in range(2):
+            with pytest.raises(
+                RecreatedTopicError if others else DataLossError,
+                match=rf"{topic}-0 at 10; .*lost" if others else rf"has no offset of topic {topic}.*{topic}-0 at 10",
+            ):
+                query.plan()
+            query.stop()
+            query.start()
+    elif others:
+        assert query.read(query.plan()) == 0
+        assert query.read(query.plan()) == 25
+        assert query.read(query.plan()) == 0
+    else:
+        assert query.read(query.plan()) == 15
+        assert "has no offset of topic" in caplog.text
+    query.stop()
+    if fail == "false" or not WITH_IDS:
+        caplog.clear()
+        query.start()
+        assert query.read(query.plan()) == 0
+        assert "made anew" not in caplog.text
+        query.stop()
+
+
+@pytest.mark.kafka
+def test_a_run_that_is_killed_at_once(topics: Topics) -> None:
+    """The group knows a topic before the checkpoint has it: nothing looks as if it had been deleted."""
+    topic = topics.create()
+    topics.produce(topic, [Record(b"old")] * 10)
+    query = Query(topics, topic, commitProgressTo=f"group-{topic}")
+    assert query.read(query.plan()) == 10
+    query.start()
+    topics.grow(topic, 2)
+    topics.produce(topic, [Record(b"old", partition=1)] * 5)
+    assert query.read(query.plan()) == 5
+    query.start()
+    assert query.read(query.plan()) == 0
+    query.stop()
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_records_that_retention_takes_between_plan_and_task(
+    topics: Topics, fail: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = topics.create()
+    topics.produce(topic, [Record(b"old")] * 10)
+    query = Query(topics, topic, failOnDataLoss=fail)
+    planned = query.plan()
+    topics.delete_before(topic, 0, 4)
+    sentence = (
+        rf"{topic}-0 was to be read from offset 0 to 9, but it begins at 4 .* offsets 0 to 3 are gone \(4 offsets\)"
+    )
+    if fail == "true":
+        with pytest.raises(DataLossError, match=sentence):
+            query.read(planned)
+    else:
+        assert query.read(planned) == 6
+        assert re.search(sentence, caplog.text)
+    query.stop()

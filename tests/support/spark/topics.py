@@ -6,8 +6,9 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+from uuid import UUID
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewPartitions, NewTopic
@@ -63,6 +64,26 @@ class Topics:
         settings = {"retention.ms": "-1"} | settings
         self._wait(self._admin.create_topics([NewTopic(name, partitions, replicas, config=settings)]))
         return name
+
+    def make_anew(self, topic: str) -> None:
+        """Delete a topic and make it again, empty and with one partition; return when brokers tell of the new one."""
+        before = self._id(topic)
+        self.delete(topic)
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                self._wait(self._admin.create_topics([NewTopic(topic, 1, 1)]))
+                break
+            except KafkaException:  # it is still being deleted
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        while kafka_since(2, 8) and self._id(topic) in (before, None):
+            assert time.monotonic() < deadline
+
+    def _id(self, topic: str) -> UUID | None:
+        with KafkaClient(self.hosts) as client:
+            client.cluster.update([topic])
+            return client.cluster.topic_id(topic)
 
     def grow(self, topic: str, partitions: int) -> None:
         """Give a topic more partitions."""
@@ -169,8 +190,8 @@ class Topics:
             time.sleep(0.6)
         return topic
 
-    def read(self, topic: str, count: int) -> list[Record]:
-        """Consume a number of records of a topic's partitions with checksums; one more is an error."""
+    def read(self, topic: str, count: int | None = None) -> list[Record]:
+        """Consume a number of records of a topic's partitions with checksums; one more is an error. None: all there are."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.hosts,
@@ -188,6 +209,8 @@ class Topics:
                 partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT_S)[1]
                 for partition in partitions
             }
+            if count is None:
+                count = sum(ends.values())
             assert sum(ends.values()) == count, ends
             found: list[Record] = []
             message: Any

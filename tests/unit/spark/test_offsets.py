@@ -169,7 +169,7 @@ def test_plan_ranges() -> None:
     losses: list[str] = []
     ranges = plan_ranges({A0: 5, B0: 7}, {A0: 9, A1: 4, B0: 7}, {A1: 2}, losses.append)
     assert ranges == [OffsetRange(A0, 5, 9), OffsetRange(A1, 2, 4)]
-    assert losses == ["the new partition a-1 starts at offset 2 instead of 0: its first records are gone"]
+    assert losses == ["the new partition a-1 starts at offset 2 instead of 0: offsets 0 to 1 are gone (2 offsets)"]
 
 
 def test_plan_ranges_reports_what_ran_backwards() -> None:

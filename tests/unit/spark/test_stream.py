@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from uuid import UUID
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
 from pykafka.common import TopicPartition
 from pykafka.spark import session
-from pykafka.spark.errors import DataLossError, OptionError
+from pykafka.spark.errors import DataLossError, OptionError, RecreatedTopicError
 from pykafka.spark.offsets import LATEST, Bounds, ByTime, JsonOffsets, Offsets, Position
 from pykafka.spark.options import read_options
 from pykafka.spark.optiontable import Mode
@@ -18,6 +19,7 @@ from pykafka.spark.stream import KafkaStreamReader
 from pykafka.spark.stream41 import SelfLimitingStreamReader
 
 A0, A1, A2 = (TopicPartition("a", number) for number in range(3))
+B0 = TopicPartition("b", 0)
 TIME = {"startingTimestamp": "1700000000000", "startingOffsetsByTimestampStrategy": "latest"}
 ALL = ReadAllAvailable()
 
@@ -31,6 +33,8 @@ class FakeOffsets:
         self.written: Offsets = {}
         #: What times stand for, where there is a record of them.
         self.found: Offsets = {}
+        #: The topics' ids.
+        self.ids: dict[str, UUID] = {}
 
     def partitions(self) -> set[TopicPartition]:
         return set(self.held)
@@ -344,3 +348,101 @@ def test_a_time_that_is_reached_after_available_now_has_looked(options: dict[str
     crashed.prepareForTriggerAvailableNow()
     assert ranges(crashed, crashed.initialOffset(), start) == []
     assert crashed.latestOffset(start, ALL) == {"a": {"0": 20}}
+
+
+OLD, NEW = UUID(int=1), UUID(int=2)
+
+
+def test_a_topic_made_anew_is_refused() -> None:
+    """Its end is beyond the old offset, so that only its id tells."""
+    cluster = FakeOffsets({A0: (0, 1000)})
+    cluster.ids = {"a": OLD}
+    made = reader(cluster, startingOffsets="earliest")
+    end = made.latestOffset(made.initialOffset(), ALL)
+    assert [part.topic_id for part in made.partitions(made.initialOffset(), end)] == [OLD]  # type: ignore[attr-defined]
+    cluster.held[A0], cluster.ids = Bounds(0, 2000), {"a": NEW}
+    sentence = (
+        f"topic a was deleted and made anew: its id was {OLD} and is {NEW} now. It was read up to a-0 at 1000; .*"
+    )
+    for act in (lambda: made.latestOffset(end, ALL), lambda: made.partitions(end, {"a": {"0": 2000}})):
+        with pytest.raises(RecreatedTopicError, match=sentence + "startingOffsets = earliest") as caught:
+            act()
+        assert (caught.value.old_id, caught.value.new_id, caught.value.topic) == (OLD, NEW, "a")
+        assert isinstance(caught.value, DataLossError)
+
+
+@pytest.mark.parametrize("available_now", [False, True])
+def test_a_topic_made_anew_is_read_from_its_start(available_now: bool, caplog: pytest.LogCaptureFixture) -> None:
+    cluster = FakeOffsets({A0: (0, 1000), B0: (0, 5)})
+    cluster.ids = {"a": OLD, "b": OLD}
+    made = reader(cluster, startingOffsets="earliest", failOnDataLoss="false", subscribe="a,b")
+    if available_now:
+        made.prepareForTriggerAvailableNow()
+    end = made.latestOffset(made.initialOffset(), ALL)
+    assert end == {"a": {"0": 1000}, "b": {"0": 5}}
+    if not available_now:
+        cluster.held[B0] = Bounds(0, 6)
+    cluster.held |= {A0: Bounds(0, 2000), A1: Bounds(0, 3)}
+    cluster.ids = {"a": NEW, "b": OLD}
+    # What was planned before it was noticed reads nothing of it.
+    assert ranges(made, end, end | {"a": {"0": 1500}}) == []
+    reset = made.latestOffset(end, ALL)
+    assert reset == {"a": {"0": 0, "1": 0}, "b": {"0": 5}}
+    assert ranges(made, end, reset) == []
+    after = made.latestOffset(reset, ReadMaxRows(10_000))
+    assert after == {"a": {"0": 2000, "1": 3}, "b": {"0": 5 if available_now else 6}}
+    planned = made.partitions(reset, after)
+    assert [repr(part) for part in planned][:2] == [
+        "KafkaInputPartition(a-0 0..2000)",
+        "KafkaInputPartition(a-1 0..3)",
+    ]
+    assert planned[0].topic_id == NEW  # type: ignore[attr-defined]
+    assert made.latestOffset(after, ALL) == after
+    told = [one.message for one in caplog.records if "made anew" in one.message]
+    assert len(told) == 1
+    assert "Going on from the start of the new topic" in told[0]
+
+
+def test_a_topic_made_anew_that_was_not_read_yet() -> None:
+    """Its start is the old offset: nothing to reset, and no micro-batch without rows."""
+    cluster = FakeOffsets({A0: (0, 0)})
+    cluster.ids = {"a": OLD}
+    made = reader(cluster, startingOffsets="earliest", failOnDataLoss="false")
+    start = made.initialOffset()
+    cluster.held[A0], cluster.ids = Bounds(0, 7), {"a": NEW}
+    assert made.latestOffset(start, ALL) == {"a": {"0": 7}}
+
+
+def test_a_topic_that_is_gone_and_comes_back_as_another() -> None:
+    cluster = FakeOffsets({A0: (0, 10)})
+    cluster.ids = {"a": OLD}
+    made = reader(cluster, startingOffsets="earliest", failOnDataLoss="false")
+    end = made.latestOffset(made.initialOffset(), ALL)
+    held, cluster.held, cluster.ids = cluster.held, {}, {}
+    assert made.latestOffset(end, ALL) == {}
+    cluster.held, cluster.ids = held, {"a": NEW}
+    after = made.latestOffset({}, ALL)
+    planned = made.partitions({}, after)
+    assert [repr(part) for part in planned] == ["KafkaInputPartition(a-0 0..10)"]
+    assert planned[0].topic_id == NEW  # type: ignore[attr-defined]
+    cluster.ids = {"a": OLD}  # a broker that has not heard the news
+    assert made.latestOffset(after, ALL) == after
+
+
+def test_brokers_without_ids_tell_nothing() -> None:
+    cluster = FakeOffsets({A0: (0, 10)})
+    made = reader(cluster, startingOffsets="earliest")
+    end = made.latestOffset(made.initialOffset(), ALL)
+    cluster.held[A0] = Bounds(0, 20)
+    assert ranges(made, end, made.latestOffset(end, ALL)) == ["KafkaInputPartition(a-0 10..20)"]
+
+
+def test_losses_of_all_partitions_are_told_at_once() -> None:
+    cluster = FakeOffsets({A0: (0, 10), A1: (0, 10)})
+    made = reader(cluster, startingOffsets="earliest")
+    end = made.latestOffset(made.initialOffset(), ALL)
+    cluster.held = {A0: Bounds(15, 20), A1: Bounds(11, 20)}
+    with pytest.raises(
+        DataLossError, match=r"a-0 .* offsets 10 to 14 are gone \(5 offsets\); a-1 .* offset 10 is gone"
+    ):
+        made.partitions(end, made.latestOffset(end, ALL))
