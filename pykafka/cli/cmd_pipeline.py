@@ -25,6 +25,7 @@ from pykafka.exceptions import KafkaException
 if TYPE_CHECKING:
     from pykafka.spark.pipeline import Declaration, StopRequest
     from pykafka.spark.pipeline.checks import Check
+    from pykafka.spark.pipeline.events import Event
     from pykafka.spark.pipeline.progress import Progress
 
 #: The line with an error of this package, in a stack of Python, Java and Scala.
@@ -66,6 +67,17 @@ NOT_WAITED_FOR = (
     help="How long the micro-batch may take to end after Ctrl-C or SIGTERM (s); a second one ends it at once, a third "
     "one the program.",
 )
+@click.option(
+    "--progress",
+    "form",
+    type=click.Choice(["human", "json"]),
+    default="human",
+    show_default=True,
+    help="How to print what happens: for people, or one object of JSON a line for each micro-batch and event.",
+)
+@click.option(
+    "--metrics", default="", metavar="HOST:PORT", help="Serve metrics for Prometheus there, as 127.0.0.1:9400."
+)
 @click.option("--init", is_flag=True, help="Print an example of a FILE, with comments.")
 @click.option("--script", is_flag=True, help="Print the path of this program, for spark-submit.")
 @click.pass_context
@@ -77,6 +89,8 @@ def pipeline(
     overrides: tuple[str, ...],
     master: str,
     grace: float,
+    form: str,
+    metrics: str,
     init: bool,
     script: bool,
 ) -> None:
@@ -96,9 +110,12 @@ def pipeline(
         raise click.UsageError("give the FILE that declares the pipeline; --init prints an example")
     if once:
         overrides = (*overrides, "trigger=available_now")
+    if metrics:
+        overrides = (*overrides, f"metrics.address={metrics}")
     try:
         declaration = Declaration.load(file, overrides)
-        status = (_try if dry_run else _run)(declaration, master, StopRequest(grace))
+        stop = StopRequest(grace)
+        status = _try(declaration, master, stop) if dry_run else _run(declaration, master, stop, form == "json")
     except DeclarationError as error:
         click.echo(f"kafka-tools: {error}", err=True)
         status = Status.USAGE
@@ -178,34 +195,68 @@ def _tell(place: str, error: Exception) -> int:
 # -- a run
 
 
-def _run(declaration: Declaration, master: str, stop: StopRequest) -> int:
-    """Run to the end, or until a signal; return the exit status."""
+def _run(declaration: Declaration, master: str, stop: StopRequest, as_json: bool) -> int:
+    """Run to the end, or until a signal; return the exit status.
+
+    :param as_json: whether the output is lines of JSON
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    from pykafka.handlers import ThreadingHandler
     from pykafka.spark.pipeline import Pipeline
     from pykafka.spark.pipeline.checks import cluster_checks, storage_checks
     from pykafka.spark.pipeline.launch import kill, session
+    from pykafka.spark.pipeline.watching import watched
 
-    for check in cluster_checks(declaration):
-        check.find_out()
-    try:
-        with (
-            Patience(stop.grace_s + SPARK_END_S, NOT_WAITED_FOR, kill) as patience,
-            _Signals(kill) as signals,
-            session(declaration, master) as spark,
-            _progress(declaration, stop) as advance,
-        ):
-            signals.ask(stop, times=2, patience=patience)
-            for check in storage_checks(declaration, spark):
+    def start() -> Sequence[Progress]:
+        nonlocal pipeline
+        if watch.restarts.starts > 1:
+            watch.journal.tell("started")
+        for check in (*cluster_checks(declaration), *storage_checks(declaration, spark)):
+            if not stop.asked:
                 check.find_out()
-            done = Pipeline(declaration, spark, advance, stop).run()
+        if pipeline is None:
+            pipeline = Pipeline(declaration, spark, advance, stop, watch.journal)
+        return pipeline.run()
+
+    pipeline: Pipeline | None = None
+    watchers = (_print_event,) if as_json else (_print_trouble,)
+    try:
+        with watched(declaration, ThreadingHandler(), stop, lambda error: reason(error)[1], watchers) as watch:
+            if not declaration.operation.restart.attempts:
+                for check in cluster_checks(declaration):  # at once: Spark takes seconds to start
+                    check.find_out()
+            with (
+                Patience(stop.grace_s + SPARK_END_S, NOT_WAITED_FOR, kill) as patience,
+                _Signals(kill) as signals,
+                session(declaration, master) as spark,
+                _progress(declaration, stop, silent=as_json) as advance,
+            ):
+                signals.ask(stop, times=2, patience=patience)
+                done = watch.restarts.run(start)
     except (PySparkException, Py4JError) as error:
         status, sentence = reason(error)
         click.echo(f"kafka-tools: {sentence}", err=True)
         return status
-    show.console().print(Text(_summary(declaration, done)))
+    if done is not None and not as_json:
+        show.console().print(Text(_summary(declaration, done)))
     return signals.status()
+
+
+def _print_event(event: Event) -> None:
+    if event.kind != "lag":
+        click.echo(event.as_json())
+
+
+def _print_trouble(event: Event) -> None:
+    """Print a restart: the progress shows the rest."""
+    facts = event.facts
+    if event.kind == "failed" and facts["restarts"]:
+        click.echo(f"kafka-tools: {facts['reason']}", err=True)
+    elif event.kind == "restarting":
+        pause, number, most = facts["pause_s"], facts["restart"], facts["of"]
+        click.echo(f"{event.pipeline}: restart {number} of {most} in {pause:.1f} s", err=True)
 
 
 class _Signals:
@@ -256,8 +307,14 @@ class _Signals:
 
 
 @contextmanager
-def _progress(declaration: Declaration, stop: StopRequest) -> Iterator[Callable[[Progress], None]]:
-    """Yield a function that shows progress: in place on a terminal, else as a line for each report with news."""
+def _progress(declaration: Declaration, stop: StopRequest, silent: bool) -> Iterator[Callable[[Progress], None]]:
+    """Yield a function that shows progress: in place on a terminal, else as a line for each report with news.
+
+    :param silent: whether it shows nothing
+    """
+    if silent:
+        yield lambda progress: None
+        return
     out = show.console()
     if out.is_terminal:
         lines = {

@@ -13,11 +13,12 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka.cli.app import tools
 from pykafka.cli.statuses import Status
 from pykafka.spark.inspection import this_python
-from pykafka.spark.pipeline import Declaration, Pipeline, StopRequest
+from pykafka.spark.pipeline import Declaration, Pipeline, StopRequest, running
 from pykafka.spark.pipeline.progress import Progress
 from pykafka.spark.releases import limits_micro_batches
 from tests.support.spark.topics import Record, Topics
@@ -391,3 +392,38 @@ def test_checkpoint_of_another(made: Directory, topics: Topics) -> None:
         result = made.command(*options, "--set", f"checkpoint={made.path}/another")
         assert result.exit_code == Status.FAILED
         assert "has been written up to micro-batch 0 by a pipeline with another checkpoint" in result.output
+
+
+def test_events_and_a_restart(made: Directory, topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of JSON say what happens; a pipeline that fails once starts again, and lands each row once."""
+    topic = topics.create(3)
+    topics.produce(topic, [*clicks(range(300)), Record(b"nonsense", None, 1)])
+    made.declare(topic, "[source.options]\nmaxOffsetsPerTrigger = 200", PARSE, made.keep())
+    made.file.write_text(made.file.read_text() + '[restart]\nbackoff = "1 millisecond"\n')
+    begin, failures = running.start, [StreamingQueryException("the broker hung up")]
+
+    def fail_once(*args: Any) -> StreamingQuery:
+        if args[3] == "clicks" and failures:
+            raise failures.pop()
+        return begin(*args)
+
+    monkeypatch.setattr(running, "start", fail_once)
+    result = made.command("--progress", "json", "--metrics", "127.0.0.1:0")
+    assert result.exit_code == 0, result.output
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [one["event"] for one in events if one["event"] not in ("batch", "recovered")] == [
+        "started",
+        "failed",
+        "restarting",
+        "started",
+        "ended",
+    ]
+    assert (events[-1]["status"], {one["pipeline"] for one in events}) == ("done", {"clicks"})
+    batches = [one for one in events if one["event"] == "batch" and one["query"] == "clicks"]
+    assert sum(one["rows"] for one in batches) == 301
+    assert sum(one["malformed"] for one in batches) == 1
+    assert len(batches) > 1
+    assert batches[-1]["offsets"] == {topic: {"0": 100, "1": 101, "2": 100}}
+    assert batches[-1]["durations_ms"]["triggerExecution"] > 0
+    assert sorted(row.ms for row in made.rows()) == list(range(300))
+    assert len(made.rows("malformed")) == 1

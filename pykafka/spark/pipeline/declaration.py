@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pykafka.spark.pipeline.errors import DeclarationError
 from pykafka.spark.pipeline.model import RECORDS, Input, Output, Sink, Source, Step
+from pykafka.spark.pipeline.operation import Operation, read_operation
 from pykafka.spark.pipeline.overrides import override
 from pykafka.spark.pipeline.sinks import check_loop, check_malformed, check_path, read_sink
 from pykafka.spark.pipeline.sources import INTERVAL, NAME, read_parsing, read_source, read_view, read_watermark
@@ -28,6 +29,7 @@ class Declaration:
     :param outputs: where it writes, at least one
     :param master: Spark's master; "" for Spark's own configuration, or this machine
     :param config: Spark's settings
+    :param operation: how it is looked after
     """
 
     name: str
@@ -38,6 +40,7 @@ class Declaration:
     outputs: tuple[Output, ...]
     master: str
     config: Mapping[str, str]
+    operation: Operation = field(default_factory=Operation)
 
     @classmethod
     def load(cls, path: Path, overrides: Iterable[str] = ()) -> Declaration:
@@ -124,11 +127,20 @@ def _declaration(top: Table, stem: str, problems: list[Problem]) -> Declaration 
     master, config = ("", {}) if spark is None else (spark.text("master"), spark.options("config"))
     if spark is not None:
         spark.finish()
+    operation = read_operation(top)
     top.finish()
     if problems:
         return None
     made = Declaration(
-        name, checkpoint, trigger, tuple(inputs), steps, tuple(output for _, output in outputs), master, config
+        name,
+        checkpoint,
+        trigger,
+        tuple(inputs),
+        steps,
+        tuple(output for _, output in outputs),
+        master,
+        config,
+        operation,
     )
     _check_loops(made, problems)
     return made

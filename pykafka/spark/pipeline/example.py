@@ -59,6 +59,16 @@ partition_by = ["day"]
 # brokers = "those of the source"
 # options = { "kafka.compression.type" = "zstd" }
 
+# [metrics]
+# address = "127.0.0.1:9400"        # where Prometheus finds /metrics
+
+# [alert]
+# url = "${env:ALERT_URL}"          # gets a POST of JSON when the pipeline fails, and when it is well again
+
+# [restart]                         # without it, the first failure ends the pipeline
+# attempts = 5
+# backoff = "10 seconds"
+
 # [spark]
 # master = "spark://host:7077"      # else what Spark is configured with, or this machine
 # config = { "spark.sql.shuffle.partitions" = 8, "spark.sql.session.timeZone" = "UTC" }

@@ -19,7 +19,10 @@ from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import DeclarationError
 from pykafka.spark.pipeline.model import (
     KAFKA,
+    MALFORMED,
+    METRICS,
     RECORDS,
+    ROWS,
     Input,
     Output,
     ParquetSink,
@@ -37,8 +40,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: Spark's parsers put text here that they cannot parse; nobody else uses the names.
 _CORRUPT, _PARSED, _WHY = "_pykafka_corrupt", "_pykafka_parsed", "_pykafka_why"
-#: The metrics by which a query's progress has the counts of a micro-batch; the names of several begin with it.
-METRICS, ROWS, MALFORMED = "pykafka", "rows", "malformed"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 #: The view of a source that names none, and the column with Kafka's own columns beside a parsed value.
 RECORDS, KAFKA = "records", "kafka"
+#: The metrics by which a query's progress has the counts of a micro-batch; the names of several begin with the first.
+METRICS, ROWS, MALFORMED, DEAD_LETTERS = "pykafka", "rows", "malformed", "dead_letters"
 #: Options that reach a cluster; a sink on the source's cluster takes them from the source.
 _SECURITY = ("kafka.security.", "kafka.ssl.", "kafka.sasl.", "proxy")
 

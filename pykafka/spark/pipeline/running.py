@@ -11,6 +11,7 @@ from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.spark.lag import query_lag
 from pykafka.spark.offsets import Offsets
 from pykafka.spark.pipeline.declaration import Declaration
+from pykafka.spark.pipeline.events import BATCH, LAG, STOPPING, Journal, batch_facts
 from pykafka.spark.pipeline.frames import build, read_stream
 from pykafka.spark.pipeline.model import ParquetSink, Sink, Source
 from pykafka.spark.pipeline.progress import Progress
@@ -64,13 +65,20 @@ class Pipeline:
     :param spark: the session that runs it
     :param show: called with each new progress of the records
     :param stop: ends the pipeline
+    :param journal: is told of each micro-batch
     :raises DeclarationError: Spark refuses a part of the declaration
     """
 
     def __init__(
-        self, declaration: Declaration, spark: SparkSession, show: Callable[[Progress], None], stop: StopRequest
+        self,
+        declaration: Declaration,
+        spark: SparkSession,
+        show: Callable[[Progress], None],
+        stop: StopRequest,
+        journal: Journal | None = None,
     ) -> None:
         self._handler: Handler = ThreadingHandler()
+        self._journal = journal or Journal(declaration.name, self._handler)
         self._show = show
         self._stop = stop
         self._trigger = trigger(declaration)
@@ -103,11 +111,13 @@ class Pipeline:
         self._is_new = any(storage.last_number(f"{query.checkpoint}/offsets") is None for query in self._rows)
 
     def run(self) -> tuple[Progress, ...]:
-        """Run until the trigger is done, or until a stop request.
+        """Run until the trigger is done, or until a stop request; may be called again after a failure.
 
-        :returns: the progress of each sink in this run, in the order of the declaration
+        :returns: the progress of each sink in all runs, in the order of the declaration
         :raises pyspark.errors.StreamingQueryException: a query failed; the others are stopped then
         """
+        for one in self._queries():
+            one.running = None
         if self._repeats:
             ends = present_ends(self._sources)
             for each in self._queries():
@@ -183,12 +193,16 @@ class Pipeline:
                 if before is None or _stamp(report) > before:
                     lag = query_lag(report)
                     query.ends = [source.endOffset for source in report.sources]
-                    query.progress = query.progress.after(json.loads(report.json), None if lag is None else lag.total)
+                    told, batches = json.loads(report.json), query.progress.batches
+                    query.progress = query.progress.after(told, None if lag is None else lag.total)
+                    facts = batch_facts(query.progress.query, told, lag)
+                    self._journal.tell(BATCH if query.progress.batches > batches else LAG, facts)
             if query in self._rows:
                 self._show(query.progress)
 
     def _end(self) -> None:
         """Stop each query when its micro-batch has ended; at once after the grace period, or on a second request."""
+        self._journal.tell(STOPPING, {"grace_s": self._stop.grace_s})
         for one in self._rows:
             self._show(one.progress)
         deadline = self._handler.now() + self._stop.grace_s

@@ -1,0 +1,121 @@
+"""The events of a pipeline: micro-batches, failures, restarts; told to those who watch it, as facts in the form of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pykafka.spark.pipeline.progress import counted
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+    from pykafka.spark.lag import QueryLag
+
+#: Kinds of events.
+STARTED, BATCH, LAG, FAILED, RESTARTING = "started", "batch", "lag", "failed", "restarting"
+RECOVERED, STOPPING, ENDED = "recovered", "stopping", "ended"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened.
+
+    :param kind: "started", "batch", "lag", "failed", "restarting", "recovered", "stopping" or "ended"
+    :param pipeline: name of the pipeline
+    :param at_ms: when (ms since 1970)
+    :param facts: the rest, in types of JSON
+    """
+
+    kind: str
+    pipeline: str
+    at_ms: int
+    facts: Mapping[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the event as one object."""
+        at = datetime.fromtimestamp(self.at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return {"event": self.kind, "pipeline": self.pipeline, "at": at, **self.facts}
+
+    def as_json(self) -> str:
+        """Return the event as a line of JSON, without the end of the line."""
+        return json.dumps(self.as_dict(), ensure_ascii=False)
+
+
+Watcher = Callable[[Event], None]
+
+
+class Journal:
+    """Those who watch a pipeline, in the worker that runs it.
+
+    :param pipeline: its name
+    :param handler: has the clock
+    :param watchers: called with each event
+    """
+
+    def __init__(self, pipeline: str, handler: Handler, watchers: Iterable[Watcher] = ()) -> None:
+        self._pipeline = pipeline
+        self._handler = handler
+        self._watchers = list(watchers)
+
+    def add(self, watcher: Watcher) -> None:
+        """Tell one more of all that comes."""
+        self._watchers.append(watcher)
+
+    def tell(self, kind: str, facts: Mapping[str, Any] | None = None) -> None:
+        """Tell of an event that happens now."""
+        event = Event(kind, self._pipeline, self._handler.time_ms(), facts or {})
+        for watcher in self._watchers:
+            watcher(event)
+
+
+def batch_facts(query: str, report: Mapping[str, Any], lag: QueryLag | None) -> dict[str, Any]:
+    """Return the facts of a progress report of Spark.
+
+    :param query: name of the query
+    :param report: StreamingQueryProgress, parsed from its JSON
+    :param lag: its lag; None where Spark does not report it
+    """
+    counts = counted(report)
+    return {
+        "query": query,
+        "batch": int(report["batchId"]),
+        "rows": counts.rows,
+        "malformed": counts.malformed,
+        "dead_letters": counts.dead_letters,
+        "rows_per_s": round(float(report.get("processedRowsPerSecond") or 0.0), 1),
+        "lag": None if lag is None else lag.total,
+        "lags": {} if lag is None else _by_topic({(tp.topic, tp.partition): n for tp, n in lag.partitions.items()}),
+        "offsets": _offsets(report),
+        "state": {
+            "rows": sum(int(one.get("numRowsTotal") or 0) for one in report.get("stateOperators") or ()),
+            "bytes": sum(int(one.get("memoryUsedBytes") or 0) for one in report.get("stateOperators") or ()),
+        },
+        "durations_ms": {name: int(ms) for name, ms in (report.get("durationMs") or {}).items()},
+    }
+
+
+def _by_topic(numbers: Mapping[tuple[str, int], int]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for (topic, partition), number in sorted(numbers.items()):
+        found.setdefault(topic, {})[str(partition)] = number
+    return found
+
+
+def _offsets(report: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Return the ends of a micro-batch, of all sources."""
+    found: dict[str, dict[str, int]] = {}
+    for source in report.get("sources") or ():
+        end = source.get("endOffset")
+        if isinstance(end, str):  # of other sources it may be any text
+            try:
+                end = json.loads(end)
+            except ValueError:
+                continue
+        if isinstance(end, dict):
+            for topic, partitions in end.items():
+                if isinstance(partitions, dict):
+                    found.setdefault(topic, {}).update(partitions)
+    return found

@@ -1,0 +1,161 @@
+"""Restarts of a pipeline that failed, with pauses in between; and what no restart can help."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+
+from pykafka.exceptions import ConfigurationError, KafkaException, SaslRequiredError, TlsError
+from pykafka.spark.errors import DataLossError, OpenTransactionError, OptionError
+from pykafka.spark.pipeline.errors import DeclarationError
+from pykafka.spark.pipeline.events import BATCH, FAILED, RECOVERED, RESTARTING, Event, Journal
+from pykafka.spark.pipeline.operation import Restart
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+    from pykafka.spark.pipeline.running import StopRequest
+
+T = TypeVar("T")
+
+#: Errors that come again, whenever the pipeline starts.
+_LASTING: tuple[type[BaseException], ...] = (
+    ConfigurationError,
+    DataLossError,
+    DeclarationError,
+    OpenTransactionError,
+    OptionError,
+    SaslRequiredError,
+    TlsError,
+    AnalysisException,
+)
+#: The same, as Spark's texts name those of tasks and of a stream's process; and what brokers refuse for good.
+_NAMES = frozenset(
+    {
+        *(kind.__name__ for kind in _LASTING),
+        "SaslAuthenticationFailed",
+        "UnsupportedSaslMechanism",
+        "IllegalSaslState",
+        "TopicAuthorizationFailed",
+        "ClusterAuthorizationFailed",
+        "GroupAuthorizationFailed",
+        "TransactionalIdAuthorizationFailed",
+        "TopicRecreatedError",
+        "ForeignClusterError",
+        "InvalidTopic",
+        "SchemaError",
+        "SchemaEvolutionError",
+        "ModuleNotFoundError",
+    }
+)
+#: Conditions of Spark for data and SQL: the same records fail the next time, too.
+_CONDITIONS = re.compile(
+    r"\[(USER_RAISED_EXCEPTION|MALFORMED_RECORD\w*|CAST_\w+|DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|NUMERIC_\w+|INVALID_ARRAY_INDEX\w*"
+    r"|DATATYPE_MISMATCH|UNRESOLVED_\w+|STATE_STORE_\w*SCHEMA\w*|STREAMING_STATEFUL_OPERATOR_\w+|UNSUPPORTED_\w+)[.\]]"
+)
+_NAME = re.compile(r"\b([A-Z]\w+)(?=: |$)", re.MULTILINE)
+#: How often a pause looks for a stop request (s).
+_LOOK_S = 0.1
+
+
+def is_lasting(error: BaseException) -> bool:
+    """Return whether a restart is of no use after an error.
+
+    :param error: of this package, of Spark, or of the connection to Spark's JVM
+    """
+    if isinstance(error, _LASTING) or type(error).__name__ in _NAMES:
+        return True
+    if isinstance(error, Py4JError):  # Spark itself is gone
+        return True
+    if isinstance(error, KafkaException):  # a broker's refusal may be one step of several
+        return any(map(_is_lasting_step, error.ledger))
+    text = str(error)
+    return _CONDITIONS.search(text) is not None or _names_a_lasting_one(text)
+
+
+def _is_lasting_step(step: Any) -> bool:
+    inner = step[1] if isinstance(step, tuple) and len(step) == 2 else step
+    return is_lasting(inner) if isinstance(inner, BaseException) else _names_a_lasting_one(str(inner))
+
+
+def _names_a_lasting_one(text: str) -> bool:
+    return any(name in _NAMES for name in _NAME.findall(text))
+
+
+class Restarts(Generic[T]):
+    """A pipeline that is started again when it fails, up to a number of times without a micro-batch in between.
+
+    :param handler: has the clock, and chance for the pauses
+    :param policy: how often, and how long the pauses are
+    :param journal: is told of failures, restarts and recoveries
+    :param stop: ends the pause
+    :param reason: returns the sentence of an error
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        policy: Restart,
+        journal: Journal,
+        stop: StopRequest,
+        reason: Callable[[Exception], str],
+    ) -> None:
+        self._handler = handler
+        self._policy = policy
+        self._journal = journal
+        self._stop = stop
+        self._reason = reason
+        self._failures = 0
+        self._told: Exception | None = None
+        #: Number of starts so far.
+        self.starts = 0
+
+    def watch(self, event: Event) -> None:
+        """Count anew after a micro-batch with records: the pipeline is well."""
+        if event.kind == BATCH and self._failures:
+            self._failures = 0
+            self._journal.tell(RECOVERED)
+
+    def run(self, start: Callable[[], T]) -> T | None:
+        """Return what `start()` returns, called again after failures; None if a stop request ended a pause.
+
+        :raises KafkaException: it failed, and a restart is of no use or there were too many
+        :raises PySparkException: the same
+        """
+        while True:
+            self.starts += 1
+            try:
+                return start()
+            except (KafkaException, PySparkException, Py4JError) as error:
+                if self.tell(error):
+                    raise
+            if not self._pause():
+                return None
+
+    def tell(self, error: Exception) -> bool:
+        """Tell of a failure, once; return whether there is to be no restart."""
+        if error is self._told:
+            return True
+        self._told = error
+        self._failures += 1
+        lasting = is_lasting(error)
+        over = lasting or self._failures > self._policy.attempts or self._stop.asked > 0
+        facts = {"reason": self._reason(error), "failures": self._failures, "lasting": lasting, "restarts": not over}
+        self._journal.tell(FAILED, facts)
+        return over
+
+    def _pause(self) -> bool:
+        """Wait before the next start; return whether it is to come."""
+        bound = min(self._policy.backoff_s * 2.0 ** min(self._failures - 1, 60), self._policy.most_s)
+        seconds = self._handler.random.uniform(0, bound)  # all of it by chance, so that many pipelines come one by one
+        self._journal.tell(
+            RESTARTING,
+            {"pause_s": round(seconds, 3), "restart": self._failures, "of": self._policy.attempts},
+        )
+        until = self._handler.now() + seconds
+        while (left := until - self._handler.now()) > 0 and not self._stop.asked:
+            self._handler.sleep(min(left, _LOOK_S))
+        return not self._stop.asked

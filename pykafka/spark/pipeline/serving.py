@@ -1,0 +1,127 @@
+"""A small server of one text by HTTP, for tools that scrape metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pykafka.handlers.listening import listen
+from pykafka.spark.pipeline.errors import PipelineError
+from pykafka.spark.pipeline.operation import Address
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+
+#: How long a request and its answer may take together (s), and how often the server looks whether it is to end (s).
+REQUEST_S, _LOOK_S = 5.0, 0.5
+#: The longest head of a request that is read (bytes).
+_MOST_HEAD = 8192
+_PATHS = (b"/metrics", b"/")
+_RESOLVE_S = 10.0
+
+
+class TextServer:
+    """A server of `GET /metrics` for the length of a `with` block, with one worker of its own that answers one by one.
+
+    Each connection has a deadline as a whole, so a client that hangs delays others by seconds and no end at all.
+
+    :param handler: makes the socket and the worker
+    :param address: where it listens
+    :param kind: Content-Type of the text
+    :param render: returns the text, in the server's worker
+    :raises PipelineError: it cannot listen there
+    """
+
+    def __init__(self, handler: Handler, address: Address, kind: str, render: Callable[[], str]) -> None:
+        self._handler = handler
+        self._kind = kind
+        self._render = render
+        self._ending = handler.Event()
+        self._listener = self._listen(address)
+        host, port = self._listener.getsockname()[:2]
+        #: Where it listens in fact.
+        self.address = Address(host, port)
+        self._worker = handler.spawn(self._serve, name="pykafka-metrics")
+
+    def __enter__(self) -> TextServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ending.set()
+        self._worker.join(REQUEST_S + 2 * _LOOK_S)
+        self._listener.close()
+
+    def _listen(self, address: Address) -> Any:
+        try:
+            found = self._handler.resolve(address.host, address.port, timeout=_RESOLVE_S)[0]
+            return listen(self._handler, found)
+        except OSError as error:
+            why = error.strerror or error
+            raise PipelineError(
+                f"metrics cannot be served at {address}: {why}; choose another address, or end what has this one"
+            ) from error
+
+    def _serve(self) -> None:
+        self._listener.settimeout(_LOOK_S)
+        while not self._ending.is_set():
+            try:
+                connection, _ = self._listener.accept()
+            except TimeoutError:
+                continue
+            except OSError:  # as where this process has no descriptor left
+                self._handler.sleep(_LOOK_S)
+                continue
+            try:
+                self._answer(connection)
+            except OSError:  # the client's trouble
+                continue
+            finally:
+                connection.close()
+
+    def _answer(self, connection: Any) -> None:
+        deadline = self._handler.now() + REQUEST_S
+
+        def bound() -> None:
+            left = deadline - self._handler.now()
+            if left <= 0 or self._ending.is_set():
+                raise TimeoutError("the request took too long")
+            connection.settimeout(min(left, _LOOK_S))
+
+        head = b""
+        while b"\r\n\r\n" not in head and len(head) < _MOST_HEAD:
+            bound()
+            try:
+                part = connection.recv(_MOST_HEAD)
+            except TimeoutError:
+                continue
+            if not part:
+                return
+            head += part
+        status, body = self._response(head)
+        text = body.encode()
+        lines = [
+            f"HTTP/1.1 {status}",
+            f"Content-Type: {self._kind}",
+            f"Content-Length: {len(text)}",
+            "Connection: close",
+        ]
+        answer = memoryview("\r\n".join([*lines, "", ""]).encode() + (b"" if head.startswith(b"HEAD ") else text))
+        while answer:
+            bound()
+            try:
+                answer = answer[connection.send(answer) :]
+            except TimeoutError:
+                continue
+
+    def _response(self, head: bytes) -> tuple[str, str]:
+        words = head.partition(b"\r\n")[0].split(b" ")
+        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            return "400 Bad Request", "not HTTP/1.1\n"
+        if words[0] not in (b"GET", b"HEAD"):
+            return "405 Method Not Allowed", "only GET\n"
+        if words[1].partition(b"?")[0] not in _PATHS:
+            return "404 Not Found", "the metrics are at /metrics\n"
+        return "200 OK", self._render()
