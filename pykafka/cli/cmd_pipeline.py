@@ -78,6 +78,12 @@ NOT_WAITED_FOR = (
 @click.option(
     "--metrics", default="", metavar="HOST:PORT", help="Serve metrics for Prometheus there, as 127.0.0.1:9400."
 )
+@click.option("--explain", "drawn", is_flag=True, help="Draw what FILE declares, without Spark and brokers.")
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write the drawing of --explain to this file, as a picture (SVG).",
+)
 @click.option("--init", is_flag=True, help="Print an example of a FILE, with comments.")
 @click.option("--script", is_flag=True, help="Print the path of this program, for spark-submit.")
 @click.pass_context
@@ -91,6 +97,8 @@ def pipeline(
     grace: float,
     form: str,
     metrics: str,
+    drawn: bool,
+    svg: Path | None,
     init: bool,
     script: bool,
 ) -> None:
@@ -114,6 +122,9 @@ def pipeline(
         overrides = (*overrides, f"metrics.address={metrics}")
     try:
         declaration = Declaration.load(file, overrides)
+        if drawn or svg is not None:
+            _explain(declaration, svg)
+            return
         stop = StopRequest(grace)
         status = _try(declaration, master, stop) if dry_run else _run(declaration, master, stop, form == "json")
     except DeclarationError as error:
@@ -132,6 +143,21 @@ def _needing_spark(ctx: click.Context) -> Iterator[None]:
         missing = error.name.partition(".")[0]
         click.echo(f"kafka-tools: {missing} is not installed; pipelines need it: pip install pyspark pyarrow", err=True)
         ctx.exit(Status.FAILED)
+
+
+# -- --explain
+
+
+def _explain(declaration: Declaration, svg: Path | None) -> None:
+    """Print the flow, and write its picture."""
+    from pykafka.spark.pipeline.flow import as_svg, as_text
+
+    click.echo(as_text(declaration))
+    if svg is not None:
+        try:
+            svg.write_text(as_svg(declaration), encoding="utf-8")
+        except OSError as error:
+            raise click.FileError(str(svg), hint=error.strerror) from error
 
 
 # -- --dry-run
@@ -210,17 +236,16 @@ def _run(declaration: Declaration, master: str, stop: StopRequest, as_json: bool
     from pykafka.spark.pipeline.watching import watched
 
     def start() -> Sequence[Progress]:
-        nonlocal pipeline
         if watch.restarts.starts > 1:
             watch.journal.tell("started")
         for check in (*cluster_checks(declaration), *storage_checks(declaration, spark)):
             if not stop.asked:
                 check.find_out()
-        if pipeline is None:
-            pipeline = Pipeline(declaration, spark, advance, stop, watch.journal)
-        return pipeline.run()
+        if not made:
+            made.append(Pipeline(declaration, spark, advance, stop, watch.journal))
+        return made[0].run()
 
-    pipeline: Pipeline | None = None
+    made: list[Pipeline] = []  # one for all starts, so that it counts on
     watchers = (_print_event,) if as_json else (_print_trouble,)
     try:
         with watched(declaration, ThreadingHandler(), stop, lambda error: reason(error)[1], watchers) as watch:

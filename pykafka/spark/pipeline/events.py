@@ -48,7 +48,7 @@ Watcher = Callable[[Event], None]
 
 
 class Journal:
-    """Those who watch a pipeline, in the worker that runs it.
+    """The watchers of a pipeline, in the worker that runs it.
 
     :param pipeline: its name
     :param handler: has the clock

@@ -1,4 +1,4 @@
-"""How a pipeline is looked after: its metrics, who hears of failures, and when it starts again; tables of a declaration."""
+"""The tables of a declaration about how a pipeline is looked after: metrics, alerts, restarts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PORTS = range(65536)
 
 @dataclass(frozen=True)
 class Address:
-    """Where metrics are served.
+    """The address where metrics are served.
 
     :param host: name or IP address, IPv6 without brackets
     :param port: 0 for one that is free
@@ -33,7 +33,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Alert:
-    """Who hears of failures.
+    """The webhook that hears of failures.
 
     :param url: receives a POST of JSON; may have secrets
     :param timeout_s: how long one try may take (s)
@@ -55,7 +55,7 @@ class Alert:
 
 @dataclass(frozen=True)
 class Restart:
-    """When a pipeline that failed starts again.
+    """The policy by which a pipeline that failed starts again.
 
     :param attempts: how often in a row, without a micro-batch in between
     :param backoff_s: the bound of the pause after the first failure, twice as long after each further one (s)
@@ -69,7 +69,7 @@ class Restart:
 
 @dataclass(frozen=True)
 class Operation:
-    """How a pipeline is looked after.
+    """The tables of a declaration about how a pipeline is looked after.
 
     :param metrics: where it serves metrics; None for nowhere
     :param alert: who hears of failures; None for nobody

@@ -1,4 +1,4 @@
-"""Those who watch a pipeline while it runs: lines of JSON, metrics, alerts, restarts."""
+"""The watchers of a pipeline while it runs: lines of JSON, metrics, alerts, restarts."""
 
 from __future__ import annotations
 
