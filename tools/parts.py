@@ -8,6 +8,12 @@ from typing import NamedTuple
 
 from tools.pythons import LATER, find
 
+
+def without(paths: list[str]) -> list[str]:
+    """Return pytest's options that ignore files: a part that names a directory includes its new files."""
+    return [f"--ignore={path}" for path in paths]
+
+
 RELEASES = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.2", "4.3.1")
 INTEGRATION = "tests/integration"
 #: The core for every release: produce, consume, offsets, codecs, groups through ZooKeeper and through the brokers, the
@@ -73,9 +79,12 @@ BALANCED = [f"{INTEGRATION}/groups/test_balanced_{name}.py" for name in ("outage
 SPARK_PIPELINES = [f"tests/spark/test_{name}.py" for name in ("pipeline", "pipeline_programs", "pipeline_terminal")]
 #: Programs that start Spark themselves, and Spark that is killed.
 SPARK_PROGRAMS = [f"tests/spark/test_{name}.py" for name in ("connect", "executor_faults", "kill", "shipping")]
-#: Tests that PySpark before 4.2 passes as well; the Makefile installs it.
-EARLIER_SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "stream_read", "sink", "lag", "kill")]
-EARLIER_SPARK += ["-m", "not matrix"]
+#: The environments with another PySpark, by its release: those whose own connector is published.
+PYSPARKS = {"4.0": ".venvs/spark40", "4.1": ".venvs/spark41", "4.2": ".venvs/spark42"}
+#: Source and sink together with Spark's own connector.
+SPARK_CONNECTOR = [f"tests/spark/test_{name}.py" for name in ("interchange", "jvm_connector")]
+#: All other tests of Spark.
+SPARK_ALONE = ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS, *SPARK_CONNECTOR]), "-m", "not matrix"]
 #: Reading from PySpark.
 SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "positions", "transactions")]
 #: Source and sink, compared with Spark's own connector on the same topics.
@@ -165,11 +174,6 @@ class Part(NamedTuple):
     minutes: float
     directory: str | None = None
     pure: bool = False
-
-
-def without(paths: list[str]) -> list[str]:
-    """Return pytest's options that ignore files: a part that names a directory includes its new files."""
-    return [f"--ignore={path}" for path in paths]
 
 
 def whole(release: str) -> dict[str, Part]:
@@ -272,16 +276,16 @@ MATRIX = {
     "closing": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_closing.py"], 4),
     "idempotence-threads": Part("4.3.1", [FIVE_MILLION, "-k", "threads"], 5),
     "idempotence-greenlets": Part("4.3.1", [FIVE_MILLION, "-k", "greenlets"], 5),
-    "spark-4.0": Part("4.3.1", EARLIER_SPARK, 8, ".venvs/spark40"),
-    "spark-4.1": Part("4.3.1", EARLIER_SPARK, 8, ".venvs/spark41"),
-    "whole-spark-4.2": Part(
-        "4.3.1",
-        ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"],
-        7,
-        ".venvs/spark42",
-    ),
-    "pipelines-spark-4.2": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 6, ".venvs/spark42"),
-    "programs-spark-4.2": Part("4.3.1", [*SPARK_PROGRAMS, "-m", "not matrix"], 4, ".venvs/spark42"),
+    **{f"whole-spark-{release}": Part("4.3.1", SPARK_ALONE, 8, venv) for release, venv in PYSPARKS.items()},
+    **{
+        f"pipelines-spark-{release}": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 8, venv)
+        for release, venv in PYSPARKS.items()
+    },
+    **{
+        f"programs-spark-{release}": Part("4.3.1", [*SPARK_PROGRAMS, "-m", "not matrix"], 6, venv)
+        for release, venv in PYSPARKS.items()
+    },
+    **{f"connector-spark-{release}": Part("4.3.1", SPARK_CONNECTOR, 8, venv) for release, venv in PYSPARKS.items()},
     **{
         f"python-{release}": Part("4.3.1", OTHER_PYTHON, 8, f".venvs/python{release}")
         for release in LATER

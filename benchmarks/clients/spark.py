@@ -13,17 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from benchmarks.clients.base import Client, Job, Measures, Stopwatch
+from tests.support.spark.connector import connector_jars, connector_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Spark's connector and its dependencies that Spark lacks: a single look-up of its own pom does not fetch them.
-CONNECTOR = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
-    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
-    "org.apache.kafka:kafka-clients:3.9.2",
-    "org.apache.commons:commons-pool2:2.12.1",
-)
 #: Rows of a first query, so that Spark's own start does not count.
 WARM_UP_ROWS = 30_000
 STREAM_BATCHES = 5
@@ -38,7 +32,7 @@ class Spark(Client):
 
     distributions: ClassVar[tuple[str, ...]] = ("pyspark",)
     source: ClassVar[str]
-    jars: ClassVar[tuple[str, ...]] = ()
+    needs_connector: ClassVar[bool] = False
     reading: ClassVar[Options] = {}
     writing: ClassVar[Options] = {}
 
@@ -59,7 +53,7 @@ class Spark(Client):
                 "spark.sql.shuffle.partitions": "2",
                 "spark.log.level": "ERROR",
                 "spark.sql.warehouse.dir": directory,
-                "spark.jars": ",".join(self._jars()),
+                "spark.jars": ",".join(map(str, connector_jars())) if self.needs_connector else "",
             }
             for name, value in settings.items():
                 builder = builder.config(name, value)
@@ -68,11 +62,6 @@ class Spark(Client):
                 yield session
             finally:
                 session.stop()
-
-    def _jars(self) -> list[str]:
-        from tests.brokers import maven_jar
-
-        return [str(maven_jar(coordinate)) for coordinate in self.jars]
 
     def _read(self, spark: SparkSession, job: Job, rows: int | None = None) -> DataFrame:
         reader = spark.read.format(self.source).option("kafka.bootstrap.servers", job.hosts)
@@ -175,8 +164,8 @@ class Jvm(Spark):
     """format("kafka"): Spark's connector at its defaults."""
 
     source = "kafka"
-    jars = CONNECTOR
-    tunings: ClassVar = dict.fromkeys((*READS, "spark_write"), f"{CONNECTOR[0]}, defaults")
+    needs_connector = True
+    tunings: ClassVar = dict.fromkeys((*READS, "spark_write"), f"{connector_name()}, defaults")
 
 
 class JvmTuned(Jvm):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
+from pykafka.common import TopicPartition
 from pykafka.spark.errors import DataLossError, OpenTransactionError, RecreatedTopicError
 from pykafka.spark.topicids import Recreated
 
@@ -74,6 +76,25 @@ class LossReporter:
                 f"{sentence}. Read again when its producer has committed or aborted it (brokers abort it after that "
                 f"producer's transaction.timeout.ms), read no further than {transaction}, or read uncommitted records; "
                 "with the option failOnDataLoss set to false this is a warning, and what comes before it is read"
+            )
+        warn(f"{sentence}. {_GOING_ON}")
+
+    def start_unknown(self, partitions: Iterable[TopicPartition]) -> None:
+        """Raise or log that Spark's own connector planned a first micro-batch whose start is known to it alone.
+
+        :param partitions: those that it may have records of
+        :raises DataLossError: failOnDataLoss is true
+        """
+        sentence = (
+            f"{', '.join(map(str, sorted(partitions)))}: the first micro-batch of this checkpoint was planned and not done, by "
+            "format('kafka') it seems, and its start has moved since ('latest', or a time without records). Records of it may "
+            "be missed"
+        )
+        if self._fail:
+            raise DataLossError(
+                f"{sentence}. Run the query with format('kafka') until that micro-batch is done; or give as startingOffsets "
+                "what the last line of the file sources/0/0 in the checkpoint says; to go on behind it, set failOnDataLoss to "
+                "false"
             )
         warn(f"{sentence}. {_GOING_ON}")
 

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+#: A mark in the end of an empty first micro-batch, in the place of a topic. No topic can have this name, and as it has no
+#: partitions, Spark's own connector reads the offsets as if it were not there.
+NOTHING_READ = "pykafka:nothing-read"
+
 
 class MicroBatchReader(Shipped, DataSourceStreamReader):
     """A reader of topics in micro-batches.
@@ -106,13 +110,16 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         :raises DataLossError: records between start and end are gone (failOnDataLoss)
         :raises NoBrokersAvailableError: no broker answered
         """
-        self._is_first = False
+        # Planned by an earlier run, which did not do it, unless this one has planned it just now.
+        is_repeated, self._is_first = self._is_first, False
         begin, until = from_json(start), from_json(end)
         if start == self._initial:
             # Spark may repeat the first micro-batch after a crash, and the start that it has just asked for may have more
             # partitions, or higher offsets. Records beyond the end in the checkpoint belong to the next micro-batch.
             begin = {tp: offset for tp, offset in begin.items() if tp in until}
             if self._may_move():
+                if is_repeated and NOTHING_READ not in end:
+                    self._check_foreign_start(begin, until)
                 begin = {tp: min(offset, until[tp]) for tp, offset in begin.items()}
         report_gone(begin, until, self._report)
         moving = [tp for tp in until if begin.get(tp) != until[tp] and not self._is_reset(tp, begin, until)]
@@ -152,7 +159,7 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         first, self._is_first = self._is_first, False
         if first and self._hold_start:
             self._anchor(begin, [])
-            return start
+            return {**start, NOTHING_READ: {}}
         if anew := self._made_anew(begin):
             end = self._resets(begin, [tp for tp in present if tp.topic in anew])
             if end != begin:
@@ -172,7 +179,16 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         if self._target is not None and end == begin:
             # Trigger.AvailableNow asks no more, and Spark may end this process without a call of stop()
             self._close_progress()
-        return to_json(end)
+        # The same text for the same offsets: Spark would take another one for new records.
+        return start if end == begin else to_json(end)
+
+    def _check_foreign_start(self, begin: Offsets, until: Offsets) -> None:
+        """Report a first micro-batch with records whose start only the connector that planned it knew."""
+        behind = [tp for tp, offset in begin.items() if offset >= until[tp]]
+        earliest = self._offsets.earliest(behind) if behind else {}
+        unknown = [tp for tp in behind if earliest[tp] < until[tp]]
+        if unknown:
+            self._report.start_unknown(unknown)
 
     def _may_move(self) -> bool:
         # Whether a second search may find the start of a fresh query at another offset.

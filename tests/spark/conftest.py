@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark import __version__
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.brokers import KafkaCluster
 from tests.support.spark.classes import quick_starts
+from tests.support.spark.connector import has_connector
 from tests.support.spark.topics import Topics
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
-#: Spark's own connector, which ours is compared with, is fetched for Spark 4.2.
-collect_ignore = [] if __version__.startswith("4.2.") else ["test_jvm_connector.py", "test_interchange.py"]
+collect_ignore = [] if has_connector() else ["test_jvm_connector.py", "test_interchange.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,7 +1,7 @@
 """The same topics through Spark's own Kafka connector and through ours: row for row the same.
 
-A connector goes with one version of Spark: this one is run by the part spark-4.2 of `make test`, and left out on others
-(conftest.py).
+A connector goes with one version of Spark: the part spark-4.2 of `make test` runs this, and others of the matrix; PySpark 4.3
+has none (conftest.py).
 """
 
 from __future__ import annotations
@@ -13,15 +13,8 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from tests.brokers import maven_jar
+from tests.support.spark.connector import connector_jars
 from tests.support.spark.topics import Record, Topics
-
-CONNECTOR = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
-    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
-    "org.apache.kafka:kafka-clients:3.9.2",
-    "org.apache.commons:commons-pool2:2.12.1",
-)
 
 pytestmark = [
     pytest.mark.slow,
@@ -34,8 +27,8 @@ Both = Callable[..., list[Row]]
 @pytest.fixture(scope="module")
 def both(spark: SparkSession, topics: Topics) -> Both:
     """Return `both(subscribe=..., ...)`: reads by both connectors, compares, and returns the rows by offset."""
-    for coordinate in CONNECTOR:
-        spark.sql(f"ADD JAR '{maven_jar(coordinate)}'")
+    for jar in connector_jars():
+        spark.sql(f"ADD JAR '{jar}'")
 
     def rows(kind: str, options: dict[str, str]) -> list[Row]:
         reader = spark.read.format(kind).option("kafka.bootstrap.servers", topics.hosts).options(**options)

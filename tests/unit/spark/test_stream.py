@@ -12,6 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from pykafka.common import TopicPartition
 from pykafka.spark import session
 from pykafka.spark.errors import DataLossError, OptionError, RecreatedTopicError
+from pykafka.spark.microbatch import NOTHING_READ
 from pykafka.spark.offsets import LATEST, Bounds, ByTime, JsonOffsets, Offsets, Position
 from pykafka.spark.options import read_options
 from pykafka.spark.optiontable import Mode
@@ -22,6 +23,8 @@ A0, A1, A2 = (TopicPartition("a", number) for number in range(3))
 B0 = TopicPartition("b", 0)
 TIME = {"startingTimestamp": "1700000000000", "startingOffsetsByTimestampStrategy": "latest"}
 ALL = ReadAllAvailable()
+#: What the end of an empty first micro-batch has beside its offsets.
+NOTHING: JsonOffsets = {NOTHING_READ: {}}
 
 
 class FakeOffsets:
@@ -96,17 +99,44 @@ def test_a_start_that_would_move_is_written_down_by_an_empty_first_batch(options
     made = reader(cluster, **options)
     start = made.initialOffset()
     cluster.held[A1] = Bounds(0, 9)
-    assert made.latestOffset(start, ALL) == start
+    first = made.latestOffset(start, ALL)
+    assert first == start | NOTHING
     assert made.initialOffset() == start
-    assert made.partitions(start, start) == []
+    assert made.partitions(start, first) == []
+    # The text stays the same until there are records.
+    ends = dict(cluster.held)
+    cluster.held |= {A0: Bounds(0, start["a"]["0"]), A1: Bounds(0, start["a"]["1"])}
+    assert made.latestOffset(first, ALL) == first
+    cluster.held = ends
     # A restart after the first batch starts from there: Spark asks for no initial offset then.
     restarted = reader(cluster, **options)
-    assert restarted.latestOffset(start, ALL) == {"a": {"0": 5, "1": 9}}
+    assert restarted.latestOffset(first, ALL) == {"a": {"0": 5, "1": 9}}
     # After a crash in the first batch Spark does ask, and runs it again up to the end that was written down.
     crashed = reader(cluster, **options)
     cluster.held[A0] = Bounds(0, 20)
-    assert crashed.partitions(crashed.initialOffset(), start) == []
-    assert crashed.latestOffset(start, ALL) == {"a": {"0": 20, "1": 9}}
+    assert crashed.partitions(crashed.initialOffset(), first) == []
+    assert crashed.latestOffset(first, ALL) == {"a": {"0": 20, "1": 9}}
+
+
+@pytest.mark.parametrize("options", [{}, TIME], ids=["latest", "time"])
+def test_a_first_micro_batch_of_the_other_connector(options: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    """It has records from a start that moves; a driver that did not do it leaves their end, and ours cannot know the start."""
+    cluster = FakeOffsets({A0: (0, 9), A1: (7, 7)})
+    planned = {"a": {"0": 5, "1": 7}}
+    mine = reader(cluster, **options)
+    with pytest.raises(DataLossError, match=r"^a-0: the first micro-batch .* was planned and not done.*sources/0/0"):
+        mine.partitions(mine.initialOffset(), planned)
+    careless = reader(cluster, **options, failOnDataLoss="false")
+    with caplog.at_level("WARNING", logger="pykafka.spark"):
+        assert careless.partitions(careless.initialOffset(), planned) == []
+    assert "Records of it may be missed" in caplog.text
+    # The start that it had noted is given, as the error says.
+    told = reader(cluster, startingOffsets=json.dumps({"a": {"0": 2, "1": 7}}))
+    assert ranges(told, told.initialOffset(), planned) == ["KafkaInputPartition(a-0 2..5)"]
+    # There may be none that are missed.
+    cluster.held[A0] = Bounds(5, 9)
+    empty = reader(cluster, **options)
+    assert empty.partitions(empty.initialOffset(), planned) == []
 
 
 def test_a_start_by_time_is_found_again() -> None:
@@ -135,11 +165,13 @@ def test_a_time_without_a_record_yet() -> None:
     cluster.found = {A0: 2}
     made = reader(cluster, **TIME)
     start = made.initialOffset()
-    assert start == made.latestOffset(start, ALL) == {"a": {"0": 2, "1": 7}}
+    assert start == {"a": {"0": 2, "1": 7}}
+    first = made.latestOffset(start, ALL)
+    assert first == start | NOTHING
     crashed = reader(cluster, **TIME)
     cluster.held[A1] = Bounds(0, 12)
     cluster.found[A1] = 10
-    assert ranges(crashed, crashed.initialOffset(), start) == []
+    assert ranges(crashed, crashed.initialOffset(), first) == []
     assert crashed.latestOffset(start, ALL) == {"a": {"0": 5, "1": 12}}
 
 
@@ -322,13 +354,15 @@ def test_pyspark_before_4_2_asks_for_the_end_first() -> None:
     assert resumed.latestOffset() == {"a": {"0": 9}}
     cluster.held[A0] = Bounds(2, 12)
     crashed = earlier(cluster, startingOffsets="latest")
+    end = end | NOTHING
     assert crashed.partitions(end, end) == crashed.partitions(crashed.initialOffset(), end) == []
     assert crashed.latestOffset() == {"a": {"0": 12}}
     cluster.held[A0] = Bounds(2, 10)
     fresh = earlier(cluster, startingOffsets="latest")
     end = fresh.latestOffset()
     cluster.held[A0] = Bounds(2, 11)
-    assert end == fresh.initialOffset() == {"a": {"0": 10}}
+    assert fresh.initialOffset() == {"a": {"0": 10}}
+    assert end == fresh.initialOffset() | NOTHING
     assert fresh.latestOffset() == {"a": {"0": 11}}
 
 
@@ -342,12 +376,13 @@ def test_a_time_that_is_reached_after_available_now_has_looked(options: dict[str
     cluster.held[A0] = Bounds(0, 20)
     start = made.initialOffset()
     assert start == {"a": {"0": 10}}
-    assert made.latestOffset(start, ALL) == start
+    first = made.latestOffset(start, ALL)
+    assert first == start | NOTHING
     crashed = reader(cluster, **options)
     assert isinstance(crashed, KafkaStreamReader)
     crashed.prepareForTriggerAvailableNow()
-    assert ranges(crashed, crashed.initialOffset(), start) == []
-    assert crashed.latestOffset(start, ALL) == {"a": {"0": 20}}
+    assert ranges(crashed, crashed.initialOffset(), first) == []
+    assert crashed.latestOffset(first, ALL) == {"a": {"0": 20}}
 
 
 OLD, NEW = UUID(int=1), UUID(int=2)
