@@ -24,6 +24,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "p99_ms": ("p99, ms", ".3f"),
     "batch_p50_ms": ("median micro-batch, ms", ".0f"),
     "worker_mib": ("a Python worker, MiB", ".0f"),
+    "executor_python_mib": ("Pythons of two cores, MiB", ".0f"),
     "bare_p99_ms": ("bare ticker p99, ms", ".2f"),
     "stall_p50_ms": ("stall p50, ms", ".2f"),
     "stall_p99_ms": ("stall p99, ms", ".2f"),

@@ -194,6 +194,9 @@ def _measured(job: Job, watch: Stopwatch, query: Callable[[], int | None]) -> Me
     measures = {"rate": job.messages / watch.wall, "cpu_per_million": watch.cpu * 1e6 / job.messages}
     if workers := worker_peaks_mib():
         measures["worker_mib"] = max(workers)
+    if shares := executor_shares_mib():
+        # Executors have this much per core beside their JVM: one worker each, and all share a daemon.
+        measures["executor_python_mib"] = sum(shares)
     return measures
 
 
@@ -235,6 +238,24 @@ def process_tree() -> list[Process]:
 def tree_cpu_seconds() -> float:
     """Return the CPU seconds of this process and all that it has started, those that have ended included."""
     return sum(process.ticks for process in process_tree()) / os.sysconf("SC_CLK_TCK")
+
+
+def executor_shares_mib() -> list[float]:
+    """Return the memory that each Python of this session's executor has now (MiB), pages that several share by their parts.
+
+    Those are a daemon, and a worker for each core, which Spark keeps for the next task.
+    """
+    shares = []
+    for process in process_tree():
+        directory = Path(f"/proc/{process.number}")
+        try:
+            is_executors = b"pyspark.daemon\0pyspark.worker" in (directory / "cmdline").read_bytes()
+            share = re.search(r"^Pss:\s+(\d+) kB", (directory / "smaps_rollup").read_text(), re.MULTILINE)
+        except OSError:  # it ended meanwhile
+            continue
+        if is_executors and share is not None:
+            shares.append(int(share[1]) / 1024)
+    return shares
 
 
 def worker_peaks_mib() -> list[float]:

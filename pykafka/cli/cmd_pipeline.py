@@ -36,6 +36,9 @@ _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE.*)?$", re.MUL
 #: Spark's words where the Python that it asked has no such format, and where there is no such Python.
 _NO_FORMAT = re.compile(r"DATA_SOURCE_NOT_FOUND\].*pykafka")
 _NO_PROGRAM = re.compile(r'Cannot run program "')
+#: Spark's own words where an executor's Python lacks it: it loads that before anything of ours.
+_NO_ARROW = re.compile(r"No module named 'pyarrow'")
+_EXECUTOR = re.compile(r"\((\S+ executor \S+)\)")
 
 #: How long Spark may take to end when its micro-batch has, or may go on no longer (s): it waits for its own parts.
 SPARK_END_S = 90.0
@@ -410,6 +413,10 @@ def reason(error: Exception) -> tuple[int, str]:
 
     if _NO_FORMAT.search(text):
         return Status.FAILED, f"Spark does not find format('pykafka'). {why_not_found()}"
+    if _NO_ARROW.search(text):
+        found = _EXECUTOR.search(text)
+        where = "Spark's Python" if found is None else f"the Python of {found[1]}"
+        return Status.FAILED, f"{where} lacks pyarrow, and perhaps this package. {why_not_found()}"
     if _NO_PROGRAM.search(text):
         return Status.FAILED, f"{first_and_last(error)}. {why_not_found()}"
     return Status.FAILED, first_and_last(error)

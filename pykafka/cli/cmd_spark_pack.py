@@ -29,6 +29,10 @@ _MANAGERS: dict[str, Callable[[str], list[str]]] = {
         f"--conf spark.kubernetes.driverEnv.PYTHONPATH=./{packing.FOLDER}",
     ],
 }
+#: The lines of a client of Spark Connect, which submits nothing.
+_CONNECT = """spark = SparkSession.builder.remote("sc://HOST:15002").getOrCreate()
+from pykafka.spark import ship
+ship(spark, "{archive}")  # the server's Python needs pyarrow beforehand"""
 #: Managers whose driver runs where this command does, and has the package from a folder.
 _DRIVER_HERE = ("standalone",)
 
@@ -71,10 +75,10 @@ _DRIVER_HERE = ("standalone",)
 )
 @click.option(
     "--manager",
-    type=click.Choice(list(_MANAGERS)),
+    type=click.Choice([*_MANAGERS, "connect"]),
     default=next(iter(_MANAGERS)),
     show_default=True,
-    help="The cluster for which to print the line.",
+    help="The cluster for which to print the line; connect: the lines of a client of Spark Connect.",
 )
 def spark_pack(
     python: str,
@@ -89,7 +93,7 @@ def spark_pack(
     """Make an archive for Spark's executors, whose Python has neither this package nor what it needs.
 
     pip gets the packages. The archive is tried by a Python like the executors' if this machine has one. The last lines
-    of the output are the spark-submit command.
+    of the output are the spark-submit command, or what else uses the archive.
     """
     goal = packing.target(python, platform)
     made = packing.pack(goal, output or Path(packing.default_name(goal)), wheel, pure, added, without)
@@ -102,6 +106,8 @@ def spark_pack(
 
 def _line(archive: Path, manager: str) -> str:
     path = str(archive.resolve())
+    if manager not in _MANAGERS:
+        return _CONNECT.format(archive=path)
     words = ["spark-submit", *_MANAGERS[manager](path), "JOB.py"]
     lines = " \\\n    ".join(words)
     if manager not in _DRIVER_HERE:

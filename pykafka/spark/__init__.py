@@ -1,7 +1,8 @@
 """Kafka for PySpark: `format("pykafka")`, a data source and sink in Python that needs no connector jar.
 
 PySpark finds the format automatically if this package is installed (through `pyspark_pykafka`). A checkout that is not
-installed registers it: ``spark.dataSource.register(KafkaDataSource)``.
+installed registers it: ``spark.dataSource.register(KafkaDataSource)``. A session whose Pythons lack the package gets it with
+an archive: ``ship(spark, "pykafka.tar.gz")``.
 
 If nothing sets the Python of Spark's workers, an import of this package before Spark starts sets it to the driver's own
 (PYSPARK_PYTHON), instead of the ``python3`` of the PATH.
@@ -9,8 +10,9 @@ If nothing sets the Python of Spark's workers, an import of this package before 
 
 from pykafka.spark.errors import DataLossError, OptionError, PollTimeoutError, SinkError
 from pykafka.spark.interpreter import offer_python
+from pykafka.spark.shipped import ship
 from pykafka.spark.source import KafkaDataSource
 
-__all__ = ["DataLossError", "KafkaDataSource", "OptionError", "PollTimeoutError", "SinkError"]
+__all__ = ["DataLossError", "KafkaDataSource", "OptionError", "PollTimeoutError", "SinkError", "ship"]
 
 offer_python()

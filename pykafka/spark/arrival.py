@@ -1,20 +1,28 @@
-"""The first step of a task in a worker: what is missing there is said with the worker's host and Python.
+"""The first step in a Python of Spark: what is missing there is said with its host and path.
 
-`Shipped` has its objects made by `arrive`, which travels by value: a worker runs it without this package, so it imports
-by itself whatever it needs.
+All of this travels by value: it runs in Pythons that do not have this package, so it imports by itself whatever it needs.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+#: The folder of a session's archive, in the directory in which Spark runs a Python for it.
+FOLDER = "pykafka_libs"
 
 
-def arrive(module: str, name: str, version: str) -> Any:
-    """Return an object without state, in the worker that is to have its copy.
+def arrive(module: str, name: str, version: str, origin: str) -> Any:
+    """Return an object without state, in the Python that is to have its copy.
 
     :param module: of its class
     :param name: of its class
     :param version: of this package where the object was pickled
+    :param origin: the folder of an archive that the package came from there, or ""
     :raises ImportError: this Python has no such package
     :raises PackageMissingError: this Python lacks a package that this one needs
     :raises ShippedVersionError: this Python has another version of this package
@@ -24,21 +32,87 @@ def arrive(module: str, name: str, version: str) -> Any:
     found = modules.get(module)
     if found is None or modules["pykafka._version"].__version__ != version:
         import importlib
-        import platform
-        import sys
 
-        here = f"the Python of Spark's workers on {platform.node()}, {sys.executable},"
-        try:
-            ours = importlib.import_module("pykafka._version")
-            check = importlib.import_module("pykafka.spark.packages").check
-        except ModuleNotFoundError as error:
-            if error.name is None or error.name.partition(".")[0] != "pykafka":
-                raise
-            raise ImportError(
-                f"{here} does not have pykafka {version}, which format('pykafka') needs there: make an archive with "
-                "`kafka-tools spark-pack` and submit the job as it says, or install the package in that Python"
-            ) from None
-        check(version, ours.__version__, str(ours.__file__))
+        prepare(version, origin)
         found = importlib.import_module(module)
     kind = getattr(found, name)
     return kind.__new__(kind)
+
+
+def prepare(version: str, origin: str) -> None:
+    """Find this package here, and check it; errors as of `arrive`."""
+    import importlib
+    import os
+    import platform
+    import sys
+
+    check: Any = None
+    # As it is; then with the archive that Spark has unpacked here, or for the driver.
+    for folder in ("", os.path.join(os.getcwd(), FOLDER), origin):
+        if folder:
+            if folder in sys.path or not os.path.isdir(folder):
+                continue
+            sys.path.append(folder)
+        try:
+            check = importlib.import_module("pykafka.spark.packages").check
+            break
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] != "pykafka":
+                raise
+    if check is None:
+        raise ImportError(
+            f"the Python of Spark on {platform.node()}, {sys.executable}, does not have pykafka {version}, which "
+            "format('pykafka') needs there: make an archive with `kafka-tools spark-pack` and submit the job as it says, or "
+            "install the package in that Python"
+        )
+    check(version)
+
+
+class ArrivingSource(DataSource):
+    """`format("pykafka")` where Pythons of Spark have this package only in an archive of the session.
+
+    It travels by value, and hands everything to `KafkaDataSource`, which it finds there.
+    """
+
+    def __init__(self, options: Any) -> None:
+        super().__init__(dict(options))
+        self._source()
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `format()`."""
+        return "pykafka"
+
+    def _source(self) -> DataSource:
+        import importlib
+        import sys
+
+        prepare(self.version, self.__dict__.get("_origin", ""))
+        found = importlib.import_module("pykafka.spark.source")
+        # A process on the same machine that does not start in the session's directory finds the archive by this.
+        self._origin = sys.modules["pykafka.spark.shipped"].origin()
+        source: DataSource = found.KafkaDataSource(self.options)
+        return source
+
+    #: Of this package where the class was registered.
+    version = ""
+
+    def schema(self) -> Any:
+        """Return the columns; the same as of `KafkaDataSource`, as all below."""
+        return self._source().schema()
+
+    def reader(self, schema: StructType) -> Any:
+        """Return the reader of a batch."""
+        return self._source().reader(schema)
+
+    def streamReader(self, schema: StructType) -> Any:  # noqa: N802
+        """Return the reader of a stream."""
+        return self._source().streamReader(schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> Any:
+        """Return the writer of a batch."""
+        return self._source().writer(schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802
+        """Return the writer of a stream."""
+        return self._source().streamWriter(schema, overwrite)

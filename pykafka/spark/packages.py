@@ -8,7 +8,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from pykafka._version import __version__
+from pykafka import _version
 from pykafka.spark.errors import PackageMissingError, ShippedVersionError
 
 #: Modules that source and sink import, with the names of their packages.
@@ -35,25 +35,23 @@ def need_all() -> None:
     missing = [package for module, package in NEEDED.items() if find_spec(module) is None]
     if missing:
         raise PackageMissingError(
-            f"{here()} lacks {', '.join(missing)}, which pykafka {__version__} needs there: make an archive with "
+            f"{here()} lacks {', '.join(missing)}, which pykafka {_version.__version__} needs there: make an archive with "
             "`kafka-tools spark-pack` and submit the job as it says, or install the package with its extra `spark` in "
             "that Python"
         )
 
 
-def check(wanted: str, found: str, file: str) -> None:
-    """Check a worker's Python.
+def check(wanted: str) -> None:
+    """Check this Python.
 
     :param wanted: the version of this package where Spark planned the query
-    :param found: the version that this Python has
-    :param file: where it has it from
-    :raises ShippedVersionError: they differ
+    :raises ShippedVersionError: this Python has another one
     :raises PackageMissingError: a package is missing
     """
-    if wanted != found:
+    if wanted != _version.__version__:
         raise ShippedVersionError(
-            f"{here()} has pykafka {found} in {Path(file).parent}, and the driver planned the query with {wanted}: make "
-            "them the same, with an archive of the driver's by `kafka-tools spark-pack` or by installing that version "
-            "there"
+            f"{here()} has pykafka {_version.__version__} in {Path(_version.__file__).parent}, and the driver planned the "
+            f"query with {wanted}: make them the same, with an archive of the driver's by `kafka-tools spark-pack` or by "
+            "installing that version there"
         )
     need_all()

@@ -1,16 +1,28 @@
-"""The objects that Spark pickles for its Python workers."""
+"""What Spark sends to its Pythons: pickled objects, and an archive of this package where a session sends one."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
 
 from pykafka import _version
 from pykafka.spark import arrival
+from pykafka.spark.errors import PackageMissingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # A worker without this package would otherwise say `No module named 'pykafka'`, and neither where nor what to do.
 cloudpickle.register_pickle_by_value(arrival)  # type: ignore[no-untyped-call]
+arrival.ArrivingSource.version = _version.__version__
+
+
+def origin() -> str:
+    """Return the folder that this package comes from if it is that of an archive, else ""."""
+    folder = Path(_version.__file__).parent.parent
+    return str(folder) if folder.name == arrival.FOLDER else ""
 
 
 class Shipped:
@@ -24,10 +36,27 @@ class Shipped:
 
     def __reduce__(self) -> tuple[Any, ...]:
         kind = type(self)
-        return arrival.arrive, (kind.__module__, kind.__qualname__, _version.__version__), self.__dict__
+        return arrival.arrive, (kind.__module__, kind.__qualname__, _version.__version__, origin()), self.__dict__
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         from pykafka.handlers.loopback import acknowledge_now
 
         self.__dict__.update(state)
         acknowledge_now()
+
+
+def ship(spark: SparkSession, archive: str | Path) -> None:
+    """Send this package to the Pythons of a session, and register the format there; for clients of Spark Connect above all.
+
+    The Pythons need pyarrow, which Spark's planner imports before it takes anything from a session.
+
+    :param spark: the session
+    :param archive: made by `kafka-tools spark-pack`, with this version of the package, for the Python of the server and its
+        executors
+    :raises PackageMissingError: there is no such archive
+    """
+    path = Path(archive)
+    if not path.is_file():
+        raise PackageMissingError(f"there is no archive {path}: make it with `kafka-tools spark-pack -o {path}`")
+    spark.addArtifacts(f"{path.resolve()}#{arrival.FOLDER}", archive=True)
+    spark.dataSource.register(arrival.ArrivingSource)

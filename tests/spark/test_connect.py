@@ -6,15 +6,18 @@ import json
 import re
 import subprocess
 import sys
+import tarfile
 import time
+import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from pykafka.cli import packing
 from tests.brokers import KafkaCluster
-from tests.support.spark.standalone import ROOT, SPARK_HOME, START_TIMEOUT_S, spark_environment
+from tests.support.spark.standalone import ROOT, SPARK_HOME, START_TIMEOUT_S, bare_environment, spark_environment
 from tests.support.spark.topics import Record, Topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.usefixtures("quick_spark")]
@@ -30,8 +33,11 @@ SETTINGS = {
 
 
 @contextmanager
-def connect_server(directory: Path) -> Iterator[str]:
-    """Run a server for the length of the block; return its URL."""
+def connect_server(directory: Path, environment: dict[str, str] | None = None) -> Iterator[str]:
+    """Run a server for the length of the block; return its URL.
+
+    :param environment: of the server; by default with this checkout and this Python
+    """
     log = directory / "server.log"
     settings = [word for name, value in SETTINGS.items() for word in ("--conf", f"{name}={value}")]
     program = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]"]
@@ -39,7 +45,7 @@ def connect_server(directory: Path) -> Iterator[str]:
         server = subprocess.Popen(
             [str(SPARK_HOME / "bin" / "spark-submit"), *program, *settings],
             cwd=directory,
-            env=spark_environment(),
+            env=environment or spark_environment(),
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -58,10 +64,33 @@ def connect_server(directory: Path) -> Iterator[str]:
 
 def test_connect(kafka: KafkaCluster, tmp_path: Path) -> None:
     """Batch and stream, read and write; and what is refused, is refused with our sentence."""
+    reads_and_writes(kafka, tmp_path)
+
+
+@pytest.mark.matrix
+def test_connect_server_without_the_package(kafka: KafkaCluster, tmp_path: Path) -> None:
+    """The client sends the archive with its session: the server's Python has only pyarrow, which Spark itself imports."""
+    python, archive, arrow = tmp_path / "bare" / "bin" / "python", tmp_path / "pykafka.tar.gz", tmp_path / "arrow"
+    venv.create(tmp_path / "bare", symlinks=True)
+    packing.pack(packing.target(str(python)), archive)
+    with tarfile.open(archive) as packed:
+        members = [one for one in packed.getmembers() if one.name.startswith("pyarrow")]
+        packed.extractall(arrow, members, filter="data")
+    without = tmp_path / "small.tar.gz"
+    packing.pack(packing.target(str(python)), without, without=("pyarrow",))
+    assert without.stat().st_size < 10e6
+    environment = bare_environment(python) | {"PYTHONPATH": str(arrow)}
+    reads_and_writes(kafka, tmp_path, str(without), environment)
+
+
+def reads_and_writes(
+    kafka: KafkaCluster, tmp_path: Path, archive: str = "", environment: dict[str, str] | None = None
+) -> None:
+    """Run the client against a server, and check what it found."""
     topics = Topics(kafka.hosts)
     topic, copy = topics.create(2), topics.create(2)
     topics.produce(topic, [Record(b"%d" % n, b"k%d" % n, n % 2) for n in range(20)])
-    with connect_server(tmp_path) as remote:
+    with connect_server(tmp_path, environment) as remote:
         client = [
             sys.executable,
             "-m",
@@ -71,6 +100,7 @@ def test_connect(kafka: KafkaCluster, tmp_path: Path) -> None:
             topic,
             copy,
             str(tmp_path),
+            *filter(None, [archive]),
         ]
         done = subprocess.run(
             client, cwd=ROOT, env=spark_environment(), capture_output=True, text=True, timeout=600, check=False

@@ -1,6 +1,6 @@
 """A client of Spark Connect, as a program: a process has classic sessions or remote ones.
 
-`python -m tests.support.spark.connect_client REMOTE HOSTS TOPIC COPY DIRECTORY` prints one JSON object.
+`python -m tests.support.spark.connect_client REMOTE HOSTS TOPIC COPY DIRECTORY [ARCHIVE]` prints one JSON object.
 """
 
 from __future__ import annotations
@@ -11,9 +11,16 @@ import sys
 from pyspark.sql import SparkSession
 
 
-def main(remote: str, hosts: str, topic: str, copy: str, directory: str) -> None:
-    """Read a topic in a batch, write it to another, land it as a stream, and try a wrong option."""
+def main(remote: str, hosts: str, topic: str, copy: str, directory: str, archive: str = "") -> None:
+    """Read a topic in a batch, write it to another, land it as a stream, and try a wrong option.
+
+    :param archive: of this package, to send to the server first
+    """
     spark = SparkSession.builder.remote(remote).getOrCreate()
+    if archive:
+        from pykafka.spark import ship
+
+        ship(spark, archive)
     options = {"kafka.bootstrap.servers": hosts, "subscribe": topic, "startingOffsets": "earliest"}
     found: dict[str, object] = {"session": type(spark).__module__}
 

@@ -1,6 +1,7 @@
-"""A job for Pythons that lack this package until Spark ships it: `shipped_job.py HOSTS TOPIC COPY DIRECTORY REGISTER`.
+"""A job for Pythons that lack this package until Spark ships it: `shipped_job.py HOSTS TOPIC COPY DIRECTORY HOW`.
 
-It reads a batch, writes it to another topic, lands a stream, and prints one line of JSON behind `FOUND`.
+It reads a batch, writes it to another topic, lands a stream, and prints one line of JSON behind `FOUND`. HOW is "found"
+(Spark finds the format), "registered" (the job registers it), or "both", one after the other.
 """
 
 from __future__ import annotations
@@ -24,17 +25,22 @@ def where(_: Iterable[int]) -> Iterator[dict[str, Any]]:
     yield {"python": sys.executable, "module": found}
 
 
-def main(hosts: str, topic: str, copy: str, directory: str, register: str) -> None:
+def register(spark: SparkSession) -> None:
+    """Register the format, as a job does where Spark does not find it by itself."""
+    from pykafka.spark import KafkaDataSource
+
+    spark.dataSource.register(KafkaDataSource)
+
+
+def main(hosts: str, topic: str, copy: str, directory: str, how: str) -> None:
     """Print what came of each step; an error ends it."""
     spark = SparkSession.builder.getOrCreate()
     found: dict[str, Any] = {"python": sys.executable}
     cluster = {"kafka.bootstrap.servers": hosts}
     options = {**cluster, "subscribe": topic, "startingOffsets": "earliest"}
     try:
-        if register == "register":
-            from pykafka.spark import KafkaDataSource
-
-            spark.dataSource.register(KafkaDataSource)
+        if how == "registered":
+            register(spark)
         found["workers"] = spark.sparkContext.parallelize(range(2), 2).mapPartitions(where).collect()
         batch = spark.read.format("pykafka").options(**options).load()
         found["count"] = batch.count()
@@ -52,6 +58,9 @@ def main(hosts: str, topic: str, copy: str, directory: str, register: str) -> No
         )
         query.awaitTermination()
         found["landed"] = spark.read.parquet(f"{directory}/landed").count()
+        if how == "both":
+            register(spark)
+            found["count when registered"] = spark.read.format("pykafka").options(**options).load().count()
     except Exception as error:  # noqa: BLE001 - the test looks at it
         found["error"] = str(error)
     print("FOUND " + json.dumps(found), flush=True)

@@ -140,6 +140,8 @@ def test_the_command(tmp_path: Path) -> None:
     assert f"--archives {output}#pykafka_libs" in done.stdout
     assert "spark.executorEnv.PYTHONPATH=./pykafka_libs" in done.stdout
     assert "not tried" in done.stderr
+    done = CliRunner().invoke(tools, [*words, "--manager", "connect"])
+    assert "from pykafka.spark import ship\nship(spark, " in done.stdout
     for manager, setting in (("yarn", "spark.yarn.appMasterEnv"), ("kubernetes", "spark.kubernetes.driverEnv")):
         done = CliRunner().invoke(tools, [*words, "--manager", manager])
         assert f"{setting}.PYTHONPATH=./pykafka_libs" in done.stdout

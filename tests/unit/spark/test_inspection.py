@@ -72,6 +72,11 @@ def test_workers_that_differ() -> None:
             "Spark does not find format('pykafka'). ",
         ),
         (
+            "Job aborted: Lost task 0.3 in stage 0.0 (TID 3) (10.0.0.7 executor 1): PythonException:\n"
+            "Traceback (most recent call last):\n  x\nModuleNotFoundError: No module named 'pyarrow'\n",
+            "the Python of 10.0.0.7 executor 1 lacks pyarrow, and perhaps this package. ",
+        ),
+        (
             'x failed\nCaused by: java.io.IOException: Cannot run program "ipython": error=2',
             "x failed\n  java.io.IOExc",
         ),

@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 from pyspark import cloudpickle
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pykafka import _version
+from pykafka.cli import packing
 from pykafka.cli.packing import _spark_archives
-from pykafka.spark import KafkaDataSource, packages
+from pykafka.spark import KafkaDataSource, packages, ship
+from pykafka.spark.arrival import FOLDER, ArrivingSource
 from pykafka.spark.errors import PackageMissingError, ShippedVersionError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -44,9 +47,7 @@ def in_bare_python(shipped: bytes, *path: str) -> str:
 def test_worker_without_the_package() -> None:
     """Not only `No module named 'pykafka'`."""
     said = in_bare_python(dumps(KafkaDataSource({})))
-    assert said.startswith(
-        f"builtins ImportError the Python of Spark's workers on {platform.node()}, {sys.executable},"
-    )
+    assert said.startswith(f"builtins ImportError the Python of Spark on {platform.node()}, {sys.executable},")
     assert f"does not have pykafka {_version.__version__}" in said
     assert "`kafka-tools spark-pack`" in said
 
@@ -76,6 +77,34 @@ def test_the_same_version() -> None:
         copy = pickle.loads(shipped)
         assert type(copy) is KafkaDataSource
         assert copy.options == {"subscribe": "clicks"}
+
+
+def test_archive_of_a_session(tmp_path: Path) -> None:
+    """A class that is pickled by value finds this package in the archive's folder, in the directory of the process."""
+    (tmp_path / packing.FOLDER).symlink_to(ROOT)
+    program = WORKER.replace("pickle.load(sys.stdin.buffer)", "pickle.load(sys.stdin.buffer)({})")
+    command = [sys.executable, "-I", "-S", "-c", program, *_spark_archives()]
+    for directory, said in ((tmp_path, "lacks pyarrow, crc32c"), (ROOT.parent, "does not have pykafka")):
+        done = subprocess.run(
+            command, input=dumps(ArrivingSource), cwd=directory, capture_output=True, timeout=60, check=True
+        )
+        assert said in done.stdout.decode(), done
+
+
+def test_archive_that_is_not_there(tmp_path: Path) -> None:
+    """Before anything is asked of the session."""
+    with pytest.raises(PackageMissingError, match=r"there is no archive .*: make it with `kafka-tools spark-pack -o"):
+        ship(None, tmp_path / "pykafka.tar.gz")  # type: ignore[arg-type]
+
+
+def test_the_source_of_an_archive() -> None:
+    """It hands all to the real one; and the folder has one name."""
+    assert FOLDER == packing.FOLDER
+    found = pickle.loads(dumps(ArrivingSource))
+    source = found({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "a"})
+    assert source.name() == "pykafka"
+    assert source.schema() == KafkaDataSource(source.options).schema()
+    assert type(source.streamReader(StructType([StructField("value", BinaryType())]))).__module__.startswith("pykafka.")
 
 
 def test_planner_without_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
