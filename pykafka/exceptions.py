@@ -42,6 +42,10 @@
       SaslRequiredError
       TokenUnavailableError
         TokenTimeoutError
+      RegistryError
+        RegistryUnavailableError
+        SchemaNotFoundError
+      SchemaError                            (also ValueError)
       IdempotenceLostError
       AdminError
       WorkerNotStartedError                  (also RuntimeError)
@@ -419,6 +423,24 @@ class TokenUnavailableError(KafkaException):
 
 class TokenTimeoutError(TokenUnavailableError):
     """Raised when no OAuth token, or no ticket of Kerberos, came in time; it may still come."""
+
+
+class RegistryError(KafkaException):
+    """Raised when a schema registry refuses a request, or answers what no registry does."""
+
+
+class RegistryUnavailableError(RegistryError):
+    """Raised when a schema registry did not answer in time, however often it was asked."""
+
+    retriable = True
+
+
+class SchemaNotFoundError(RegistryError):
+    """Raised when a schema registry has no schema of this id, or no such subject or version."""
+
+
+class SchemaError(KafkaException, ValueError):
+    """Raised when a schema is none of its format, or has what cannot be read or written here."""
 
 
 class ThrottledError(KafkaException):

@@ -85,6 +85,8 @@ PYSPARKS = {"4.0": ".venvs/spark40", "4.1": ".venvs/spark41", "4.2": ".venvs/spa
 SPARK_CONNECTOR = [f"tests/spark/test_{name}.py" for name in ("interchange", "jvm_connector")]
 #: All other tests of Spark.
 SPARK_ALONE = ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS, *SPARK_CONNECTOR]), "-m", "not matrix"]
+#: Avro, Protobuf and JSON Schema, with a real registry.
+SPARK_FORMATS = ["tests/spark/test_formats.py"]
 #: Reading from PySpark.
 SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "positions", "transactions")]
 #: Source and sink, compared with Spark's own connector on the same topics.
@@ -153,7 +155,8 @@ SAME = [
     *(f"tests/embedded/test_{name}.py" for name in ("embedded", "loglimit")),
     # Spark's planning
     *(f"tests/unit/spark/test_{name}.py" for name in ("import", "offsets", "options", "pipeline_declaration")),
-    *(f"tests/unit/spark/test_{name}.py" for name in ("stream", "tls_options")),
+    *(f"tests/unit/spark/test_{name}.py" for name in ("formats", "stream", "tls_options")),
+    "tests/unit/registry",
 ]
 #: Tests against real brokers of the modules that may be compiled.
 PURE = [f"{INTEGRATION}/{name}.py" for name in ("test_produce_consume", "test_fork", "consumer/test_batches")]
@@ -299,6 +302,7 @@ MATRIX = {
     "shipping": Part(
         "4.3.1", [*(f"tests/spark/test_{name}.py" for name in ("connect", "shipping")), "-m", "matrix"], 6
     ),
+    "spark-formats": Part("4.3.1", [*SPARK_FORMATS, "-m", "matrix"], 4),
     "tools": Part(
         "4.3.1", [f"{INTEGRATION}/cli/test_old_brokers.py", f"{INTEGRATION}/cli/test_page.py", "-m", "matrix"], 5
     ),

@@ -1,16 +1,41 @@
-"""`opener`: requests by HTTP that end in time as a whole; urllib bounds each wait for bytes, and a slow drip has no end."""
+"""`opener` and `exchange`: requests by HTTP that end in time as a whole; urllib bounds each wait for bytes, and a slow drip
+has no end."""
 
 from __future__ import annotations
 
 import io
 import ssl
 from collections.abc import Callable
-from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
-from typing import TYPE_CHECKING, Any
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.error import HTTPError, URLError
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
+
+from pykafka.handlers.threads import ThreadingHandler
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+    from pykafka.security.ssl_config import SslConfig
+
+
+class Answer(NamedTuple):
+    """The answer to a request, of whatever status.
+
+    :param status: of HTTP
+    :param body: without a limit on its meaning: an error has one, too
+    """
+
+    status: int
+    body: bytes
+
+
+class NoAnswerError(OSError):
+    """There is no answer, by the network or in time."""
+
+
+class NotTrustedError(OSError):
+    """The server's certificate is not trusted."""
 
 
 class _Timed(io.RawIOBase):
@@ -76,3 +101,33 @@ def opener(context: ssl.SSLContext, left: Callable[[], float]) -> OpenerDirector
             return self.do_open(Secure, req, context=context)
 
     return build_opener(OverTcp(), OverTls(), _StayHere())
+
+
+def exchange(request: Request, ssl_config: SslConfig | None, seconds: float, most: int) -> Answer:
+    """Make one request, in any OS thread; return the answer.
+
+    :param request: what to ask
+    :param ssl_config: the certificates for https; None for those of the system
+    :param seconds: how long it may take, the answer included (s)
+    :param most: how much of the answer to read (bytes)
+    :raises NotTrustedError: the server's certificate is not trusted
+    :raises NoAnswerError: it cannot be reached, or does not answer in time
+    :raises TlsError: the certificates of `ssl_config` cannot be used
+    """
+    now = ThreadingHandler().now
+    deadline = now() + seconds
+    context = ssl.create_default_context() if ssl_config is None else ssl_config.context
+    try:
+        with opener(context, lambda: deadline - now()).open(request, timeout=seconds) as answer:
+            return Answer(answer.status, answer.read(most))
+    except HTTPError as error:
+        with error:
+            try:
+                return Answer(error.code, error.read(most))
+            except (OSError, HTTPException):
+                return Answer(error.code, b"")
+    except (OSError, ValueError, HTTPException) as error:
+        reason = error.reason if isinstance(error, URLError) else error
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            raise NotTrustedError(reason.verify_message) from None
+        raise NoAnswerError(str(reason) or type(reason).__name__) from None

@@ -64,6 +64,16 @@ def maven_jar(coordinate: str) -> Path:
     return _fetched((coordinate,), transitive=False) / f"{artifact}-{version}.jar"
 
 
+def maven_archive(coordinate: str) -> Path:
+    """Fetch one archive that is no jar, once; return its path.
+
+    :param coordinate: `group:artifact:version:extension:classifier`
+    :raises BrokerSetupError: it is not in the cache and cannot be fetched
+    """
+    (found,) = (path for path in _fetched((coordinate,), transitive=False).iterdir() if path.is_file())
+    return found
+
+
 def _fetched(coordinates: tuple[str, ...], transitive: bool) -> Path:
     key = hashlib.sha256(repr((coordinates, transitive)).encode()).hexdigest()[:12]
     name = coordinates[0].split(":")
@@ -79,7 +89,7 @@ def _fetched(coordinates: tuple[str, ...], transitive: bool) -> Path:
             filled = Path(scratch) / "jars"
             filled.mkdir()
             _download(coordinates, transitive, filled, Path(scratch))
-            if not any(filled.glob("*.jar")):
+            if not any(filled.iterdir()):
                 raise BrokerSetupError(
                     f"nothing was fetched for {', '.join(coordinates)}; check the network and try again"
                 )
@@ -182,13 +192,18 @@ def _ivy(coordinates: Sequence[str], transitive: bool, target: Path, scratch: Pa
         return None
     wanted = "".join(
         f'<dependency org="{group}" name="{artifact}" rev="{version}" conf="default" '
-        f'transitive="{"true" if transitive else "false"}"/>'
-        for group, artifact, version in (one.split(":") for one in coordinates)
+        f'transitive="{"true" if transitive else "false"}">{_ivy_artifact(artifact, kind)}</dependency>'
+        for group, artifact, version, *kind in (one.split(":") for one in coordinates)
+    )
+    types = (
+        ["jar", "bundle"]
+        if transitive or len(coordinates[0].split(":")) == len(_TAGS)
+        else [coordinates[0].split(":")[3]]
     )
     excluded = "".join(f'<exclude org="{group}" module="{artifact}"/>' for group, artifact in _EXCLUDED)
     module = scratch / "ivy.xml"
     module.write_text(
-        '<ivy-module version="2.0"><info organisation="pykafka.tests" module="jars"/>'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"><info organisation="pykafka.tests" module="jars"/>'
         '<configurations><conf name="default"/></configurations>'
         f"<dependencies>{wanted}{excluded}</dependencies></ivy-module>"
     )
@@ -201,10 +216,20 @@ def _ivy(coordinates: Sequence[str], transitive: bool, target: Path, scratch: Pa
         "-confs",
         "default",
         "-types",
-        "jar",
-        "bundle",
+        *types,
         "-cache",
         str(cache_directory() / "ivy"),
         "-retrieve",
         f"{target}/[artifact]-[revision].[ext]",
     ]
+
+
+def _ivy_artifact(artifact: str, kind: Sequence[str]) -> str:
+    """Return Ivy's element for a file that is no jar; "" for a jar.
+
+    :param kind: nothing, or extension and classifier
+    """
+    if not kind:
+        return ""
+    extension, classifier = kind
+    return f'<artifact name="{artifact}" type="{extension}" ext="{extension}" m:classifier="{classifier}"/>'

@@ -1,0 +1,127 @@
+"""Avro: schemas with those that they refer to, and values as fastavro has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any
+
+from pykafka.exceptions import SchemaError
+from pykafka.registry.schemas import AVRO, Schema
+
+#: Logical types whose numbers mean the same wherever only one of a line occurs.
+_TIMES = (
+    {"timestamp-millis", "timestamp-micros", "timestamp-nanos"},
+    {"local-timestamp-millis", "local-timestamp-micros", "local-timestamp-nanos"},
+    {"time-millis", "time-micros"},
+)
+#: Logical types that are read as the type below them; `decimal` is not.
+PLAIN = frozenset({"date", "uuid", *_TIMES[0], *_TIMES[1], *_TIMES[2]})
+
+
+def parsed(schema: Schema, needed: Mapping[str, Schema], without: frozenset[str] = frozenset()) -> Any:
+    """Return a schema as fastavro takes it.
+
+    :param schema: the schema
+    :param needed: those that it refers to, each behind those that it refers to itself
+    :param without: logical types to leave out, so that values are those of the type below
+    :raises SchemaError: it is none of Avro
+    """
+    import fastavro
+
+    names: dict[str, Any] = {}
+    try:
+        for one in needed.values():
+            fastavro.parse_schema(_plain(_loaded(one), without), named_schemas=names)
+        return fastavro.parse_schema(_plain(_loaded(schema), without), named_schemas=names)
+    except SchemaError:
+        raise
+    except Exception as error:
+        raise SchemaError(f"the schema is none of Avro: {type(error).__name__}: {error}") from error
+
+
+def names_of(schema: Schema, needed: Mapping[str, Schema]) -> dict[str, Any]:
+    """Return the definitions of a schema's named types, and those that it refers to, by full name."""
+    import fastavro
+
+    names: dict[str, Any] = {}
+    for one in (*needed.values(), schema):
+        fastavro.parse_schema(_loaded(one), named_schemas=names)
+    return names
+
+
+def logical_types(schema: Schema, needed: Mapping[str, Schema]) -> set[str]:
+    """Return the logical types in a schema."""
+    found: set[str] = set()
+    for one in (schema, *needed.values()):
+        _gather(_loaded(one), found)
+    return found
+
+
+def mixed_times(types: set[str]) -> bool:
+    """Return whether among logical types there are two that count time in different units."""
+    return any(len(types & line) > 1 for line in _TIMES)
+
+
+def read(data: bytes, start: int, writer: Any, reader: Any) -> Any:
+    """Return a value; raise any error of fastavro.
+
+    :param data: the bytes of a record
+    :param start: where the value begins
+    :param writer: the schema that it was written with
+    :param reader: the schema that it is to be of; None for the same
+    :raises ValueError: there are bytes behind it
+    """
+    import fastavro
+
+    stream = BytesIO(data)
+    stream.seek(start)
+    value = fastavro.schemaless_reader(stream, writer, reader)
+    if stream.tell() != len(data):
+        raise ValueError(f"{len(data) - stream.tell()} of {len(data) - start} bytes are left behind the value")
+    return value
+
+
+def written(value: Any, schema: Any) -> bytes:
+    """Return the bytes of a value; raise any error of fastavro.
+
+    :param value: as fastavro takes it
+    :param schema: the schema, from `parsed`
+    """
+    import fastavro
+
+    stream = BytesIO()
+    fastavro.schemaless_writer(stream, schema, value)
+    return stream.getvalue()
+
+
+def _loaded(schema: Schema) -> Any:
+    if schema.kind != AVRO:
+        raise SchemaError(f"the schema is of {schema.kind}, not of Avro")
+    try:
+        return json.loads(schema.text)
+    except (ValueError, RecursionError):
+        # The name of a type alone is a schema, too, which some write without quotes.
+        if schema.text.strip().isidentifier():
+            return schema.text.strip()
+        raise SchemaError("the schema is none of Avro: its text is no JSON") from None
+
+
+def _plain(schema: Any, without: frozenset[str]) -> Any:
+    if isinstance(schema, list):
+        return [_plain(one, without) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: value if key == "default" else _plain(value, without)
+        for key, value in schema.items()
+        if not (key == "logicalType" and value in without)
+    }
+
+
+def _gather(schema: Any, found: set[str]) -> None:
+    for one in schema if isinstance(schema, list) else schema.values() if isinstance(schema, dict) else ():
+        _gather(one, found)
+    if isinstance(schema, dict) and isinstance(schema.get("logicalType"), str):
+        found.add(schema["logicalType"])

@@ -1,0 +1,307 @@
+"""`Registry`: a schema registry, by the HTTP API of `/subjects` and `/schemas`."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from pykafka.exceptions import RegistryError, RegistryUnavailableError, SchemaNotFoundError
+from pykafka.registry.schemas import AVRO, Reference, Registered, Schema
+from pykafka.security.mechanism import redacted
+from pykafka.utils.backoff import Backoff
+from pykafka.utils.concealed import concealing
+
+if TYPE_CHECKING:
+    from urllib.request import Request
+
+    from pykafka.handlers.base import Handler
+    from pykafka.security.ssl_config import SslConfig
+    from pykafka.security.timed_http import Answer
+
+#: How long an id that is unknown to the registry is taken for unknown (s).
+UNKNOWN_S = 60.0
+#: A longer answer is none of a registry (bytes).
+ANSWER_MAX = 16 * 1024 * 1024
+_ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
+_CONTENT = "application/vnd.schemaregistry.v1+json"
+_REDIRECTS, _RETRIED, _SERVER_ERRORS = 300, {408, 429}, 500
+_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT = 401, 403, 404, 409
+#: What a registry says beside "not found": subject, version, schema.
+_NO_SUCH = {40401, 40402, 40403}
+_PAUSE_MS, _PAUSE_MOST_MS = 100, 5_000
+
+
+class Registry:
+    """A schema registry.
+
+    It keeps no connection, and no lock: what an id or a version stands for never changes, and is kept by single stores.
+    Requests that fail by the network, or by the service itself, are made again with growing pauses until the deadline.
+
+    :param urls: where it is, such as "https://registry.example.org"; several are asked in turn
+    :param handler: supplies the clock, pauses, and workers for requests
+    :param user: of a login by user and password
+    :param password: of that user
+    :param token: a bearer token, or a function that returns one
+    :param ssl_config: the certificates for https; None for those of the system
+    :param request_timeout_ms: how long one request may take (ms)
+    :param timeout_ms: how long to try altogether (ms)
+    :raises ValueError: a URL is none, or there are two logins
+    """
+
+    @concealing
+    def __init__(
+        self,
+        urls: str | Sequence[str],
+        handler: Handler,
+        *,
+        user: str | None = None,
+        password: str | None = None,
+        token: str | Callable[[], str] | None = None,
+        ssl_config: SslConfig | None = None,
+        request_timeout_ms: int = 10_000,
+        timeout_ms: int = 60_000,
+    ) -> None:
+        self._urls = check_urls(urls)
+        if (user is None) != (password is None):
+            raise ValueError("user and password of the schema registry go together: give both, or none")
+        if user is not None and token is not None:
+            raise ValueError("a schema registry takes user and password, or a token: not both")
+        self._handler = handler
+        self._login = None if user is None else base64.b64encode(f"{user}:{password}".encode()).decode()
+        self._password = password
+        self._token = token
+        self._ssl_config = ssl_config
+        self._request_timeout_s = request_timeout_ms / 1000
+        self._timeout_s = timeout_ms / 1000
+        self._backoff = Backoff(_PAUSE_MS, _PAUSE_MOST_MS, handler.random)
+        self._by_id: dict[int | str, Schema] = {}
+        self._by_version: dict[tuple[str, int], Registered] = {}
+        #: id: until when it is taken for unknown
+        self._unknown: dict[int | str, float] = {}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {', '.join(self._urls)}>"
+
+    def schema(self, key: int | str) -> Schema:
+        """Return the schema of an id or a GUID.
+
+        :raises SchemaNotFoundError: the registry has none; it is not asked again for a minute
+        :raises RegistryError: it refuses, or cannot be reached
+        """
+        found = self._by_id.get(key)
+        if found is None:
+            until = self._unknown.get(key)
+            if until is not None and self._handler.now() < until:
+                raise SchemaNotFoundError(_no_schema(key, self))
+            path = f"/schemas/guids/{quote(key, safe='')}" if isinstance(key, str) else f"/schemas/ids/{key}"
+            try:
+                found = self._by_id[key] = _schema(self._ask("GET", path), self)
+            except SchemaNotFoundError as error:
+                self._unknown[key] = self._handler.now() + UNKNOWN_S
+                raise SchemaNotFoundError(_no_schema(key, self)) from error
+            self._unknown.pop(key, None)
+        return found
+
+    def latest(self, subject: str) -> Registered:
+        """Return the newest version in a subject.
+
+        :raises SchemaNotFoundError: there is no such subject
+        :raises RegistryError: the registry refuses, or cannot be reached
+        """
+        return self._kept(self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest"))
+
+    def version(self, subject: str, number: int) -> Registered:
+        """Return a version in a subject.
+
+        :raises SchemaNotFoundError: there is no such subject or version
+        :raises RegistryError: the registry refuses, or cannot be reached
+        """
+        found = self._by_version.get((subject, number))
+        return found or self._kept(self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/{number}"))
+
+    def look_up(self, subject: str, schema: Schema) -> Registered:
+        """Return the version of a subject that is this schema.
+
+        :raises SchemaNotFoundError: the subject does not have it
+        :raises RegistryError: the registry refuses, or cannot be reached
+        """
+        return self._kept(self._ask("POST", f"/subjects/{quote(subject, safe='')}", _body(schema)))
+
+    def register(self, subject: str, schema: Schema) -> Registered:
+        """Add a schema to a subject, unless the subject has it; return its version.
+
+        :raises RegistryError: the schema is invalid or not compatible with the subject's others, the registry refuses, or it
+            cannot be reached
+        """
+        answer = self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", _body(schema))
+        if not isinstance(answer.get("id"), int):
+            raise _strange(self)
+        return self.look_up(subject, schema)
+
+    def needed(self, schema: Schema) -> dict[str, Schema]:
+        """Return the schemas that a schema refers to, by name, each behind those that it refers to itself.
+
+        :raises SchemaNotFoundError: one of them is not there
+        :raises RegistryError: the registry refuses, or cannot be reached
+        """
+        found: dict[str, Schema] = {}
+        self._gather(schema, found)
+        return found
+
+    def _gather(self, schema: Schema, found: dict[str, Schema]) -> None:
+        for one in schema.references:
+            if one.name not in found:
+                used = self.version(one.subject, one.version).schema
+                self._gather(used, found)
+                found[one.name] = used
+
+    def _kept(self, answer: Mapping[str, Any]) -> Registered:
+        try:
+            made = Registered(
+                answer["subject"], int(answer["version"]), int(answer["id"]), _schema(answer, self), answer.get("guid")
+            )
+        except (KeyError, TypeError, ValueError):
+            raise _strange(self) from None
+        self._by_version[made.subject, made.version] = made
+        self._by_id[made.id] = made.schema
+        return made
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the answer to a request.
+
+        :raises RegistryError: it is refused, or there is no answer in time
+        """
+        deadline = self._handler.now() + self._timeout_s
+        failures, data = 0, None if body is None else json.dumps(body).encode()
+        while True:
+            url = self._urls[failures % len(self._urls)]
+            left = min(self._request_timeout_s, deadline - self._handler.now())
+            try:
+                return self._handler.offload(self._exchange, url, method, path, data, max(left, 0.001))
+            except RegistryUnavailableError as error:
+                failures += 1
+                pause = self._backoff.seconds(failures) if failures % len(self._urls) == 0 else 0.0
+                if self._handler.now() + pause >= deadline:
+                    raise RegistryUnavailableError(
+                        f"{error}; it was asked {failures} times in {self._timeout_s:g} s: check its address, that the "
+                        "service is up, and the network between"
+                    ) from None
+            self._handler.sleep(pause)
+
+    @concealing
+    def _exchange(self, url: str, method: str, path: str, data: bytes | None, seconds: float) -> dict[str, Any]:
+        """Make one request, in any OS thread.
+
+        :param seconds: how long it may take (s)
+        """
+        # Here, since these modules take longer to import than all of a client's.
+        from pykafka.security.timed_http import NoAnswerError, NotTrustedError, exchange
+
+        token = self._token() if callable(self._token) else self._token
+        secrets = [text for text in (self._password, self._login, token) if text]
+        request = self._request(url + path, method, data, token)
+        try:
+            answer = exchange(request, self._ssl_config, seconds, ANSWER_MAX + 1)
+        except NotTrustedError as error:
+            raise RegistryError(
+                f"the certificate of the schema registry {url} is not trusted ({error}): give the cafile of its authority"
+            ) from None
+        except NoAnswerError as error:
+            said = redacted(str(error), *secrets)
+            raise RegistryUnavailableError(f"the schema registry {url} does not answer: {said}") from None
+        if answer.status >= _REDIRECTS:
+            raise _refused(url, method, path, answer, secrets)
+        try:
+            found = json.loads(answer.body) if len(answer.body) <= ANSWER_MAX else None
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise _strange(self)
+        return found
+
+    def _request(self, url: str, method: str, data: bytes | None, token: str | None) -> Request:
+        from urllib.request import Request
+
+        headers = {"Accept": _ACCEPT}
+        if data is not None:
+            headers["Content-Type"] = _CONTENT
+        if self._login is not None:
+            headers["Authorization"] = f"Basic {self._login}"
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        return Request(url, data, headers, method=method)
+
+
+def check_urls(urls: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the addresses of a registry, without a slash at their end.
+
+    :param urls: one, or several, or several in one text with commas
+    :raises ValueError: one is no URL, or has a user in it
+    """
+    written = urls.split(",") if isinstance(urls, str) else urls
+    found = tuple(url.strip().rstrip("/") for url in written)
+    for url in found:
+        parts = urlsplit(url)
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("the URL of a schema registry must not contain a user: give user and password, or a token")
+        if parts.scheme not in {"https", "http"} or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError(f"{url!r} is no URL of a schema registry: it must begin with https:// or http://")
+    if not found:
+        raise ValueError("there is no URL of a schema registry")
+    return found
+
+
+def _body(schema: Schema) -> dict[str, Any]:
+    body: dict[str, Any] = {"schema": schema.text}
+    if schema.kind != AVRO:
+        body["schemaType"] = schema.kind
+    if schema.references:
+        body["references"] = [vars(one) for one in schema.references]
+    return body
+
+
+def _schema(answer: Mapping[str, Any], registry: Registry) -> Schema:
+    try:
+        references = tuple(
+            Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
+            for one in answer.get("references") or ()
+        )
+        text = answer["schema"]
+    except (KeyError, TypeError, ValueError):
+        raise _strange(registry) from None
+    if not isinstance(text, str):
+        raise _strange(registry)
+    return Schema(str(answer.get("schemaType") or AVRO).upper(), text, references)
+
+
+def _strange(registry: Registry) -> RegistryError:
+    return RegistryError(f"{registry!r} answers what no schema registry does: is that its address?")
+
+
+def _no_schema(key: int | str, registry: Registry) -> str:
+    return f"schema {key} is not in {registry!r}: it was never registered there, or was deleted"
+
+
+def _refused(url: str, method: str, path: str, answer: Answer, secrets: Sequence[str]) -> RegistryError:
+    code, said, status = None, "", answer.status
+    try:
+        words = json.loads(answer.body)
+        code, said = words.get("error_code"), str(words.get("message") or "")
+    except (ValueError, AttributeError, RecursionError):
+        pass  # an answer of something before the registry, whose status says enough
+    said = redacted(said, *secrets)
+    text = f"the schema registry {url} answers {status} to {method} {path}" + (f": {said}" if said else "")
+    if status in _RETRIED or status >= _SERVER_ERRORS:
+        return RegistryUnavailableError(text)
+    if status == _NOT_FOUND and code in _NO_SUCH:
+        return SchemaNotFoundError(text)
+    remedy = {
+        _UNAUTHORIZED: "check its user and password, or its token",
+        _FORBIDDEN: "this login may not do that: ask for the right",
+        _NOT_FOUND: "is that its address?",
+        _CONFLICT: "the schema is not compatible with others of its subject: change it, or the subject's compatibility",
+    }.get(status, "check the request against what the registry says")
+    return RegistryError(f"{text}; {remedy}")

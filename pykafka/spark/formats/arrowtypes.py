@@ -1,0 +1,147 @@
+"""Arrow's types as Spark has them, and rows of Python as Arrow's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from pykafka.exceptions import SchemaError
+
+#: What a reason says at most (characters).
+REASON_MAX = 300
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+TIMESTAMP_NTZ = pa.timestamp("us")
+_DDL = {
+    pa.bool_(): "BOOLEAN",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+    pa.binary(): "BINARY",
+    pa.date32(): "DATE",
+    TIMESTAMP: "TIMESTAMP",
+    TIMESTAMP_NTZ: "TIMESTAMP_NTZ",
+}
+#: Digits of the longest decimal of Spark.
+DECIMAL_MAX = 38
+
+
+def ddl_of_fields(struct: pa.StructType) -> str:
+    """Return the fields of a struct as Spark's DDL, by the types that `settled` returns."""
+    return ", ".join(f"{_quoted(one.name)} {_ddl(one.type)}" for one in _fields(struct))
+
+
+def _ddl(kind: pa.DataType) -> str:
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if pa.types.is_list(kind):
+        return f"ARRAY<{_ddl(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"MAP<{_ddl(kind.key_type)}, {_ddl(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return f"STRUCT<{', '.join(f'{_quoted(one.name)}: {_ddl(one.type)}' for one in _fields(kind))}>"
+    return _DDL[kind]
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _fields(struct: pa.StructType) -> list[pa.Field]:
+    return [struct.field(number) for number in range(struct.num_fields)]
+
+
+def decimal(precision: Any, scale: Any, path: str) -> pa.DataType:
+    """Return the type of a decimal.
+
+    :param path: of the field, for the error
+    :raises SchemaError: Spark has no decimal of so many digits
+    """
+    if not isinstance(precision, int) or not 0 < precision <= DECIMAL_MAX or not 0 <= scale <= precision:
+        raise SchemaError(f"{path} is a decimal of {precision} digits, {scale} of them a fraction: Spark has up to 38")
+    return pa.decimal128(precision, scale)
+
+
+def settled(kind: pa.DataType) -> pa.DataType:
+    """Return a type as Spark has it: times in microseconds."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", tz=kind.tz)
+    if pa.types.is_list(kind):
+        return pa.list_(settled(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(settled(kind.key_type), settled(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(one.name, settled(one.type)) for one in _fields(kind)])
+    return kind
+
+
+def as_array(rows: list[Any], reasons: list[str | None], kind: pa.DataType) -> pa.Array:
+    """Return rows as an array of the settled type; a row that does not fit becomes null, with a reason.
+
+    :param rows: dicts, or None
+    :param reasons: of the same length, which takes the reasons
+    :param kind: the type that the rows fit
+    """
+    wanted = settled(kind)
+    # An error of Arrow, or of Python within it, is about some row, with a value that fits no type.
+    with suppress(Exception):
+        return _made(rows, kind, wanted)
+    for number, row in enumerate(rows):
+        if row is not None:
+            try:
+                _made([row], kind, wanted)
+            except Exception as error:  # noqa: BLE001 - as above
+                rows[number], reasons[number] = None, reason(error)
+    return _made(rows, kind, wanted)
+
+
+def _made(rows: list[Any], kind: pa.DataType, wanted: pa.DataType) -> pa.Array:
+    made = pa.array(rows, kind)
+    return made if kind == wanted else made.cast(wanted, safe=False)
+
+
+def reason(error: Exception) -> str:
+    """Return what a library says about a record, as its reason."""
+    said = " ".join(str(error).split()) or "no text"
+    return f"{type(error).__name__}: {said}"[:REASON_MAX]
+
+
+def python_rows(rows: pa.StructArray) -> list[Any]:
+    """Return rows as dicts, with dicts for maps as well."""
+    convert = _converter(rows.type)
+    found = rows.to_pylist()
+    return found if convert is None else [None if row is None else convert(row) for row in found]
+
+
+def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
+    """Return what makes dicts of the maps in a value; None where there are none."""
+    if pa.types.is_map(kind):
+        inner = _converter(kind.item_type) or _same
+        return lambda value: {key: None if item is None else inner(item) for key, item in value}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        each = _converter(kind.value_type)
+        return None if each is None else _of_list(each)
+    if pa.types.is_struct(kind):
+        inside = [(one.name, _converter(one.type)) for one in _fields(kind)]
+        changed = [(name, one) for name, one in inside if one is not None]
+        return _of_struct(changed) if changed else None
+    return None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _of_list(each: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: [None if item is None else each(item) for item in value]
+
+
+def _of_struct(changed: Sequence[tuple[str, Callable[[Any], Any]]]) -> Callable[[Any], Any]:
+    def convert(value: dict[str, Any]) -> dict[str, Any]:
+        return value | {name: each(value[name]) for name, each in changed if value[name] is not None}
+
+    return convert

@@ -1,0 +1,177 @@
+"""Avro: rows by the reader's schema, whatever schema they were written with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from pykafka.exceptions import SchemaError
+from pykafka.registry import avro
+from pykafka.registry.schemas import Schema
+from pykafka.spark.formats.arrowtypes import decimal
+from pykafka.spark.formats.decoder import Read, SchemaDecoder
+from pykafka.spark.formats.encoder import SchemaEncoder, Write
+
+#: The field of rows whose schema is no record.
+VALUE = "value"
+_PRIMITIVE = {
+    "null": pa.string(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+_LOGICAL = {
+    ("int", "date"): pa.date32(),
+    ("long", "timestamp-millis"): pa.timestamp("ms", tz="UTC"),
+    ("long", "timestamp-micros"): pa.timestamp("us", tz="UTC"),
+    ("long", "timestamp-nanos"): pa.timestamp("ns", tz="UTC"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+    ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
+}
+#: Types of a union that are one column, widest last.
+_PROMOTED = ({"int", "long"}, "long"), ({"float", "double"}, "double")
+
+
+class AvroDecoder(SchemaDecoder):
+    """Rows of one schema of Avro; records of its other versions are resolved to it, as Avro says."""
+
+    def _arrow(self) -> pa.StructType:
+        assert self.schema is not None
+        tree = avro.parsed(self.schema, self.needed)
+        names = avro.names_of(self.schema, self.needed)
+        kind = _Types(names).of(tree, "the schema", ())
+        self._is_record = pa.types.is_struct(kind)
+        return kind if self._is_record else pa.struct([(VALUE, kind)])
+
+    def _reader(self, schema: Schema | None, path: bytes | None) -> Read:
+        assert self.schema is not None
+        if schema is None or schema == self.schema:
+            writer, reader = avro.parsed(self.schema, self.needed, avro.PLAIN), None
+        else:
+            needed = self._needed(schema)
+            without = self._without(schema, needed)
+            writer, reader = avro.parsed(schema, needed, without), avro.parsed(self.schema, self.needed, without)
+        if self._is_record:
+            return partial(_read, writer, reader)
+        return lambda data, start: {VALUE: avro.read(data, start, writer, reader)}
+
+    def _without(self, schema: Schema, needed: Mapping[str, Schema]) -> frozenset[str]:
+        """Return the logical types to read as plain numbers: all, unless the two schemas count in different units."""
+        assert self.schema is not None
+        types = avro.logical_types(schema, needed) | avro.logical_types(self.schema, self.needed)
+        if not avro.mixed_times(types):
+            return avro.PLAIN
+        if {"time-millis", "time-micros"} <= types or any(name.endswith("nanos") for name in types):
+            raise SchemaError("it and the schema of the rows count time in different units")
+        return frozenset({"date", "uuid", "time-millis", "time-micros"})
+
+
+def _read(writer: Any, reader: Any, data: bytes, start: int) -> Any:
+    return avro.read(data, start, writer, reader)
+
+
+class AvroEncoder(SchemaEncoder):
+    """Rows as records of one schema of Avro."""
+
+    def _names(self) -> list[str]:
+        assert self.schema is not None
+        tree = avro.parsed(self.schema, self.needed)
+        if not isinstance(tree, dict) or tree.get("type") != "record":
+            raise SchemaError("the schema is no record: rows cannot be written by it")
+        self._required = [
+            one["name"] for one in tree["fields"] if "default" not in one and not _takes_null(one["type"])
+        ]
+        return [one["name"] for one in tree["fields"]]
+
+    def _writer(self) -> Write:
+        assert self.schema is not None
+        tree, required = avro.parsed(self.schema, self.needed), self._required
+
+        def write(row: dict[str, Any]) -> bytes:
+            for name in required:
+                if row.get(name) is None:
+                    raise ValueError(f"{name} has no value, and no default in the schema")
+            return avro.written(row, tree)
+
+        return write
+
+
+def _takes_null(schema: Any) -> bool:
+    return schema == "null" or (isinstance(schema, list) and "null" in schema)
+
+
+class _Types:
+    """The types of columns of Avro's types.
+
+    :param names: the definitions of named types
+    """
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+
+    def of(self, schema: Any, path: str, around: tuple[str, ...]) -> pa.DataType:
+        """Return a type.
+
+        :param path: of the field, for errors
+        :param around: names of the records that it lies in
+        :raises SchemaError: Spark has none for it
+        """
+        if isinstance(schema, list):
+            return self._of_union(schema, path, around)
+        if isinstance(schema, str):
+            return _PRIMITIVE[schema] if schema in _PRIMITIVE else self.of(self._names[schema], path, around)
+        kind, logical = schema["type"], schema.get("logicalType")
+        if logical == "decimal" and kind in ("bytes", "fixed"):
+            return decimal(schema["precision"], schema.get("scale", 0), path)
+        if isinstance(kind, str) and (kind, logical) in _LOGICAL:
+            return _LOGICAL[kind, logical]
+        if kind == "record":
+            return self._of_record(schema, path, around)
+        if kind == "array":
+            return pa.list_(self.of(schema["items"], f"{path}[]", around))
+        if kind == "map":
+            return pa.map_(pa.string(), self.of(schema["values"], f"{path}{{}}", around))
+        if kind == "enum":
+            return pa.string()
+        if kind == "fixed":
+            return pa.binary()
+        return self.of(kind, path, around)
+
+    def _of_record(self, schema: Mapping[str, Any], path: str, around: tuple[str, ...]) -> pa.DataType:
+        name = schema["name"]
+        if name in around:
+            raise SchemaError(f"{path} is a {name} within a {name}: Spark has no type that contains itself")
+        if not schema["fields"]:
+            raise SchemaError(f"{path} is a record without fields, {name}: Spark has no such type")
+        return pa.struct(
+            [
+                (
+                    one["name"],
+                    self.of(one["type"], one["name"] if not around else f"{path}.{one['name']}", (*around, name)),
+                )
+                for one in schema["fields"]
+            ]
+        )
+
+    def _of_union(self, schema: list[Any], path: str, around: tuple[str, ...]) -> pa.DataType:
+        left = [one for one in schema if one != "null"]
+        if len(left) == 1:
+            return self.of(left[0], path, around)
+        plain = {one for one in left if isinstance(one, str)}
+        for narrow, wide in _PROMOTED:
+            if len(plain) == len(left) and plain <= narrow and plain:
+                return _PRIMITIVE[wide]
+        if not left:
+            return _PRIMITIVE["null"]
+        shown = ", ".join(one if isinstance(one, str) else str(one.get("name") or one["type"]) for one in left)
+        raise SchemaError(
+            f"{path} is a union of {shown}: a column of Spark has one type; only unions with null are read"
+        )

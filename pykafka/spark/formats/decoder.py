@@ -1,0 +1,198 @@
+"""`Decoder`: parses a column of bytes to rows; and what the decoders of all formats have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pykafka.exceptions import SchemaError, SchemaNotFoundError
+from pykafka.registry.framing import HEADERS, FramingError, read_header, read_id
+from pykafka.registry.schemas import Registered, Schema
+from pykafka.spark.formats.arrowtypes import as_array, ddl_of_fields, reason, settled
+from pykafka.spark.formats.options import CONFLUENT, HEADER, Side
+from pykafka.spark.formats.registries import registry_for
+
+#: Parses a record's bytes from a position on; raises whatever is wrong with them.
+Read = Callable[[bytes, int], Any]
+_ID_END = 5
+
+
+class Decoder(Protocol):
+    """A parser of a column of bytes: made on the driver, and pickled for the workers.
+
+    :ivar ddl: the fields of the rows, as Spark's DDL
+    """
+
+    ddl: str
+
+    def decode(self, values: pa.Array, headers: pa.Array | None) -> tuple[pa.StructArray, pa.StringArray]:
+        """Return the rows, null where it failed or the value is null, and the reasons, null where it went well.
+
+        :param values: binary
+        :param headers: of the records, as Spark's column `headers` has them; None where they were not read
+        :raises RegistryError: the registry refuses, or does not answer
+        """
+
+
+class SchemaDecoder(ABC):
+    """A decoder whose rows have one schema, which it fixes on being made.
+
+    Parsers by schema belong to the process: a pickled decoder has none.
+
+    :param side: the options
+    :raises SchemaError: Spark has no type for what is in the schema
+    :raises RegistryError: the registry refuses, or does not answer
+    """
+
+    ddl: str
+
+    def __init__(self, side: Side) -> None:
+        self.side = side
+        registry = None if side.registry is None else registry_for(side.registry)
+        #: The version of the rows' schema; None where it is a file's.
+        self.registered: Registered | None = side.resolve(registry)
+        self.schema: Schema | None = side.schema if self.registered is None else self.registered.schema
+        self.needed: dict[str, Schema] = {} if registry is None or self.schema is None else registry.needed(self.schema)
+        self._kind: pa.StructType = self._arrow()
+        self.ddl = ddl_of_fields(settled(self._kind))
+        self._readers: dict[bytes, Read] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_readers": {}}
+
+    def __repr__(self) -> str:
+        of = self.registered
+        where = "a file" if of is None else f"version {of.version} of {of.subject}"
+        return f"<{type(self).__name__} to rows of {where}>"
+
+    def decode(self, values: pa.Array, headers: pa.Array | None) -> tuple[pa.StructArray, pa.StringArray]:
+        rows: list[Any] = []
+        reasons: list[str | None] = []
+        for data, find in self._found(values, headers):
+            row = why = None
+            if data is not None:
+                try:
+                    read, start = find(data)
+                    row = read(data, start)
+                except (FramingError, SchemaNotFoundError, SchemaError) as error:
+                    why = str(error)
+                except _Elsewhere as error:
+                    raise error.error from None
+                except Exception as error:  # noqa: BLE001 - libraries raise anything at the bytes of strangers
+                    why = reason(error)
+            rows.append(row)
+            reasons.append(why)
+        # First, for it adds reasons.
+        array = as_array(rows, reasons, self._kind)
+        return array, pa.array(reasons, pa.string())
+
+    @abstractmethod
+    def _arrow(self) -> pa.StructType:
+        """Return the type of the rows.
+
+        :raises SchemaError: Spark has no type for what is in the schema
+        """
+
+    @abstractmethod
+    def _reader(self, schema: Schema | None, path: bytes | None) -> Read:
+        """Return what parses values of a schema.
+
+        :param schema: the writer's; None for the rows' own
+        :param path: what follows the schema's id in a header; None where it is in the value
+        :raises SchemaError: values of it cannot be rows
+        """
+
+    def _found(
+        self, values: pa.Array, headers: pa.Array | None
+    ) -> Iterator[tuple[bytes | None, Callable[[bytes], tuple[Read, int]]]]:
+        """Yield each value, with what finds its parser and its beginning."""
+        if self.side.framing == CONFLUENT:
+            for data in values.to_pylist():
+                yield data, self._by_id
+        elif self.side.framing == HEADER:
+            if headers is None:
+                raise SchemaError("framing 'header' needs the column headers: read it with the records")
+            name = HEADERS[self.side.column].decode()
+            for data, its in zip(values.to_pylist(), headers.to_pylist(), strict=True):
+                named = [one["value"] for one in its or () if one["key"] == name]
+                yield data, self._by_header(named[-1] if named else None)
+        else:
+            for data in values.to_pylist():
+                yield data, self._own
+
+    def _own(self, _: bytes) -> tuple[Read, int]:
+        found = self._readers.get(b"")
+        if found is None:
+            found = self._readers[b""] = self._reader(None, None)
+        return found, 0
+
+    def _by_id(self, data: bytes) -> tuple[Read, int]:
+        found = self._readers.get(data[:_ID_END])
+        if found is None:
+            number, _ = read_id(data)
+            found = self._readers[data[:_ID_END]] = self._made(number, None)
+        return found, _ID_END
+
+    def _by_header(self, header: bytes | None) -> Callable[[bytes], tuple[Read, int]]:
+        """Return what finds the parser by a header; where there is none, by the bytes before the value."""
+        if header is None:
+            return self._by_id
+
+        def find(_: bytes) -> tuple[Read, int]:
+            found = self._readers.get(header)
+            if found is None:
+                key, end = read_header(header)
+                found = self._readers[header] = self._made(key, header[end:])
+            return found, 0
+
+        return find
+
+    def _made(self, key: int | str, path: bytes | None) -> Read:
+        """Return the parser of a schema; for one that cannot be read, a parser that says so of each record."""
+        schema = self._asked(lambda: self._registry().schema(key))
+        try:
+            return self._reader(schema, path)
+        except SchemaError as error:
+            return _refusing(f"schema {key}: {error}")
+
+    def _needed(self, schema: Schema) -> dict[str, Schema]:
+        return self._asked(lambda: self._registry().needed(schema)) if schema.references else {}
+
+    def _registry(self) -> Any:
+        assert self.side.registry is not None
+        return registry_for(self.side.registry)
+
+    @staticmethod
+    def _asked(ask: Callable[[], Any]) -> Any:
+        """Return the registry's answer.
+
+        :raises SchemaNotFoundError: it has no such schema
+        :raises _Elsewhere: anything else is no record's fault, and ends the task
+        """
+        try:
+            return ask()
+        except SchemaNotFoundError:
+            raise
+        except Exception as error:  # noqa: BLE001 - passed on
+            raise _Elsewhere(error) from None
+
+
+class _Elsewhere(Exception):
+    """Something that is not about a record.
+
+    :param error: what the task ends with
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _refusing(text: str) -> Read:
+    def read(data: bytes, start: int) -> Any:
+        raise SchemaError(text)
+
+    return read

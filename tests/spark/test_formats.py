@@ -1,0 +1,143 @@
+"""Avro, Protobuf and JSON Schema in DataFrames, with a real registry and another client's serializers as the peer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient, topic_subject_name_strategy
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from pykafka.exceptions import RegistryError
+from pykafka.handlers import ThreadingHandler
+from pykafka.registry import protobuf
+from pykafka.registry.client import Registry
+from pykafka.registry.schemas import Schema
+from pykafka.spark.formats import make_decoder, make_encoder
+from tests.support.registry import register, running_registry
+from tests.support.registrystub import RegistryStub
+from tests.unit.spark.test_formats import CLICK, JSON_SCHEMA, NEWER, PROTO, arrow_of, order, values
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[str]:
+    """Yield the address of a real registry, which the whole module shares: use subjects of your own."""
+    with running_registry() as url:
+        yield url
+
+
+Peers = Callable[[str], SchemaRegistryClient]
+#: The registry does not know what the peer asks for by default.
+BY_TOPIC = {"subject.name.strategy": topic_subject_name_strategy}
+
+
+def context(topic: str) -> SerializationContext:
+    return SerializationContext(topic, MessageField.VALUE)
+
+
+@pytest.fixture
+def peers() -> Iterator[Peers]:
+    """Yield what makes clients of the other kind for an address; close them at the end."""
+    made: list[SchemaRegistryClient] = []
+
+    def make(url: str) -> SchemaRegistryClient:
+        made.append(SchemaRegistryClient({"url": url}))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.mark.matrix
+def test_the_api_of_a_real_registry(registry: str) -> None:
+    client = Registry(registry, ThreadingHandler())
+    schema = Schema("AVRO", json.dumps(CLICK))
+    made = client.register("api-value", schema)
+    assert client.look_up("api-value", schema) == made == client.latest("api-value") == client.version("api-value", 1)
+    assert Registry(registry, ThreadingHandler()).schema(made.id).kind == "AVRO"
+    broken = Schema("AVRO", '{"type": "record"}')
+    with pytest.raises(RegistryError, match="answers 4"):
+        client.register("api-value", broken)
+
+
+@pytest.mark.matrix
+def test_the_peer_writes_avro_and_reads_ours(registry: str, peers: Peers) -> None:
+    client = peers(registry)
+    old, new = ({"id": 1, "who": "me"}, {"id": 2, "who": None, "pages": 3})
+    data = values(
+        AvroSerializer(client, json.dumps(CLICK), conf=BY_TOPIC)(old, context("clicks")),
+        AvroSerializer(client, json.dumps(NEWER), conf=BY_TOPIC)(new, context("clicks")),
+    )
+    options = {"registry": registry, "topic": "clicks"}
+    rows, reasons = make_decoder("avro", options).decode(data, None)
+    assert rows.to_pylist() == [{**old, "pages": 7}, new], reasons
+    ours = make_encoder("avro", options).encode(rows)
+    read = AvroDeserializer(client, conf=BY_TOPIC)
+    assert [read(one, context("clicks")) for one in ours.to_pylist()] == rows.to_pylist()
+
+
+@pytest.mark.matrix
+def test_the_peer_writes_protobuf_and_reads_ours(registry: str, peers: Peers) -> None:
+    from google.protobuf import message_factory
+
+    client = peers(registry)
+    file = protobuf.of_set(protobuf._compile({"schema.proto": PROTO}))
+    for topic, name in (("orders", "shop.Order"), ("others", "shop.Other")):
+        kind = message_factory.GetMessageClass(file.named(name))
+        message = kind(id=5, who="me") if topic == "orders" else kind(z=3)
+        data = ProtobufSerializer(kind, client, BY_TOPIC)(message, context(topic))
+        options = {"registry": registry, "topic": topic, "message": name}
+        decoder = make_decoder("protobuf", options)
+        rows, reasons = decoder.decode(values(data), None)
+        assert reasons.null_count == 1, reasons
+        ours = make_encoder("protobuf", options).encode(rows)
+        assert ProtobufDeserializer(kind, BY_TOPIC, client)(ours[0].as_py(), context(topic)) == message
+    register(registry, "text-value", PROTO, "PROTOBUF")  # as text, as Java's clients do
+    options = {"registry": registry, "topic": "text"}
+    decoder = make_decoder("protobuf", options)
+    rows = pa.array([order()], arrow_of(decoder))
+    assert decoder.decode(make_encoder("protobuf", options).encode(rows), None)[0].to_pylist() == [order()]
+
+
+@pytest.mark.matrix
+def test_the_peer_writes_json_and_reads_ours(registry: str, peers: Peers) -> None:
+    client = peers(registry)
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "T", **JSON_SCHEMA}
+    row: dict[str, Any] = {"id": 1, "score": 2.5, "tags": ["a"], "at": "2024-01-02T03:04:05+00:00"}
+    data = JSONSerializer(json.dumps(schema), client, conf=BY_TOPIC)(row, context("scores"))
+    options = {"registry": registry, "topic": "scores"}
+    rows, reasons = make_decoder("json-schema", options).decode(values(data), None)
+    assert reasons.null_count == 1, reasons
+    assert rows[0].as_py()["at"] == datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
+    ours = make_encoder("json-schema", options).encode(rows)
+    read = JSONDeserializer(json.dumps(schema), conf=BY_TOPIC, schema_registry_client=client)(
+        ours[0].as_py(), context("scores")
+    )
+    assert {name: value for name, value in read.items() if value is not None} == row
+
+
+@pytest.mark.matrix
+def test_the_peer_writes_ids_into_headers(peers: Peers) -> None:
+    from confluent_kafka.schema_registry import header_schema_id_serializer
+
+    with RegistryStub() as stub:
+        client = peers(stub.url)
+        write = AvroSerializer(client, json.dumps(CLICK), conf={"schema.id.serializer": header_schema_id_serializer})
+        written: list[tuple[str, Any]] = []
+        where = SerializationContext("clicks", MessageField.VALUE, headers=written)
+        data = write({"id": 1, "who": "me"}, where)
+        kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+        headers = pa.array([[{"key": name, "value": value} for name, value in written]], kind)
+        options = {"registry": stub.url, "topic": "clicks", "framing": "header"}
+        rows, reasons = make_decoder("avro", options).decode(values(data), headers)
+        assert rows.to_pylist() == [{"id": 1, "who": "me"}], reasons
+        name, value = make_encoder("avro", options).header or ("", b"")
+        assert [(name, value)] == [(one, bytes(its)) for one, its in written]

@@ -1,0 +1,137 @@
+"""A schema registry in this process, on 127.0.0.1: with GUIDs, logins, and failures on demand."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+from uuid import UUID, uuid5
+
+_SPACE = UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
+
+
+class RegistryStub:
+    """Keep schemas by subject; `guids=False` is a registry without GUIDs.
+
+    :param user: who must log in, with password "secret"; None for nobody
+    :param token: what must be given as a bearer token; None for nothing
+    """
+
+    def __init__(self, *, guids: bool = True, user: str | None = None, token: str | None = None) -> None:
+        self.guids = guids
+        self._authorization = None
+        if user is not None:
+            self._authorization = f"Basic {base64.b64encode(f'{user}:secret'.encode()).decode()}"
+        if token is not None:
+            self._authorization = f"Bearer {token}"
+        self.schemas: list[dict[str, Any]] = []
+        self.subjects: dict[str, list[int]] = {}
+        #: Method and path of each request.
+        self.asked: list[str] = []
+        self._failures: list[tuple[int, bytes]] = []
+        stub = self
+
+        class Answers(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                stub._serve(self, "GET")
+
+            def do_POST(self) -> None:
+                stub._serve(self, "POST")
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+        self._server.daemon_threads = False
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="registry-stub")
+
+    def __enter__(self) -> RegistryStub:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def add(
+        self, subject: str, text: Any, kind: str = "AVRO", references: list[dict[str, Any]] | None = None
+    ) -> dict[str, Any]:
+        """Add a version; return what the registry says of it."""
+        body = {"schema": text if isinstance(text, str) else json.dumps(text), "schemaType": kind}
+        return self._added(subject, {**body, "references": references or []})
+
+    def fail(self, status: int, times: int, body: bytes = b"") -> None:
+        """Answer the next requests with a status."""
+        self._failures += [(status, body)] * times
+
+    def _added(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
+        kept = {"schemaType": "AVRO", "references": [], **body}
+        if kept not in self.schemas:
+            self.schemas.append(kept)
+        number = self.schemas.index(kept) + 1
+        numbers = self.subjects.setdefault(subject, [])
+        if number not in numbers:
+            numbers.append(number)
+        return self._shown(subject, numbers.index(number))
+
+    def guid(self, number: int) -> str:
+        """Return the GUID of a schema."""
+        return str(uuid5(_SPACE, str(number)))
+
+    def _shown(self, subject: str, index: int) -> dict[str, Any]:
+        number = self.subjects[subject][index]
+        shown = {"subject": subject, "version": index + 1, "id": number, **self.schemas[number - 1]}
+        return {**shown, "guid": self.guid(number)} if self.guids else shown
+
+    def _serve(self, request: BaseHTTPRequestHandler, method: str) -> None:
+        self.asked.append(f"{method} {request.path}")
+        body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
+        if self._failures:
+            status, told = self._failures.pop(0)
+        elif self._authorization not in (None, request.headers.get("Authorization")):
+            status, told = 401, json.dumps({"error_code": 401, "message": "Unauthorized"}).encode()
+        else:
+            status, answer = self._answer(
+                method, request.path.partition("?")[0].split("/")[1:], json.loads(body or b"null")
+            )
+            told = json.dumps(answer).encode()
+        request.send_response(status)
+        request.send_header("Content-Length", str(len(told)))
+        request.end_headers()
+        request.wfile.write(told)
+
+    def _answer(self, method: str, path: list[str], body: Any) -> tuple[int, Any]:
+        match method, path:
+            case "GET", ["schemas", "ids", number] if 0 < int(number) <= len(self.schemas):
+                return 200, self.schemas[int(number) - 1]
+            case "GET", ["schemas", "guids", guid]:
+                for index, kept in enumerate(self.schemas, 1):
+                    if self.guid(index) == guid and self.guids:
+                        return 200, kept
+            case "GET", ["subjects", subject, "versions", "latest"] if subject in self.subjects:
+                return 200, self._shown(subject, -1) | {"version": len(self.subjects[subject])}
+            case "GET", ["subjects", subject, "versions", number]:
+                if int(number) <= len(self.subjects.get(subject, ())):
+                    return 200, self._shown(subject, int(number) - 1)
+                return 404, {"error_code": 40402, "message": "Version not found."}
+            case "POST", ["subjects", subject, "versions"]:
+                if body["schema"] == '"bytes"':
+                    return 409, {"error_code": 409, "message": "Incompatible"}
+                return 200, self._added(subject, body)
+            case "POST", ["subjects", subject] if subject in self.subjects:
+                kept = {"schemaType": "AVRO", "references": [], **body}
+                if kept in self.schemas and self.schemas.index(kept) + 1 in self.subjects[subject]:
+                    return 200, self._added(subject, body)
+        code = 40403 if path[0] == "schemas" else 40401
+        return 404, {"error_code": code, "message": "Not found."}

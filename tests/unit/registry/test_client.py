@@ -1,0 +1,142 @@
+"""The client of a schema registry: what it asks, keeps, tries again and refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from pykafka.exceptions import RegistryError, RegistryUnavailableError, SchemaNotFoundError
+from pykafka.handlers import Handler, ThreadingHandler
+from pykafka.registry.client import Registry
+from pykafka.registry.schemas import AVRO, JSON, Reference, Schema
+from tests.support.registrystub import RegistryStub
+from tests.support.secrets import Search
+
+PASSWORD = "hunter2-and-more"
+
+
+@pytest.fixture
+def stub() -> Iterator[RegistryStub]:
+    with RegistryStub() as server:
+        yield server
+
+
+def test_schemas_are_asked_for_once(stub: RegistryStub, handler: Handler) -> None:
+    stub.add("a-value", "string")
+    registry = Registry(f"{stub.url}/", handler)
+    for _ in range(2):
+        assert registry.schema(1) == Schema(AVRO, "string")
+        assert registry.schema(stub.guid(1)) == Schema(AVRO, "string")
+        assert registry.version("a-value", 1).id == 1
+    assert stub.asked == [
+        "GET /schemas/ids/1",
+        f"GET /schemas/guids/{stub.guid(1)}",
+        "GET /subjects/a-value/versions/1",
+    ]
+    stub.add("a-value", '"long"')
+    assert registry.latest("a-value").schema.text == '"long"'
+    assert registry.latest("a-value").version == 2
+
+
+def test_an_unknown_id_is_taken_for_unknown_for_a_minute(
+    stub: RegistryStub, handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry(stub.url, handler)
+    for _ in range(2):
+        with pytest.raises(SchemaNotFoundError, match="schema 7 is not in <Registry http://"):
+            registry.schema(7)
+    assert stub.asked == ["GET /schemas/ids/7"]
+    now = handler.now()
+    monkeypatch.setattr(type(handler), "now", lambda _: now + 61)
+    for number in range(7):
+        stub.add("s", json.dumps({"type": "fixed", "name": "f", "size": number}))
+    assert registry.schema(7).kind == AVRO
+
+
+def test_references_come_in_their_order(stub: RegistryStub, handler: Handler) -> None:
+    stub.add("inner", "i", JSON)
+    stub.add("middle", "m", JSON, [{"name": "i.json", "subject": "inner", "version": 1}])
+    stub.add("outer", "o", JSON, [{"name": "m.json", "subject": "middle", "version": 1}])
+    registry = Registry(stub.url, handler)
+    outer = registry.latest("outer").schema
+    assert outer.references == (Reference("m.json", "middle", 1),)
+    assert [(name, one.text) for name, one in registry.needed(outer).items()] == [("i.json", "i"), ("m.json", "m")]
+
+
+def test_schemas_are_registered_and_looked_up(stub: RegistryStub, handler: Handler) -> None:
+    registry, schema = Registry(stub.url, handler), Schema(JSON, "{}")
+    with pytest.raises(SchemaNotFoundError, match="answers 404 to POST /subjects/s"):
+        registry.look_up("s", schema)
+    assert registry.register("s", schema) == registry.look_up("s", schema)
+    assert registry.latest("s").guid == stub.guid(1)
+    with pytest.raises(RegistryError, match="409 .* Incompatible; the schema is not compatible"):
+        registry.register("s", Schema(AVRO, '"bytes"'))
+
+
+@pytest.mark.parametrize("status", [500, 503, 429, 408])
+def test_a_service_that_fails_is_asked_again(stub: RegistryStub, handler: Handler, status: int) -> None:
+    stub.add("a", "string")
+    stub.fail(status, times=2)
+    assert Registry(stub.url, handler).schema(1).text == "string"
+    assert len(stub.asked) == 3
+
+
+def test_another_address_is_asked_at_once(stub: RegistryStub, handler: Handler) -> None:
+    stub.add("a", "string")
+    assert Registry(["http://127.0.0.1:1", stub.url], handler).schema(1).text == "string"
+
+
+def test_a_registry_that_is_down_ends_by_its_deadline(handler: Handler) -> None:
+    registry = Registry("http://127.0.0.1:1", handler, timeout_ms=1500)
+    with pytest.raises(RegistryUnavailableError, match=r"does not answer: .*; it was asked \d+ times in 1.5 s"):
+        registry.latest("a-value")
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(401, "check its user and password"), (403, "may not do that"), (404, "is that its address"), (302, "check the")],
+)
+def test_a_refusal_is_said_at_once(stub: RegistryStub, handler: Handler, status: int, words: str) -> None:
+    stub.fail(status, times=1, body=b"<html>")
+    with pytest.raises(RegistryError, match=words) as caught:
+        Registry(stub.url, handler).schema(1)
+    assert type(caught.value) is RegistryError
+    assert len(stub.asked) == 1
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"schema": 3}'])
+def test_an_answer_of_something_else_is_said(stub: RegistryStub, handler: Handler, body: bytes) -> None:
+    stub.fail(200, times=1, body=body)
+    with pytest.raises(RegistryError, match="answers what no schema registry does"):
+        Registry(stub.url, handler).schema(1)
+
+
+def test_logins(handler: Handler) -> None:
+    with RegistryStub(user="me") as server:
+        server.add("a", "string")
+        assert Registry(server.url, handler, user="me", password="secret").schema(1).text == "string"
+        with pytest.raises(RegistryError, match="401") as caught:
+            Registry(server.url, handler, user="me", password=PASSWORD).schema(1)
+        search = Search(PASSWORD)
+        search.look_at_error(caught.value)
+        assert search.verdict() == []
+    with RegistryStub(token="t0ken") as server:
+        server.add("a", "string")
+        assert Registry(server.url, handler, token=lambda: "t0ken").schema(1).text == "string"
+
+
+@pytest.mark.parametrize(
+    ("url", "arguments", "words"),
+    [
+        ("registry:8081", {}, "no URL"),
+        ("", {}, "no URL"),
+        ("http://me:pw@registry", {}, "must not contain a user"),
+        ("http://r", {"user": "me"}, "go together"),
+        ("http://r", {"user": "me", "password": "p", "token": "t"}, "not both"),
+    ],
+)
+def test_arguments_are_checked(url: str, arguments: dict[str, str], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Registry(url, ThreadingHandler(), **arguments)  # type: ignore[arg-type]
