@@ -14,6 +14,7 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from pyspark.sql import SparkSession
 
 from pykafka.exceptions import RegistryError
 from pykafka.handlers import ThreadingHandler
@@ -21,6 +22,7 @@ from pykafka.registry import protobuf
 from pykafka.registry.client import Registry
 from pykafka.registry.schemas import Schema
 from pykafka.spark.formats import make_decoder, make_encoder
+from pykafka.spark.formats.columns import decoded, encoded
 from tests.support.registry import register, running_registry
 from tests.support.registrystub import RegistryStub
 from tests.unit.spark.test_formats import CLICK, JSON_SCHEMA, NEWER, PROTO, arrow_of, order, values
@@ -54,6 +56,26 @@ def peers() -> Iterator[Peers]:
     yield make
     for one in made:
         one.close()
+
+
+def test_columns_of_a_frame(spark: SparkSession) -> None:
+    with RegistryStub() as stub:
+        stub.add("clicks-value", NEWER)
+        options = {"registry": stub.url, "topic": "clicks", "framing": "header"}
+        rows = spark.sql("SELECT id, CAST(id AS STRING) AS who, CAST(id AS INT) AS pages, 'k' AS key FROM range(100)")
+        frame = encoded(rows, make_encoder("avro", options), keep=("key",))
+        assert frame.columns == ["key", "headers", "value"]
+        garbage = spark.sql(
+            "SELECT 'k' AS key, CAST(NULL AS array<struct<key: string, value: binary>>) AS headers, X'07' AS value"
+        )
+        parsed = decoded(frame.union(garbage), make_decoder("avro", options))
+        found = parsed.selectExpr("parsed.*", "reason", "key").collect()
+    assert sorted(tuple(row) for row in found if row["reason"] is None) == [
+        (n, str(n), n, None, "k") for n in range(100)
+    ]
+    (bad,) = [row for row in found if row["reason"] is not None]
+    assert bad["id"] is None
+    assert "begins with the byte 7" in bad["reason"]
 
 
 @pytest.mark.matrix
