@@ -295,6 +295,9 @@ MATRIX = {
         if find(release)
     },
     "pipelines-signals": Part("4.3.1", [*SPARK_PIPELINES, "-m", "matrix"], 6),
+    "spark-security": Part(
+        "4.3.1", ["-m", "matrix", *(f"tests/spark/test_{name}.py" for name in ("logins", "secrets"))], 4
+    ),
     "spark-killed": Part(
         "4.3.1", ["tests/spark/test_kill.py", "tests/examples/test_flights.py", "-m", "matrix", "-k", "not cluster"], 7
     ),
