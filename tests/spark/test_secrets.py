@@ -13,6 +13,7 @@ import pytest
 
 from pykafka import KafkaClient
 from tests.brokers import KafkaCluster
+from tests.brokers.certificates import run_openssl
 from tests.support.logins import log_in
 from tests.support.programs import ROOT
 from tests.support.secrets import Search
@@ -23,6 +24,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.matrix, pytest.m
 
 PROXY_PASSWORD = "Pw-of-proxy-77aa01"
 WRONG = "Pw-that-is-wrong-8811"
+KEY_PASSWORD = "Pw-of-key-4c19d0"
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="{}";'
 MODULE = "tests.support.spark.secrets_job"
 
@@ -43,10 +45,12 @@ def fill(client: KafkaClient) -> tuple[str, str]:
     return topic.name, copy.name
 
 
-def options(kafka: KafkaCluster, proxy: TunnelProxy) -> dict[str, str]:
+def options(kafka: KafkaCluster, proxy: TunnelProxy, directory: Path) -> dict[str, str]:
     """Return options with every kind of secret, written out."""
-    pems = kafka.certificates
+    pems, locked = kafka.certificates, directory / "locked.pem"
     assert pems is not None
+    secret = ("-passout", f"pass:{KEY_PASSWORD}")
+    run_openssl("pkcs8", "-topk8", "-in", str(pems.client_keyfile), *secret, "-out", str(locked))
     return {
         "kafka.bootstrap.servers": kafka.hosts_of("SASL_SSL"),
         "kafka.security.protocol": "SASL_SSL",
@@ -56,8 +60,8 @@ def options(kafka: KafkaCluster, proxy: TunnelProxy) -> dict[str, str]:
         "kafka.ssl.truststore.location": str(pems.cafile),
         "kafka.ssl.keystore.type": "PEM",
         "kafka.ssl.keystore.certificate.chain": pems.client_certfile.read_text(),
-        "kafka.ssl.keystore.key": pems.locked_keyfile.read_text(),
-        "kafka.ssl.key.password": pems.password,
+        "kafka.ssl.keystore.key": locked.read_text(),
+        "kafka.ssl.key.password": KEY_PASSWORD,
         "proxy": proxy.url("socks5h"),
     }
 
@@ -69,7 +73,7 @@ def test_nothing_of_spark_shows_a_secret(
 ) -> None:
     with log_in(secure_kafka) as client:
         topic, copy = fill(client)
-    given = options(secure_kafka, proxy)
+    given = options(secure_kafka, proxy, tmp_path)
     key = given["kafka.ssl.keystore.key"].split("\n")[5]
     search = Search(secure_kafka.password, WRONG, given["kafka.ssl.key.password"], PROXY_PASSWORD, key)
     wrong: list[dict[str, str]] = [
