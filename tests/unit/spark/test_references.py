@@ -109,6 +109,21 @@ def test_a_reference_that_leads_nowhere_names_host_and_option(tmp_path: Path) ->
         assert "written-out-too" not in said
 
 
+def test_an_executor_without_the_variable_says_so(secret: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pickle.dumps(read_options({**READ, **LOGIN}, Mode.BATCH_READ))
+    monkeypatch.delenv("KAFKA_PASSWORD")
+    monkeypatch.setattr("pyspark.TaskContext.get", object)
+    with pytest.raises(UnresolvedReferenceError) as refused:
+        session.cluster_for(pickle.loads(data).client)
+    said = str(refused.value)
+    assert said.startswith(
+        "option kafka.sasl.jaas.config refers to the environment variable KAFKA_PASSWORD, which is not set"
+    )
+    assert f"by an executor on host {platform.node()!r}" in said
+    secret.look_at_error(refused.value)
+    assert secret.verdict() == []
+
+
 @pytest.mark.parametrize(
     "options",
     [
