@@ -1,8 +1,8 @@
 """Kafka for PySpark: `format("pykafka")`, a data source and sink in Python that needs no connector jar.
 
 PySpark finds the format automatically if this package is installed (through `pyspark_pykafka`). A checkout that is not
-installed registers it: ``spark.dataSource.register(KafkaDataSource)``. A session whose Pythons lack the package gets it with
-an archive: ``ship(spark, "pykafka.tar.gz")``.
+installed registers it: ``spark.dataSource.register(KafkaDataSource)``. A server of Spark Connect that lacks the package
+gets it with the session: ``ship(spark, "pykafka.tar.gz")``.
 
 If nothing sets the Python of Spark's workers, an import of this package before Spark starts sets it to the driver's own
 (PYSPARK_PYTHON), instead of the ``python3`` of the PATH.

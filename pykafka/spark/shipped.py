@@ -46,7 +46,7 @@ class Shipped:
 
 
 def ship(spark: SparkSession, archive: str | Path) -> None:
-    """Send this package to the Pythons of a session, and register the format there; for clients of Spark Connect above all.
+    """Send this package to the Pythons of a session of Spark Connect, and register the format there.
 
     The Pythons need pyarrow, which Spark's planner imports before it takes anything from a session.
 
