@@ -76,7 +76,9 @@ ACCESS = [f"{INTEGRATION}/{name}" for name in ("security", "admin", "cli", "conf
 #: Groups through ZooKeeper, in its outages, and together with other clients.
 BALANCED = [f"{INTEGRATION}/groups/test_balanced_{name}.py" for name in ("outages", "mixed")]
 #: Pipelines, as Python calls them and as programs.
-SPARK_PIPELINES = [f"tests/spark/test_{name}.py" for name in ("pipeline", "pipeline_programs", "pipeline_terminal")]
+SPARK_PIPELINES = [
+    f"tests/spark/test_{name}.py" for name in ("pipeline", "pipeline_programs", "pipeline_sinks", "pipeline_terminal")
+]
 #: Programs that start Spark themselves, and Spark that is killed.
 SPARK_PROGRAMS = [f"tests/spark/test_{name}.py" for name in ("connect", "executor_faults", "kill", "shipping")]
 #: The environments with another PySpark, by its release: those whose own connector is published.
@@ -294,6 +296,9 @@ MATRIX = {
         for release in LATER
         if find(release)
     },
+    # Formats of tables, each with the newest release that its jars are made for.
+    "spark-delta": Part("4.3.1", ["tests/spark/test_pipeline_lakes.py", "-k", "delta"], 3, ".venvs/spark42"),
+    "spark-iceberg": Part("4.3.1", ["tests/spark/test_pipeline_lakes.py", "-k", "iceberg"], 3, ".venvs/spark41"),
     "pipelines-signals": Part("4.3.1", [*SPARK_PIPELINES, "-m", "matrix"], 6),
     "spark-security": Part(
         "4.3.1", ["-m", "matrix", *(f"tests/spark/test_{name}.py" for name in ("logins", "secrets"))], 4

@@ -87,6 +87,7 @@ NOT_WAITED_FOR = (
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="Write the drawing of --explain to this file, as a picture (SVG).",
 )
+@click.option("--compact", is_flag=True, help="Join the small files of the pipeline's tables, also while it runs.")
 @click.option("--init", is_flag=True, help="Print an example of a FILE, with comments.")
 @click.option("--script", is_flag=True, help="Print the path of this program, for spark-submit.")
 @click.pass_context
@@ -102,6 +103,7 @@ def pipeline(
     metrics: str,
     drawn: bool,
     svg: Path | None,
+    compact: bool,
     init: bool,
     script: bool,
 ) -> None:
@@ -129,7 +131,10 @@ def pipeline(
             _explain(declaration, svg)
             return
         stop = StopRequest(grace)
-        status = _try(declaration, master, stop) if dry_run else _run(declaration, master, stop, form == "json")
+        if compact:
+            status = _compact(declaration, master)
+        else:
+            status = _try(declaration, master, stop) if dry_run else _run(declaration, master, stop, form == "json")
     except DeclarationError as error:
         click.echo(f"kafka-tools: {error}", err=True)
         status = Status.USAGE
@@ -219,6 +224,30 @@ def _tell(place: str, error: Exception) -> int:
     status, sentence = reason(error)
     show.console().print(Text(f"  WRONG  {place}: {sentence}"))
     return status
+
+
+# -- --compact
+
+
+def _compact(declaration: Declaration, master: str) -> int:
+    """Join the small files of each sink; return the exit status."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from pykafka.spark.pipeline import compaction
+    from pykafka.spark.pipeline.launch import session
+
+    for output in declaration.outputs:
+        compaction.check(output)
+    try:
+        with session(declaration, master) as spark:
+            for output in declaration.outputs:
+                show.console().print(Text(compaction.compact(spark, output)))
+    except (PySparkException, Py4JError) as error:
+        status, sentence = reason(error)
+        click.echo(f"kafka-tools: {sentence}", err=True)
+        return status
+    return Status.OK
 
 
 # -- a run

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pykafka.cli.app import tools
 from pykafka.cli.statuses import Status
 from pykafka.spark.inspection import this_python
-from pykafka.spark.pipeline import Declaration, Pipeline, StopRequest, running
+from pykafka.spark.pipeline import Declaration, Pipeline, StopRequest, landing, running
 from pykafka.spark.pipeline.progress import Progress
 from pykafka.spark.releases import limits_micro_batches
 from tests.support.spark.topics import Record, Topics
@@ -400,7 +400,7 @@ def test_events_and_a_restart(made: Directory, topics: Topics, monkeypatch: pyte
     topics.produce(topic, [*clicks(range(300)), Record(b"nonsense", None, 1)])
     made.declare(topic, "[source.options]\nmaxOffsetsPerTrigger = 200", PARSE, made.keep())
     made.file.write_text(made.file.read_text() + '[restart]\nbackoff = "1 millisecond"\n')
-    begin, failures = running.start, [StreamingQueryException("the broker hung up")]
+    begin, failures = landing.start, [StreamingQueryException("the broker hung up")]
 
     def fail_once(*args: Any) -> StreamingQuery:
         if args[3] == "clicks" and failures:

@@ -16,11 +16,22 @@ from pykafka.spark.loss import LossReporter
 from pykafka.spark.offsets import Bounds, clamp_start, resolve
 from pykafka.spark.options import ReadOptions, read_options
 from pykafka.spark.optiontable import Mode
+from pykafka.spark.pipeline.databases import DatabaseWriter
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.frames import build, read_nothing
-from pykafka.spark.pipeline.model import Input, ParquetSink, Sink, TopicSink, client_options
-from pykafka.spark.pipeline.running import AVAILABLE_NOW, start
+from pykafka.spark.pipeline.landing import start
+from pykafka.spark.pipeline.model import (
+    FileSink,
+    FormatSink,
+    Input,
+    JdbcSink,
+    Sink,
+    TableSink,
+    TopicSink,
+    client_options,
+)
+from pykafka.spark.pipeline.running import AVAILABLE_NOW
 from pykafka.spark.pipeline.storage import SINK_LOG, Storage
 
 if TYPE_CHECKING:
@@ -72,9 +83,14 @@ def storage_checks(declaration: Declaration, spark: SparkSession) -> Iterator[Ch
         if one.malformed is not None
     ]
     for place, directory, sink in sinks:
-        if isinstance(sink, ParquetSink):
+        if isinstance(sink, FileSink):
             checkpoint = declaration.checkpoint_of(directory)
             yield Check(f"{place} path", lambda sink=sink, at=checkpoint: _directory(storage, sink, at))  # type: ignore[misc]
+        if isinstance(sink, TableSink) and (at := sink.path or sink.warehouse):
+            key = "path" if sink.path else "warehouse"
+            yield Check(f"{place} {key}", lambda sink=sink, at=at: _writable(storage, sink, at))  # type: ignore[misc]
+        if isinstance(sink, JdbcSink):
+            yield Check(f"{place} url", lambda sink=sink: _database(spark, sink))  # type: ignore[misc]
 
 
 def plan_check(declaration: Declaration, spark: SparkSession) -> Check:
@@ -156,7 +172,7 @@ def _checkpoint(storage: Storage, declaration: Declaration) -> str:
     return f"goes on from {path}, after micro-batch {', '.join('none' if n is None else str(n) for n in numbers)}"
 
 
-def _directory(storage: Storage, sink: ParquetSink, checkpoint: str) -> str:
+def _directory(storage: Storage, sink: FileSink, checkpoint: str) -> str:
     storage.try_writing(sink.path)
     written, known = storage.last_number(f"{sink.path}/{SINK_LOG}"), storage.last_number(f"{checkpoint}/offsets")
     if written is not None and (known is None or known < written):
@@ -175,13 +191,23 @@ def _directory(storage: Storage, sink: ParquetSink, checkpoint: str) -> str:
     return str(sink)
 
 
+def _writable(storage: Storage, sink: TableSink, path: str) -> str:
+    storage.try_writing(path)
+    return str(sink)
+
+
+def _database(spark: SparkSession, sink: JdbcSink) -> str:
+    DatabaseWriter(spark, sink).check()
+    return str(sink)
+
+
 def _plan(declaration: Declaration, spark: SparkSession) -> str:
     with tempfile.TemporaryDirectory(prefix="pykafka-pipeline-") as directory:
         root = Path(directory)
         (root / "nothing").mkdir()
         frames = build(declaration, lambda source: read_nothing(spark, (root / "nothing").as_uri(), source))
         for output, frame in frames.rows:
-            _run_once(frame, output.sink, root / output.directory)
+            _run_once(frame, output.sink, root / output.directory, output.mode)
         for one, frame in frames.malformed:
             if one.malformed is not None:
                 _run_once(frame, one.malformed, root / one.malformed_directory)
@@ -194,11 +220,15 @@ def _plan(declaration: Declaration, spark: SparkSession) -> str:
     )
 
 
-def _run_once(frame: DataFrame, sink: Sink, directory: Path) -> None:
+def _run_once(frame: DataFrame, sink: Sink, directory: Path, mode: str = "append") -> None:
     """Run the query once, into a directory of ours: some errors Spark raises only when a query starts."""
-    if isinstance(sink, ParquetSink):
+    if isinstance(sink, FileSink):
         sink = replace(sink, path=(directory / "sink").as_uri())
-    query = start(frame, sink, (directory / "checkpoint").as_uri(), f"{directory.name}-of-nothing", AVAILABLE_NOW)
+    elif isinstance(sink, TableSink | JdbcSink):
+        # Their tables would be made, and what else they can refuse they refuse as a format.
+        sink = FormatSink("noop", "", (), {})
+    checkpoint, name = (directory / "checkpoint").as_uri(), f"{directory.name}-of-nothing"
+    query = start(frame, sink, checkpoint, name, AVAILABLE_NOW, mode)
     try:
         if not query.awaitTermination(_PLAN_TIMEOUT_S):
             raise PipelineError(

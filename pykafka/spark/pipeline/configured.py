@@ -187,12 +187,21 @@ def _log_in(options: dict[str, str]) -> None:
 
 
 def with_secrets(table: Table, options: dict[str, str]) -> dict[str, str]:
-    """Return a table's options, with their references replaced where they need not stay."""
+    """Return a table's options of format("pykafka"), with their references replaced where they need not stay."""
+    values = with_values(table, options)
+    return {name: options[name] if is_sealed(name) else literal(text) for name, text in values.items()}
+
+
+def with_values(table: Table, options: Mapping[str, str], key: str = "options") -> dict[str, str]:
+    """Return settings of a table for Spark, which knows no references, with their references replaced.
+
+    :param key: where they are in the table; "" for the table itself
+    """
     found: dict[str, str] = {}
     for name, text in options.items():
+        place = f"{key} {name}".strip()
         try:
-            brought = resolved(text, f"options {name}", os.environ)
-            found[name] = text if is_sealed(name) else literal(brought)
+            found[name] = resolved(text, place, os.environ)
         except ConfigurationError as error:
-            table.problem(f"options {name}", str(error))
+            table.problem(place, str(error))
     return found

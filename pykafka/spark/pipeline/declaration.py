@@ -7,14 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pykafka.spark.pipeline.configured import with_values
 from pykafka.spark.pipeline.errors import DeclarationError
-from pykafka.spark.pipeline.model import RECORDS, Input, Output, Sink, Source, Step
+from pykafka.spark.pipeline.model import FILES, RECORDS, Input, Output, Sink, Source, Step
 from pykafka.spark.pipeline.operation import Operation, read_operation
 from pykafka.spark.pipeline.overrides import override
-from pykafka.spark.pipeline.sinks import check_loop, check_malformed, check_path, read_sink
+from pykafka.spark.pipeline.sinks import check_loop, check_malformed, check_path, read_mode, read_sink
 from pykafka.spark.pipeline.sources import INTERVAL, NAME, read_parsing, read_source, read_view, read_watermark
 from pykafka.spark.pipeline.steps import read_steps
 from pykafka.spark.pipeline.tables import Problem, Table
+
+#: Formats that can keep malformed records.
+_KEPT = (*FILES, "topic")
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class Declaration:
     :param master: Spark's master; "" for Spark's own configuration, or this machine
     :param config: Spark's settings
     :param operation: how it is looked after
+    :param udfs: modules whose functions SQL can call
+    :param directory: the file's directory, where such modules may lie
     """
 
     name: str
@@ -39,8 +45,10 @@ class Declaration:
     steps: tuple[Step, ...]
     outputs: tuple[Output, ...]
     master: str
-    config: Mapping[str, str]
+    config: Mapping[str, str] = field(repr=False)
     operation: Operation = field(default_factory=Operation)
+    udfs: tuple[str, ...] = ()
+    directory: Path = Path()
 
     @classmethod
     def load(cls, path: Path, overrides: Iterable[str] = ()) -> Declaration:
@@ -61,7 +69,7 @@ class Declaration:
         problems: list[Problem] = []
         for text in overrides:
             override(data, text, problems)
-        declaration = _declaration(Table("", data, problems), path.stem, problems)
+        declaration = _declaration(Table("", data, problems), path, problems)
         if declaration is None or problems:
             raise DeclarationError(str(path), problems)
         return declaration
@@ -82,7 +90,7 @@ class Declaration:
         return next((one for one in self.inputs if one.view == output.view), None)
 
 
-def _declaration(top: Table, stem: str, problems: list[Problem]) -> Declaration | None:
+def _declaration(top: Table, path: Path, problems: list[Problem]) -> Declaration | None:
     sections = top.sections("source", required=True)
     # Beside the only source, or within it.
     parse, kept = top.table("parse"), top.table("malformed")
@@ -103,7 +111,7 @@ def _declaration(top: Table, stem: str, problems: list[Problem]) -> Declaration 
         parsing = read_parsing(parse_table, source)
         malformed, malformed_place = None, ""
         if malformed_table is not None:
-            malformed, malformed_place = read_sink(malformed_table, [source]), malformed_table.place()
+            malformed, malformed_place = read_sink(malformed_table, [source], _KEPT), malformed_table.place()
             malformed_table.finish()
         watermark = read_watermark(table.table("watermark"))
         table.finish()
@@ -113,7 +121,7 @@ def _declaration(top: Table, stem: str, problems: list[Problem]) -> Declaration 
     if not sections:  # so that their mistakes are told at once with it
         read_parsing(parse, None)
         if kept is not None:
-            read_sink(kept, [])
+            read_sink(kept, [], _KEPT)
     steps = read_steps(top.tables("transform"), views)
     for table in top.sections("sink", required=True):
         output = _output(table, sources, views, steps, [one for _, one in outputs])
@@ -121,13 +129,15 @@ def _declaration(top: Table, stem: str, problems: list[Problem]) -> Declaration 
             outputs.append((table, output))
     _check_directories(outputs, malformed_tables)
     spark = top.table("spark")
-    name = top.text("name", stem)
+    name = top.text("name", path.stem)
     checkpoint = top.text("checkpoint", required=True)
     trigger = _trigger(top)
-    master, config = ("", {}) if spark is None else (spark.text("master"), spark.options("config"))
+    master, config = "", {}
     if spark is not None:
+        master, config = spark.text("master"), with_values(spark, spark.options("config"), "config")
         spark.finish()
     operation = read_operation(top)
+    udfs = _udfs(top.table("udf"))
     top.finish()
     if problems:
         return None
@@ -141,6 +151,8 @@ def _declaration(top: Table, stem: str, problems: list[Problem]) -> Declaration 
         master,
         config,
         operation,
+        udfs,
+        path.absolute().parent,
     )
     _check_loops(made, problems)
     return made
@@ -174,8 +186,9 @@ def _output(
     elif not view and views:
         view = views[0]
     sink = read_sink(table, sources)
+    mode = read_mode(table, sink)
     table.finish()
-    return None if sink is None else Output(table.place(), name, view, sink)
+    return None if sink is None else Output(table.place(), name, view, sink, mode)
 
 
 def _check_directories(outputs: Sequence[tuple[Table, Output]], malformed: Sequence[tuple[Table, Input]]) -> None:
@@ -198,6 +211,18 @@ def _check_loops(declaration: Declaration, problems: list[Problem]) -> None:
         for other in declaration.inputs:
             if one.malformed is not None:
                 check_loop(other, one.malformed, one.malformed_place, False, problems)
+
+
+def _udfs(table: Table | None) -> tuple[str, ...]:
+    """Return the names of modules with functions for SQL."""
+    if table is None:
+        return ()
+    modules = table.texts("modules", required=True)
+    for module in modules:
+        if not all(NAME.fullmatch(part) for part in module.split(".")):
+            table.problem("modules", f"{module!r} is no name of a module: write it as in `import`, without .py")
+    table.finish()
+    return modules
 
 
 def _trigger(top: Table) -> str:

@@ -30,3 +30,7 @@ class StorageError(PipelineError):
 
 class SparkMissingError(PipelineError):
     """Spark cannot be started here."""
+
+
+class FunctionError(PipelineError):
+    """A function of a module of [udf] failed; the text has module, function and error."""

@@ -51,6 +51,7 @@ format = "parquet"
 path = "/data/clicks"
 partition_by = ["day"]
 # options = { compression = "snappy" }
+# files_per_batch = 1               # else each task writes one
 
 # To a topic instead; rows need a column `value`, and may have `key`, `headers` and `partition`:
 # [sink]
@@ -58,6 +59,26 @@ partition_by = ["day"]
 # topic = "clicks-copy"             # or a column `topic`
 # brokers = "those of the source"
 # options = { "kafka.compression.type" = "zstd" }
+
+# A table of Delta Lake (or format = "iceberg", table = "lake.web.clicks", warehouse = "/data/lake"):
+# [sink]
+# format = "delta"
+# path = "/data/clicks"
+# merge = "user"                    # else rows are added; with it, a row replaces that of its key
+# latest_by = "offset"
+# delete_where = "page IS NULL"
+
+# A table of a database:
+# [sink]
+# format = "jdbc"
+# url = "jdbc:postgresql://localhost/shop"
+# table = "clicks"
+# options = { user = "loader", password = "${file:/run/secrets/shop}" }
+
+# Several: [[source]] with view = "clicks", [[sink]] with name = "copy" and from = "clicks", see docs/pipeline.md.
+
+# [udf]
+# modules = ["my_functions"]        # functions in Python for SQL, from my_functions.py beside this file
 
 # [metrics]
 # address = "127.0.0.1:9400"        # where Prometheus finds /metrics

@@ -23,15 +23,20 @@ from pykafka.spark.pipeline.model import (
     METRICS,
     RECORDS,
     ROWS,
+    FileSink,
+    FormatSink,
     Input,
+    JdbcSink,
     Output,
-    ParquetSink,
     Parsing,
+    Sink,
     Source,
+    TableSink,
     TopicSink,
     Watermark,
 )
 from pykafka.spark.pipeline.tables import Problem
+from pykafka.spark.pipeline.udfs import register
 from pykafka.spark.sink import check_schema
 
 if TYPE_CHECKING:
@@ -98,6 +103,7 @@ def build(declaration: Declaration, read: Callable[[Source], DataFrame]) -> Fram
                 kept = parser.malformed(read(_beside(one.source)))
                 malformed.append((one, _as_messages(kept) if isinstance(one.malformed, TopicSink) else kept))
         views[one.view] = _watched(declaration, one.place, records, one.watermark)
+    register(declaration, next(iter(views.values())).sparkSession)
     _transform(declaration, views)
     rows = [(output, _rows(declaration, output, views)) for output in declaration.outputs]
     for output, frame in rows:
@@ -249,13 +255,28 @@ def _check_sink(rows: DataFrame, declaration: Declaration, output: Output) -> No
             check_schema(rows.schema, write_options(sink.options, Mode.STREAM_WRITE))
         except SinkError as error:
             raise _refused(declaration, place, str(error)) from error
-    if isinstance(sink, ParquetSink):
-        by = f"{place} partition_by"
-        for name in sink.partition_by:
+    for key, wanted in _wanted(sink).items():
+        for name in wanted:
             if name not in names:
-                raise _refused(declaration, by, f"{name!r} is no column of the rows; those are {', '.join(names)}")
+                sentence = f"{name!r} is no column of the rows; those are {', '.join(names)}"
+                raise _refused(declaration, f"{place} {key}", sentence)
+    if isinstance(sink, TableSink | JdbcSink) and sink.merge is not None and sink.merge.delete_where:
+        condition = sink.merge.delete_where
+        _asked(declaration, f"{place} delete_where", lambda: rows.where(condition))
+    if isinstance(sink, FileSink | TableSink):
+        by = f"{place} partition_by"
         if sink.partition_by and set(names) <= set(sink.partition_by):
             raise _refused(declaration, by, "names all columns: one must be left for the files")
+
+
+def _wanted(sink: Sink) -> dict[str, tuple[str, ...]]:
+    """Return the columns that rows must have, by the key that names them."""
+    wanted: dict[str, tuple[str, ...]] = {}
+    if isinstance(sink, FileSink | TableSink | FormatSink):
+        wanted["partition_by"] = sink.partition_by
+    if isinstance(sink, TableSink | JdbcSink) and sink.merge is not None:
+        wanted |= {"merge": sink.merge.keys, "latest_by": sink.merge.latest_by}
+    return wanted
 
 
 def _asked(declaration: Declaration, place: str, ask: Callable[[], T]) -> T:

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, __version__
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pykafka.spark.pipeline import lakes
 from pykafka.spark.pipeline.causes import first_and_last
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import SparkMissingError
@@ -40,6 +41,7 @@ def session(declaration: Declaration, master: str = "") -> Iterator[SparkSession
     :param declaration: the pipeline, whose settings the session gets
     :param master: replaces the declaration's master
     :raises SparkMissingError: Java is missing, or Spark does not start
+    :raises DeclarationError: a sink's format is not made for this release of Spark
     """
     if (there := SparkSession.getActiveSession()) is not None:
         yield there
@@ -48,6 +50,7 @@ def session(declaration: Declaration, master: str = "") -> Iterator[SparkSession
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if submitted and master:
         raise SparkMissingError("spark-submit sets the master: give --master to spark-submit itself")
+    wanted = lakes.settings(declaration, __version__)
     settings = {**_DEFAULTS, "spark.app.name": declaration.name}
     if not submitted:
         _need_java()
@@ -56,7 +59,7 @@ def session(declaration: Declaration, master: str = "") -> Iterator[SparkSession
         if master or declaration.master:
             settings["spark.master"] = master or declaration.master
     try:
-        spark = _started({**settings, **declaration.config})
+        spark = _started({**settings, **wanted})
     except (PySparkException, Py4JError) as error:
         raise SparkMissingError(f"Spark does not start: {first_and_last(error)}") from error
     try:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 #: The view of a source that names none, and the column with Kafka's own columns beside a parsed value.
 RECORDS, KAFKA = "records", "kafka"
 #: The metrics by which a query's progress has the counts of a micro-batch; the names of several begin with the first.
 METRICS, ROWS, MALFORMED, DEAD_LETTERS = "pykafka", "rows", "malformed", "dead_letters"
+#: Spark's formats of files, whose sink has a log of what it has written.
+FILES = ("parquet", "csv", "json", "orc", "text", "xml", "avro")
+#: Formats of tables.
+TABLES = ("delta", "iceberg")
+TITLES = {"parquet": "Parquet", "text": "text", "avro": "Avro", "delta": "Delta Lake", "iceberg": "Iceberg"}
 #: Options that reach a cluster; a sink on the source's cluster takes them from the source.
 _SECURITY = ("kafka.security.", "kafka.ssl.", "kafka.sasl.", "proxy")
 
@@ -70,21 +76,25 @@ class Step:
 
 
 @dataclass(frozen=True)
-class ParquetSink:
-    """A sink of Parquet files, each row exactly once.
+class FileSink:
+    """A sink of files, each row exactly once.
 
     :param path: a directory, or a URL that Spark knows
     :param partition_by: columns that become directories
-    :param options: options of Spark's format("parquet")
+    :param options: options of Spark's format
+    :param format: one of FILES
+    :param files_per_batch: files of a micro-batch, for each directory of partition_by at most; 0: one for each task
     """
 
     path: str
     partition_by: tuple[str, ...]
     options: Mapping[str, str]
+    format: str = "parquet"
+    files_per_batch: int = 0
 
     def __str__(self) -> str:
         by = f" by {', '.join(self.partition_by)}" if self.partition_by else ""
-        return f"Parquet in {self.path}{by}"
+        return f"{TITLES.get(self.format, self.format.upper())} in {self.path}{by}"
 
 
 @dataclass(frozen=True)
@@ -106,7 +116,91 @@ class TopicSink:
         return f"{topic} on {self.options['kafka.bootstrap.servers']}"
 
 
-Sink = ParquetSink | TopicSink
+@dataclass(frozen=True)
+class Merge:
+    """How rows change a table that has a row for each key.
+
+    :param keys: columns of the key
+    :param latest_by: columns by which the last of several rows of a key in a micro-batch is found; () if there is only one
+    :param delete_where: a condition of SQL: such rows delete their key; ""
+    """
+
+    keys: tuple[str, ...]
+    latest_by: tuple[str, ...]
+    delete_where: str
+
+
+@dataclass(frozen=True)
+class TableSink:
+    """A table of Delta Lake or Iceberg, each row exactly once.
+
+    :param format: one of TABLES
+    :param path: directory of a Delta table without a name; ""
+    :param table: the table's name; ""
+    :param warehouse: directory of an Iceberg catalog that is made for the table; ""
+    :param partition_by: columns by which a new table is partitioned
+    :param options: options of the format
+    :param merge: None: rows are added
+    """
+
+    format: str
+    path: str
+    table: str
+    warehouse: str
+    partition_by: tuple[str, ...]
+    options: Mapping[str, str]
+    merge: Merge | None
+
+    @property
+    def identifier(self) -> str:
+        """The table in SQL."""
+        return self.table or f"delta.`{self.path.replace('`', '``')}`"
+
+    def __str__(self) -> str:
+        by = f", merged by {', '.join(self.merge.keys)}" if self.merge is not None else ""
+        return f"{TITLES[self.format]} table {self.table or self.path}{by}"
+
+
+@dataclass(frozen=True)
+class JdbcSink:
+    """A table of a database, each row exactly once if the database has transactions.
+
+    :param table: the table's name
+    :param options: options of Spark's format("jdbc")
+    :param merge: None: rows are added
+    """
+
+    table: str
+    options: Mapping[str, str] = field(repr=False)
+    merge: Merge | None
+
+    def __str__(self) -> str:
+        # The URL may have a password, in front of an @ or among its parameters.
+        url = re.sub(r"//[^/@]*@", "//", re.split(r"[;?]", self.options["url"])[0])
+        by = f", merged by {', '.join(self.merge.keys)}" if self.merge is not None else ""
+        return f"table {self.table} of {url}{by}"
+
+
+@dataclass(frozen=True)
+class FormatSink:
+    """A sink of any other format that Spark can write streams to; the format says how often a row may be there.
+
+    :param format: its name, or its class
+    :param path: "" if it needs none
+    :param partition_by: columns, if the format knows them
+    :param options: its options
+    """
+
+    format: str
+    path: str
+    partition_by: tuple[str, ...]
+    options: Mapping[str, str] = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"format {self.format}{' in ' if self.path else ''}{self.path}"
+
+
+Sink = FileSink | TopicSink | TableSink | JdbcSink | FormatSink
 
 
 @dataclass(frozen=True)
@@ -144,12 +238,14 @@ class Output:
     :param name: "" for a sink without a name
     :param view: the view of a source or a step whose rows it takes; "" for the last step without a name
     :param sink: the destination
+    :param mode: Spark's output mode: "append", "update" or "complete"
     """
 
     place: str
     name: str
     view: str
     sink: Sink
+    mode: str = "append"
 
     @property
     def directory(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka.handlers import Handler, ThreadingHandler
@@ -13,7 +14,8 @@ from pykafka.spark.offsets import Offsets
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.events import BATCH, LAG, STOPPING, Journal, batch_facts
 from pykafka.spark.pipeline.frames import build, read_stream
-from pykafka.spark.pipeline.model import ParquetSink, Sink, Source
+from pykafka.spark.pipeline.landing import start
+from pykafka.spark.pipeline.model import Sink, Source
 from pykafka.spark.pipeline.progress import Progress
 from pykafka.spark.pipeline.repeating import Goal, parsed, present_ends, without_limits
 from pykafka.spark.pipeline.storage import Storage
@@ -51,6 +53,7 @@ class _Query:
     sink: Sink
     checkpoint: str
     progress: Progress
+    mode: str = "append"
     running: StreamingQuery | None = None
     seen: tuple[int, str] | None = None
     ends: Sequence[str] = ()
@@ -94,7 +97,11 @@ class Pipeline:
         frames = build(declaration, read)
         self._rows = [
             _Query(
-                frame, output.sink, declaration.checkpoint_of(output.directory), Progress(declaration.query_of(output))
+                frame,
+                output.sink,
+                declaration.checkpoint_of(output.directory),
+                Progress(declaration.query_of(output)),
+                output.mode,
             )
             for output, frame in frames.rows
         ]
@@ -129,7 +136,7 @@ class Pipeline:
             if self._malformed and self._is_new:
                 self._watch(until=lambda: all(map(_has_begun, self._malformed)))
             if not self._stop.asked:
-                self._start(self._rows)
+                self._start_rows()
                 self._watch(until=lambda: False)
             if not self._stop.asked:
                 behind = [query for query in self._malformed if self._is_behind(query)]
@@ -146,7 +153,17 @@ class Pipeline:
 
     def _start(self, queries: Iterable[_Query]) -> None:
         for query in queries:
-            query.running = start(query.frame, query.sink, query.checkpoint, query.progress.query, self._trigger)
+            query.running = start(
+                query.frame, query.sink, query.checkpoint, query.progress.query, self._trigger, query.mode
+            )
+
+    def _start_rows(self) -> None:
+        """Start each query when the one before has begun: the processes that plan many at once would wait too long."""
+        for query in self._rows:
+            if not self._stop.asked:
+                self._start([query])
+                if query is not self._rows[-1]:
+                    self._watch(until=partial(_has_begun, query))
 
     def _queries(self) -> list[_Query]:
         return [*self._malformed, *self._rows]
@@ -192,8 +209,9 @@ class Pipeline:
             for report in query.running.recentProgress:
                 if before is None or _stamp(report) > before:
                     lag = query_lag(report)
-                    query.ends = [source.endOffset for source in report.sources]
                     told, batches = json.loads(report.json), query.progress.batches
+                    # Not from the report's attributes: PySpark 4.0 and 4.1 have Python's text of a dict there.
+                    query.ends = [_as_json(source["endOffset"]) for source in told["sources"]]
                     query.progress = query.progress.after(told, None if lag is None else lag.total)
                     facts = batch_facts(query.progress.query, told, lag)
                     self._journal.tell(BATCH if query.progress.batches > batches else LAG, facts)
@@ -231,20 +249,8 @@ def trigger(declaration: Declaration) -> Mapping[str, Any]:
     return known.get(declaration.trigger, {"processingTime": declaration.trigger})
 
 
-def start(frame: DataFrame, sink: Sink, checkpoint: str, name: str, when: Mapping[str, Any]) -> StreamingQuery:
-    """Start a query that writes a stream.
-
-    :param frame: the stream
-    :param sink: its destination
-    :param checkpoint: directory of its progress
-    :param name: name of the query
-    :param when: arguments of Spark's trigger()
-    """
-    writer = frame.writeStream.queryName(name).outputMode("append").trigger(**when)
-    writer = writer.options(**sink.options).option("checkpointLocation", checkpoint)
-    if isinstance(sink, ParquetSink):
-        return writer.format("parquet").partitionBy(*sink.partition_by).start(sink.path)
-    return writer.format("pykafka").start()
+def _as_json(end: Any) -> str:
+    return end if isinstance(end, str) else json.dumps(end)
 
 
 def _stamp(report: Any) -> tuple[int, str]:
@@ -260,6 +266,8 @@ def _stamp_of(query: StreamingQuery) -> tuple[int, str] | None:
 def _has_begun(query: _Query) -> bool:
     """Return whether a query has noted its start."""
     assert query.running is not None
+    if not query.running.isActive:
+        return True
     return query.running.lastProgress is not None or query.running.status["isDataAvailable"]
 
 

@@ -2,46 +2,158 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
 from pykafka.spark.options import read_options
 from pykafka.spark.optiontable import Mode
-from pykafka.spark.pipeline.configured import configured
-from pykafka.spark.pipeline.model import Input, ParquetSink, Sink, Source, TopicSink, client_options
-from pykafka.spark.pipeline.sources import check_options, free_options
+from pykafka.spark.pipeline.configured import configured, with_values
+from pykafka.spark.pipeline.model import (
+    FILES,
+    TABLES,
+    FileSink,
+    FormatSink,
+    Input,
+    JdbcSink,
+    Merge,
+    Sink,
+    Source,
+    TableSink,
+    TopicSink,
+    client_options,
+)
+from pykafka.spark.pipeline.sources import NAME, check_options, free_options
 from pykafka.spark.pipeline.tables import Problem, Table
 from pykafka.spark.references import looked_up
 
 _PARQUET_OPTIONS = ("compression",)
+_JDBC_SAID_ELSEWHERE = {"url": "url", "dbtable": "table", "query": "table"}
+_MERGE = ("merge", "latest_by", "delete_where")
+#: Keys of each kind of sink, beside `format`, `options`, `name`, `from` and `output_mode`.
+_KEYS = {
+    "topic": ("topic", "brokers", "config"),
+    "file": ("path", "partition_by", "files_per_batch"),
+    "delta": ("path", "table", "partition_by", *_MERGE),
+    "iceberg": ("table", "warehouse", "partition_by", *_MERGE),
+    "jdbc": ("url", "table", *_MERGE),
+    "other": ("path", "partition_by"),
+}
+MODES = ("append", "update", "complete")
 
 
-def read_sink(table: Table, sources: Sequence[Source]) -> Sink | None:
+def read_sink(table: Table, sources: Sequence[Source], only: Sequence[str] = ()) -> Sink | None:
     """Return the destination that a table declares; None if its format is wrong.
 
     :param sources: whose cluster a topic is on, if the table names no brokers
+    :param only: formats that are possible; () for all
     """
-    kind = table.choice("format", ("parquet", "topic"), required=True)
-    other = {"parquet": ("topic", "brokers", "config"), "topic": ("path", "partition_by")}.get(kind, ())
-    for key in other:
+    known = (*FILES, "topic", *TABLES, "jdbc")
+    if only:
+        written = table.choice("format", only, required=True)
+    else:
+        written = table.text("format", required=True)
+        close = difflib.get_close_matches(written.lower(), known, n=1, cutoff=0.75)
+        if written not in known and close:
+            table.problem("format", f"{written!r} is no format that is known here; did you mean {close[0]!r}?")
+            return None
+    if not written:
+        return None
+    kind = "file" if written in FILES else written if written in _KEYS else "other"
+    for key in sorted({key for keys in _KEYS.values() for key in keys} - {*_KEYS[kind]}):
         if key in table:
-            table.value(key, (str, list))
-            table.problem(key, f'contradicts format = "{kind}"')
-    if kind == "parquet":
-        return _parquet_sink(table)
+            table.value(key, (str, list, int))
+            table.problem(key, f'contradicts format = "{written}"')
+    if kind == "file":
+        return _file_sink(table, written)
     if kind == "topic":
         return _topic_sink(table, sources)
-    return None
+    if kind == "jdbc":
+        return _jdbc_sink(table)
+    if kind == "other":
+        options = with_values(table, table.options("options"))
+        return FormatSink(written, table.text("path"), table.texts("partition_by"), options)
+    return _table_sink(table, written)
 
 
-def _parquet_sink(table: Table) -> ParquetSink:
-    sink = ParquetSink(table.text("path", required=True), table.texts("partition_by"), table.options("options"))
-    for name in sink.options:
-        if name.lower() not in _PARQUET_OPTIONS:
+def _file_sink(table: Table, kind: str) -> FileSink:
+    path, by, options = table.text("path", required=True), table.texts("partition_by"), table.options("options")
+    number = table.value("files_per_batch", (int,))
+    if number is not None and number < 1:
+        table.problem("files_per_batch", f"must be 1 or more, not {number}")
+    for name in options:
+        if kind == "parquet" and name.lower() not in _PARQUET_OPTIONS:
             known = ", ".join(_PARQUET_OPTIONS)
             table.problem(
                 f"options {name}", f"not known; known here are {known}. Spark's settings go to [spark.config]"
             )
-    return sink
+    return FileSink(path, by, with_values(table, options), kind, number or 0)
+
+
+def _table_sink(table: Table, kind: str) -> TableSink:
+    name, warehouse = table.text("table", required=kind == "iceberg"), table.text("warehouse")
+    path = table.text("path") if kind == "delta" else ""
+    by, options, merge = table.texts("partition_by"), with_values(table, table.options("options")), _merge(table)
+    if name and not all(NAME.fullmatch(part) for part in name.split(".")):
+        table.problem("table", f"{name!r} must be names with dots between them, of letters, digits and underscores")
+    if kind == "delta" and bool(name) == bool(path):
+        table.problem(
+            "path", "contradicts table: choose one" if name else "missing: give a path, or the name of a table"
+        )
+    if kind == "iceberg" and name and len(name.split(".")) < 3:
+        table.problem("table", f"{name!r} must have a catalog, a schema and a name, as in 'lake.web.clicks'")
+    return TableSink(kind, path, name, warehouse, by, options, merge)
+
+
+def _jdbc_sink(table: Table) -> JdbcSink:
+    name, options = table.text("table", required=True), {}
+    for key, setting in table.options("options").items():
+        if key.lower() in _JDBC_SAID_ELSEWHERE:
+            table.problem(f"options {key}", f"has a key of its own, {table.place(_JDBC_SAID_ELSEWHERE[key.lower()])}")
+        options[key] = setting
+    url = table.text("url", required=True)
+    options = with_values(table, options)
+    url = with_values(table, {"url": url}, "").get("url", "")
+    if url and not url.startswith("jdbc:"):
+        table.problem("url", "must begin with jdbc:, as in jdbc:postgresql://host/database")
+    if name and not all(NAME.fullmatch(part) for part in name.split(".")):
+        table.problem("table", f"{name!r} must be names with dots between them, of letters, digits and underscores")
+    return JdbcSink(name, {**options, "url": url}, _merge(table))
+
+
+def _merge(table: Table) -> Merge | None:
+    keys, latest_by, delete_where = (
+        table.texts("merge"),
+        table.texts("latest_by"),
+        table.text("delete_where"),
+    )
+    if keys:
+        return Merge(keys, latest_by, delete_where)
+    for key in ("latest_by", "delete_where"):
+        if key in table:
+            table.problem(key, "has no meaning without merge, the columns of the key")
+    return None
+
+
+def read_mode(table: Table, sink: Sink | None) -> str:
+    """Return the output mode that a table declares, and note one that the sink does not allow."""
+    mode = table.choice("output_mode", MODES, "append")
+    allowed, why = _modes(sink)
+    if mode not in allowed:
+        table.problem("output_mode", f"{mode!r} is not possible for {sink}: {why}; it takes {' or '.join(allowed)}")
+    return mode
+
+
+def _modes(sink: Sink | None) -> tuple[Sequence[str], str]:
+    """Return the modes that a sink allows, and why not the others."""
+    if isinstance(sink, FileSink):
+        return ("append",), "files are added, and never changed"
+    if isinstance(sink, TableSink | JdbcSink) and sink.merge is not None:
+        return ("append", "update"), "a merge takes the rows that are new or changed"
+    if isinstance(sink, TableSink):
+        return ("append", "complete"), "changed rows need merge, the columns of their key"
+    if isinstance(sink, JdbcSink):
+        return ("append",), "changed rows need merge, the columns of their key"
+    return MODES, ""
 
 
 def _topic_sink(table: Table, sources: Sequence[Source]) -> TopicSink:
@@ -76,11 +188,22 @@ def check_malformed(table: Table, malformed: Sink | None, sinks: Sequence[tuple[
 
 def check_path(table: Table, sink: Sink, others: Sequence[tuple[str, Sink]]) -> None:
     """Note a directory that lies in another sink's, or the other way round."""
-    if not isinstance(sink, ParquetSink):
-        return
+    mine = _place_of(sink)
     for place, other in others:
-        if isinstance(other, ParquetSink) and sink.path and other.path and _nested(sink.path, other.path):
-            table.problem("path", f"{sink.path} and {place} path {other.path} lie in each other; keep them apart")
+        theirs = _place_of(other)
+        if mine is not None and theirs is not None and _nested(mine[2], theirs[2]):
+            table.problem(mine[0], f"{mine[1]} and {place} {theirs[0]} {theirs[1]} lie in each other; keep them apart")
+
+
+def _place_of(sink: Sink) -> tuple[str, str, str] | None:
+    """Return the key of a sink's directory, or of its table, its value, and what sets it apart; None if it has neither."""
+    if isinstance(sink, FileSink | TableSink | FormatSink) and sink.path:
+        return "path", sink.path, sink.path
+    if isinstance(sink, TableSink) and sink.table:
+        return "table", sink.table, f"table {sink.table}"
+    if isinstance(sink, JdbcSink) and sink.table:
+        return "table", sink.table, f"{sink.options.get('url')} {sink.table}"
+    return None
 
 
 def _nested(one: str, other: str) -> bool:

@@ -18,12 +18,23 @@ from pykafka.cli.cmd_pipeline import reason
 from pykafka.cli.statuses import Status
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
-from pykafka.spark.pipeline import Declaration, DeclarationError
+from pykafka.spark.pipeline import Declaration, DeclarationError, compaction, lakes
 from pykafka.spark.pipeline.checks import _directory
 from pykafka.spark.pipeline.errors import PipelineError, SparkMissingError
 from pykafka.spark.pipeline.example import EXAMPLE
+from pykafka.spark.pipeline.landing import merge_statement
 from pykafka.spark.pipeline.launch import session
-from pykafka.spark.pipeline.model import Input, Output, ParquetSink, TopicSink, Watermark
+from pykafka.spark.pipeline.model import (
+    FileSink,
+    FormatSink,
+    Input,
+    JdbcSink,
+    Merge,
+    Output,
+    TableSink,
+    TopicSink,
+    Watermark,
+)
 from pykafka.spark.pipeline.progress import Progress
 
 SOURCE = '[source]\nbrokers = "localhost:9092"\ntopic = "clicks"\n'
@@ -74,7 +85,7 @@ def test_minimal(file: Path) -> None:
         "includeHeaders": "true",
     }
     assert read(found).source.columns[:2] == ("key", "value")
-    assert written(found).sink == ParquetSink("/data/clicks", (), {})
+    assert written(found).sink == FileSink("/data/clicks", (), {})
     assert (read(found).view, read(found).parsing, read(found).malformed) == ("records", None, None)
     assert (found.steps, found.master, found.config) == ((), "", {})
     assert (written(found).directory, read(found).malformed_directory) == ("records", "malformed")
@@ -85,7 +96,7 @@ def test_example(file: Path) -> None:
     assert read(found).parsing is not None
     assert [step.view for step in found.steps] == ["named", ""]
     assert read(found).source.options["maxOffsetsPerTrigger"] == "500000"
-    assert read(found).malformed == ParquetSink("/data/malformed/clicks", (), {})
+    assert read(found).malformed == FileSink("/data/malformed/clicks", (), {})
 
 
 def test_example_shows_defaults(file: Path) -> None:
@@ -190,8 +201,127 @@ def test_one_written_as_several(file: Path) -> None:
 def test_override_of_one_of_several(file: Path) -> None:
     text = TOP + SOURCE + SINKS.format("x") + SINKS.format("y")
     x, y = load(file, text, "sink.y.path=/other", "sink.1.path=/first").outputs
-    assert (x.sink, y.sink) == (ParquetSink("/first", (), {}), ParquetSink("/other", (), {}))
+    assert (x.sink, y.sink) == (FileSink("/first", (), {}), FileSink("/other", (), {}))
     assert problems(file, text, "sink.path=/z")[0].startswith("--set sink.path=/z: there are several tables [[sink]]")
+
+
+def sink_of(file: Path, text: str) -> Output:
+    return written(load(file, TOP + SOURCE + f"[sink]\n{text}"))
+
+
+def test_other_formats(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files, tables, databases, and any format that Spark knows."""
+    monkeypatch.setenv("SECRET", "pass?word")
+    options = 'options = { delimiter = "${SECRET}" }\n'
+    found = sink_of(file, f'format = "csv"\npath = "/d"\npartition_by = "day"\nfiles_per_batch = 2\n{options}')
+    assert found.sink == FileSink("/d", ("day",), {"delimiter": "pass?word"}, "csv", 2)
+    assert str(found.sink) == "CSV in /d by day"
+    found = sink_of(file, 'format = "delta"\npath = "/d"\nmerge = "id"\nlatest_by = "nr"\noutput_mode = "update"\n')
+    assert found.sink == TableSink("delta", "/d", "", "", (), {}, Merge(("id",), ("nr",), ""))
+    assert (str(found.sink), found.mode) == ("Delta Lake table /d, merged by id", "update")
+    found = sink_of(file, 'format = "iceberg"\ntable = "lake.web.clicks"\nwarehouse = "/lake"\n')
+    assert found.sink == TableSink("iceberg", "", "lake.web.clicks", "/lake", (), {}, None)
+    found = sink_of(file, 'format = "jdbc"\nurl = "jdbc:x://me:${SECRET}@h/db?p=${SECRET}"\ntable = "t"\n')
+    assert isinstance(found.sink, JdbcSink)
+    assert found.sink.options == {"url": "jdbc:x://me:pass?word@h/db?p=pass?word"}
+    assert "word" not in f"{found.sink} {found!r}"
+    found = sink_of(file, f'format = "org.example.Sink"\noutput_mode = "complete"\n{options}')
+    assert found.sink == FormatSink("org.example.Sink", "", (), {"delimiter": "pass?word"})
+    assert "pass?word" not in repr(found)
+
+
+def test_settings_with_references(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark gets the value, and no text of the declaration shows it."""
+    monkeypatch.setenv("SECRET", "password")
+    found = load(file, MINIMAL + '[spark.config]\n"spark.hadoop.fs.s3a.secret.key" = "${SECRET}"\n')
+    assert found.config == {"spark.hadoop.fs.s3a.secret.key": "password"}
+    assert "password" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('format = "parqet"\npath = "/d"', "format: 'parqet' is no format that is known here; did you mean 'parquet'?"),
+        ('format = "csv"', "[sink] path: missing"),
+        ('format = "csv"\npath = "/d"\nfiles_per_batch = 0', "files_per_batch: must be 1 or more, not 0"),
+        ('format = "orc"\npath = "/d"\noutput_mode = "update"', "'update' is not possible for ORC in /d: files are added"),
+        ('format = "delta"\npath = "/d"\noutput_mode = "update"', "changed rows need merge, the columns of their key"),
+        ('format = "delta"\npath = "/d"\nmerge = "id"\noutput_mode = "complete"', "it takes append or update"),
+        ('format = "delta"\npath = "/d"\noutput_mode = "upsert"', "output_mode: must be 'append' or 'update' or 'complete'"),
+        ('format = "delta"', "[sink] path: missing: give a path, or the name of a table"),
+        ('format = "delta"\npath = "/d"\ntable = "t"', "[sink] path: contradicts table"),
+        ('format = "delta"\npath = "/d"\nlatest_by = "nr"', "latest_by: has no meaning without merge"),
+        ('format = "iceberg"\ntable = "clicks"', "table: 'clicks' must have a catalog, a schema and a name"),
+        ('format = "iceberg"\ntable = "a.b.c; DROP"', "must be names with dots between them"),
+        ('format = "iceberg"\npath = "/d"', '[sink] path: contradicts format = "iceberg"'),
+        ('format = "jdbc"\nurl = "postgresql://h"\ntable = "t"', "[sink] url: must begin with jdbc:"),
+        ('format = "jdbc"\nurl = "jdbc:x"\ntable = "t"\noptions = { dbtable = "t" }', "has a key of its own, [sink] table"),
+        ('format = "jdbc"\nurl = "jdbc:${NO_SUCH}"\ntable = "t"', "url refers to the environment variable NO_SUCH"),
+        ('format = "csv"\npath = "/d"\noptions = { a = "${NO_SUCH}" }', "options a refers to the environment variable NO_SUCH"),
+        ('format = "topic"\ntopic = "x"\nmerge = "id"', '[sink] merge: contradicts format = "topic"'),
+        ('format = "parquet"\npath = "/d"\n[udf]\nmodules = "my.py/x"', "[udf] modules: 'my.py/x' is no name of a module"),
+        ('format = "parquet"\npath = "/d"\n[spark.config]\na = "${NO_SUCH}"', "[spark] config a: config a refers to"),
+    ],
+)  # fmt: skip
+def test_mistakes_of_sinks(file: Path, text: str, expected: str) -> None:
+    found = problems(file, TOP + SOURCE + "[sink]\n" + text)
+    assert any(expected in problem for problem in found), found
+
+
+def test_malformed_records_go_to_files_or_topics(file: Path) -> None:
+    kept = '[malformed]\nformat = "delta"\npath = "/d"\n'
+    assert "[malformed] format: must be 'parquet' or" in problems(file, MINIMAL + PARSE + kept)[0]
+
+
+def test_settings_of_tables(file: Path) -> None:
+    """Jars by coordinates for the release of Spark, and none where the user brings some."""
+    text = TOP + SOURCE + '[sink]\nformat = "{}"\ntable = "lake.web.t"\n'
+    iceberg = load(file, text.format("iceberg") + 'warehouse = "/lake"\n')
+    assert lakes.settings(iceberg, "4.1.1") == {
+        "spark.jars.packages": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0",
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": "/lake",
+    }
+    with pytest.raises(
+        DeclarationError, match=r"\[sink\] format: 'iceberg' needs jars .* for 4.0, 4.1, and this is PySpark 4.3.0"
+    ):
+        lakes.settings(iceberg, "4.3.0")
+    delta = load(file, text.format("delta"))
+    assert lakes.settings(delta, "4.2.0")["spark.jars.packages"] == "io.delta:delta-spark_4.2_2.13:4.4.0"
+    with pytest.raises(DeclarationError, match=r"for 4.0, 4.1, 4.2.0, and this is PySpark 4.2.1"):
+        lakes.settings(delta, "4.2.1")
+    own = '[spark.config]\n"spark.jars" = "/jars/delta-spark_4.3.jar"\n"spark.sql.extensions" = "org.example.Mine"\n'
+    found = lakes.settings(load(file, text.format("delta") + own), "4.3.0")
+    assert "spark.jars.packages" not in found
+    assert found["spark.sql.extensions"] == "org.example.Mine,io.delta.sql.DeltaSparkSessionExtension"
+    assert lakes.settings(load(file, MINIMAL), "4.3.0") == {}
+
+
+def test_merge_statement() -> None:
+    assert merge_statement("t", Merge(("a", "b"), (), "")) == (
+        "MERGE INTO t AS t USING (SELECT *, false AS `_pykafka_gone` FROM pykafka_batch) AS s "
+        "ON t.`a` <=> s.`a` AND t.`b` <=> s.`b`\n"
+        "WHEN MATCHED THEN UPDATE SET *\nWHEN NOT MATCHED AND NOT s.`_pykafka_gone` THEN INSERT *"
+    )
+    assert "WHEN MATCHED AND s.`_pykafka_gone` THEN DELETE" in merge_statement("t", Merge(("a",), (), "x IS NULL"))
+
+
+def test_what_can_be_compacted(file: Path) -> None:
+    with pytest.raises(
+        PipelineError, match=r"\[sink\]: Parquet in /data/clicks cannot be compacted: .* files_per_batch"
+    ):
+        compaction.check(written(load(file, MINIMAL)))
+    result = CliRunner().invoke(tools, ["pipeline", str(file), "--compact"])
+    assert result.exit_code == Status.FAILED
+    assert "cannot be compacted" in result.output
+    delta = sink_of(file, 'format = "delta"\npath = "/d`x"\n').sink
+    assert isinstance(delta, TableSink)
+    assert compaction.statement(delta) == "OPTIMIZE delta.`/d``x`"
+    iceberg = sink_of(file, 'format = "iceberg"\ntable = "lake.web.t"\n').sink
+    assert isinstance(iceberg, TableSink)
+    assert compaction.statement(iceberg) == "CALL `lake`.system.rewrite_data_files(table => 'web.t')"
 
 
 @pytest.mark.parametrize(
@@ -335,7 +465,7 @@ def test_overrides(file: Path) -> None:
     assert found.name == "\N{AIRPLANE}\N{SMILING FACE WITH SUNGLASSES}"
     assert read(found).source.options["subscribe"] == "other"
     assert read(found).source.options["maxOffsetsPerTrigger"] == "9"
-    assert written(found).sink == ParquetSink("/x", ("a", "b"), {})
+    assert written(found).sink == FileSink("/x", ("a", "b"), {})
     assert found.config == {"spark.ui.enabled": "false"}
 
 
@@ -565,10 +695,10 @@ class Directories:
 def test_directories_with_files(sink: int | None, checkpoint: int | None, sentence: str | None) -> None:
     storage: Any = Directories(sink, checkpoint)
     if sentence is None:
-        assert "/sink" in _directory(storage, ParquetSink("/sink", (), {}), "/checkpoint")
+        assert "/sink" in _directory(storage, FileSink("/sink", (), {}), "/checkpoint")
         return
     with pytest.raises(PipelineError, match=sentence):
-        _directory(storage, ParquetSink("/sink", (), {}), "/checkpoint")
+        _directory(storage, FileSink("/sink", (), {}), "/checkpoint")
 
 
 def test_a_configuration_file_and_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

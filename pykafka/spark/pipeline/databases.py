@@ -1,0 +1,156 @@
+"""Tables of databases: a micro-batch is written beside the table, and moves into it in one transaction with its number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from py4j.protocol import Py4JJavaError
+
+from pykafka.spark.pipeline.errors import PipelineError
+from pykafka.spark.pipeline.model import JdbcSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: The table with the number of the last micro-batch of each query.
+BATCHES = "pykafka_batches"
+
+
+class DatabaseWriter:
+    """The writer of micro-batches to a table.
+
+    :param spark: the session
+    :param sink: the table
+    """
+
+    #: The column that says whether a row deletes its key.
+    GONE = "pykafka_gone"
+
+    def __init__(self, spark: SparkSession, sink: JdbcSink) -> None:
+        self._jvm = cast("Any", spark._jvm)
+        self._sink = sink
+        options = self._jvm.java.util.HashMap()
+        for name, text in {**sink.options, "dbtable": sink.table}.items():
+            options.put(name, text)
+        # As Spark's own writer connects: with the driver's class from the session's jars, and its providers of logins.
+        scala = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options)
+        self._options = self._jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(scala)
+        self._dialect = self._jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(sink.options["url"])
+
+    def check(self) -> None:
+        """Connect, and disconnect.
+
+        :raises PipelineError: the database cannot be reached, or its driver is missing
+        """
+        with self._connected():
+            pass
+
+    def land(self, rows: DataFrame, query: str, number: int) -> None:
+        """Write a micro-batch, once, whatever happened before.
+
+        :param rows: the micro-batch
+        :param query: identity of the streaming query
+        :param number: the micro-batch's number
+        """
+        with self._connected() as connection:
+            self._create(connection, rows)
+            if self._is_done(connection, query, number):
+                return
+        # Of this query alone: another pipeline may write to the same table.
+        staging = f"{self._sink.table}_pykafka_{query[:8]}"
+        self._write(rows, staging, "overwrite")
+        with self._connected() as connection:
+            connection.setAutoCommit(False)
+            try:
+                for statement in self._moves(staging, rows.columns):
+                    self._execute(connection, statement)
+                self._note(connection, query, number)
+                connection.commit()
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.setAutoCommit(True)
+            self._execute(connection, f"DROP TABLE {staging}")
+
+    def _moves(self, staging: str, names: Sequence[str]) -> Iterator[str]:
+        """Yield the statements that move rows from the table beside into the table."""
+        merge, table = self._sink.merge, self._sink.table
+        columns = ", ".join(self._quoted(name) for name in names if name != self.GONE)
+        if merge is not None:
+            same = " AND ".join(f"{staging}.{self._quoted(key)} = {table}.{self._quoted(key)}" for key in merge.keys)
+            yield f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {staging} WHERE {same})"
+        kept = f" WHERE {self._quoted(self.GONE)} = 0" if self.GONE in names else ""
+        yield f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {staging}{kept}"
+
+    def _create(self, connection: Any, rows: DataFrame) -> None:
+        """Create the tables that do not exist."""
+        if not self._exists(connection, self._sink.table):
+            self._write(rows.drop(self.GONE).limit(0), self._sink.table, "append")
+        if not self._exists(connection, BATCHES):
+            self._execute(
+                connection, f"CREATE TABLE {BATCHES} (query_id VARCHAR(64) NOT NULL PRIMARY KEY, batch_id BIGINT)"
+            )
+
+    def _write(self, rows: DataFrame, table: str, mode: str) -> None:
+        rows.write.format("jdbc").options(**self._sink.options).option("dbtable", table).mode(mode).save()
+
+    def _exists(self, connection: Any, table: str) -> bool:
+        # Some databases look at a table when the statement is prepared, some when it is executed.
+        statement = None
+        try:
+            statement = connection.prepareStatement(self._dialect.getTableExistsQuery(table))
+            statement.executeQuery().close()
+        except Py4JJavaError:
+            return False  # each database says it in its own way; the creation of the table tells of anything else
+        finally:
+            if statement is not None:
+                statement.close()
+        return True
+
+    def _is_done(self, connection: Any, query: str, number: int) -> bool:
+        statement = connection.prepareStatement(f"SELECT batch_id FROM {BATCHES} WHERE query_id = ?")
+        try:
+            statement.setString(1, query)
+            found = statement.executeQuery()
+            return bool(found.next()) and found.getLong(1) >= number
+        finally:
+            statement.close()
+
+    def _note(self, connection: Any, query: str, number: int) -> None:
+        for text in (
+            f"DELETE FROM {BATCHES} WHERE query_id = ?",
+            f"INSERT INTO {BATCHES} (query_id, batch_id) VALUES (?, {number})",
+        ):
+            statement = connection.prepareStatement(text)
+            try:
+                statement.setString(1, query)
+                statement.executeUpdate()
+            finally:
+                statement.close()
+
+    @staticmethod
+    def _execute(connection: Any, text: str) -> None:
+        statement = connection.createStatement()
+        try:
+            statement.executeUpdate(text)
+        finally:
+            statement.close()
+
+    def _quoted(self, name: str) -> str:
+        return str(self._dialect.quoteIdentifier(name))
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        try:
+            connection = self._dialect.createConnectionFactory(self._options).apply(-1)
+        except Py4JJavaError as error:
+            raise PipelineError(
+                f"{self._sink}: {error.java_exception.toString()}: check url, user and password, and that the driver is "
+                'among the jars, as by "spark.jars.packages" in [spark.config]'
+            ) from None
+        try:
+            yield connection
+        finally:
+            connection.close()
