@@ -14,7 +14,6 @@ from pykafka.network.proxies import Proxy
 from pykafka.network.settings import ConnectionSettings
 from pykafka.security import Mechanism
 from pykafka.spark.errors import OptionError
-from pykafka.spark.loss import warn
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, check_order
 from pykafka.spark.optiontable import Mode, parse
 from pykafka.spark.references import MARK, hiding, is_sealed, looked_up
@@ -172,12 +171,12 @@ class WriteOptions:
 
 
 @concealing
-def read_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] = warn) -> ReadOptions:
+def read_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | None = None) -> ReadOptions:
     """Return the checked options of a read.
 
     :param raw: names, in any case, and texts
     :param mode: BATCH_READ or STREAM_READ
-    :param tell: called with each sentence about options without effect
+    :param tell: called with each sentence about options without effect: by what runs the query, so that each is told once
     :raises OptionError: with a sentence that names the option
     """
     values = parse(raw, mode, tell)
@@ -228,12 +227,12 @@ def check_read(raw: Mapping[str, str]) -> None:
 
 
 @concealing
-def write_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] = warn) -> WriteOptions:
+def write_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | None = None) -> WriteOptions:
     """Return the checked options of a write.
 
     :param raw: names, in any case, and texts
     :param mode: BATCH_WRITE or STREAM_WRITE
-    :param tell: called with each sentence about options without effect
+    :param tell: called with each sentence about options without effect: by what runs the query, so that each is told once
     :raises OptionError: with a sentence that names the option
     """
     values = parse(raw, mode, tell)

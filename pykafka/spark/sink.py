@@ -132,10 +132,18 @@ class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):
 
     :param options: the options of the write
     :param columns: the columns to write
+    :param idle: sentences about options without effect, to be told once a query: Spark makes a writer for each micro-batch
     """
+
+    def __init__(self, options: WriteOptions, columns: frozenset[str], idle: tuple[str, ...] = ()) -> None:
+        super().__init__(options, columns)
+        self._idle = idle
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Log the written rows, which are in Kafka when their task ends."""
+        if batchId == 0:
+            for sentence in self._idle:
+                warn(sentence)
         log.info("rows of micro-batch %d written: %s", batchId, _tell(_total(messages)))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

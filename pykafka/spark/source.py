@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark import __version__
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
 
 
 # All else is imported on use: Spark imports this module to look any format's name up.
+
+
+#: What Spark runs in the process that pickles the reader of a stream; another one has made the same reader, and keeps it.
+_PICKLING = "pyspark.sql.worker.plan_data_source_read"
+
+
+def _is_in(module: str) -> bool:
+    """Return whether this process is one of Spark's that run a module."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return module in sys.argv or (spec is not None and spec.name == module)
 
 
 class KafkaDataSource(Shipped, DataSource):
@@ -56,6 +67,7 @@ class KafkaDataSource(Shipped, DataSource):
         :raises OptionError: names the wrong option or column
         """
         from pykafka.spark.batch import KafkaBatchReader
+        from pykafka.spark.loss import warn
         from pykafka.spark.options import read_options
         from pykafka.spark.optiontable import INSPECTION, Mode
 
@@ -64,7 +76,7 @@ class KafkaDataSource(Shipped, DataSource):
 
             return InspectionReader(int(tasks))
 
-        options, columns = read_options(self.options, Mode.BATCH_READ), chosen(schema)
+        options, columns = read_options(self.options, Mode.BATCH_READ, warn), chosen(schema)
         if not options.push_down_filters:
             return KafkaBatchReader(options, columns)
         try:
@@ -77,11 +89,14 @@ class KafkaDataSource(Shipped, DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream; errors as in `reader`."""
+        from pykafka.spark.loss import warn
         from pykafka.spark.options import read_options
         from pykafka.spark.optiontable import Mode
         from pykafka.spark.releases import limits_micro_batches
 
-        options, columns = read_options(self.options, Mode.STREAM_READ), chosen(schema)
+        # Options without effect are told once a query.
+        tell: Callable[[str], object] = (lambda _: None) if _is_in(_PICKLING) else warn
+        options, columns = read_options(self.options, Mode.STREAM_READ, tell), chosen(schema)
         if not limits_micro_batches():
             from pykafka.spark.stream41 import SelfLimitingStreamReader
 
@@ -96,11 +111,12 @@ class KafkaDataSource(Shipped, DataSource):
         :raises OptionError: names the wrong option
         :raises SinkError: names the wrong column, or the save mode
         """
+        from pykafka.spark.loss import warn
         from pykafka.spark.options import write_options
         from pykafka.spark.optiontable import Mode
         from pykafka.spark.sink import KafkaBatchWriter, check_mode, check_schema
 
-        options = write_options(self.options, Mode.BATCH_WRITE)
+        options = write_options(self.options, Mode.BATCH_WRITE, warn)
         check_mode(overwrite)
         return KafkaBatchWriter(options, check_schema(schema, options))
 
@@ -110,5 +126,6 @@ class KafkaDataSource(Shipped, DataSource):
         from pykafka.spark.optiontable import Mode
         from pykafka.spark.sink import KafkaStreamWriter, check_schema
 
-        options = write_options(self.options, Mode.STREAM_WRITE)
-        return KafkaStreamWriter(options, check_schema(schema, options))
+        idle: list[str] = []
+        options = write_options(self.options, Mode.STREAM_WRITE, idle.append)
+        return KafkaStreamWriter(options, check_schema(schema, options), tuple(idle))

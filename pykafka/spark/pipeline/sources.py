@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from pykafka.spark.columns import COLUMNS, HEADERS
 from pykafka.spark.errors import OptionError
+from pykafka.spark.loss import warn
 from pykafka.spark.options import read_options, write_options
 from pykafka.spark.optiontable import Mode, parse
 from pykafka.spark.pipeline.configured import configured, with_secrets
@@ -89,7 +90,7 @@ def check_options(table: Table, options: Mapping[str, str], mode: Mode, whole: b
                 table.problem(key, str(error))
     if whole and not wrong:
         try:
-            read_options(options, mode) if mode & Mode.READ else write_options(options, mode)
+            read_options(options, mode, warn) if mode & Mode.READ else write_options(options, mode, warn)
         except OptionError as error:
             said = str(error).lower()
             named = [key for option, key in _SAID_ELSEWHERE.items() if f"'{option}'" in said and key in table]

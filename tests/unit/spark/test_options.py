@@ -9,6 +9,7 @@ import pytest
 from pykafka.common import TopicPartition
 from pykafka.network.proxies import Proxy
 from pykafka.spark.errors import OptionError
+from pykafka.spark.loss import warn
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime
 from pykafka.spark.options import check_read, includes_headers, read_options, write_options
 from pykafka.spark.optiontable import OPTIONS, Mode, parse
@@ -293,9 +294,9 @@ def test_what_does_no_harm_is_a_warning(
     # A map of options may be shared by reads and writes; these were refused.
     with caplog.at_level("WARNING", logger="pykafka.spark"):
         if mode & Mode.READ:
-            read_options({**READ, **extra}, mode)
+            read_options({**READ, **extra}, mode, warn)
         else:
-            write_options({**HOSTS, **extra}, mode)
+            write_options({**HOSTS, **extra}, mode, warn)
     assert len(caplog.messages) == 1
     assert sentence in caplog.messages[0]
 
@@ -304,7 +305,7 @@ def test_one_sentence_for_each_reason(caplog: pytest.LogCaptureFixture) -> None:
     """A map of options that was made for Spark's own connector is taken, and not with a line for each."""
     raw = {**READ, "kafka.linger.ms": "5", "kafka.retries": "3", "kafka.group.id": "g", "groupIdPrefix": "p"}
     with caplog.at_level("WARNING", logger="pykafka.spark"):
-        read_options(raw, Mode.BATCH_READ)
+        read_options(raw, Mode.BATCH_READ, warn)
     assert caplog.messages == [
         "options 'kafka.linger.ms', 'kafka.retries': each has no effect: it is about the inside of Kafka's Java client, "
         "which is not used here",
