@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.brokers import Certificates, KafkaCluster
+from tests.brokers.certificates import run_openssl
 from tests.support.spark.topics import Record, Topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
@@ -87,6 +88,25 @@ def test_files_read_and_write(
 
 def test_texts(spark: SparkSession, strict: KafkaCluster, pems: Certificates, topic: str) -> None:
     assert read(spark, topic, by_text(strict, pems)).count() == 3
+
+
+def test_stores_with_passwords_of_files(
+    spark: SparkSession, strict: KafkaCluster, pems: Certificates, topic: str, tmp_path: Path
+) -> None:
+    """The client's certificate, too, is of a PKCS12 store; references bring the passwords."""
+    store, password = tmp_path / "me.p12", tmp_path / "password"
+    password.write_text(f"{pems.password}\n")
+    identity = ("-inkey", str(pems.client_keyfile), "-in", str(pems.client_certfile))
+    run_openssl("pkcs12", "-export", *identity, "-passout", f"file:{password}", "-out", str(store))
+    given = options(
+        strict,
+        truststore_location=pems.truststore,
+        truststore_password=f"${{file:{password}}}",
+        keystore_type="PKCS12",
+        keystore_location=store,
+        keystore_password=f"${{file:{password}}}",
+    )
+    assert read(spark, topic, given).count() == 3
 
 
 def test_what_goes_wrong_is_said_when_planning(
