@@ -23,6 +23,8 @@ RETRIES = 5
 CLOSE_TIMEOUT_S = 10.0
 #: How long a micro-batch waits for the commit of a topic's id (s).
 ANCHOR_TIMEOUT_S = 10.0
+#: What has not changed is committed again after this time (s): brokers forget offsets after offsets.retention.minutes.
+AGAIN_S = 3600.0
 
 
 class Progress(NamedTuple):
@@ -51,7 +53,9 @@ class ProgressCommitter:
     def __init__(self, client: ClientOptions, group: str) -> None:
         self._client = client
         self._group = group
-        self._newest = self._taken = self._settled = NOTHING
+        self._newest = self._settled = NOTHING
+        self._is_due = False
+        self._due_again = 0.0
         self._last_problem = ""
         self._changed = session.handler.Event()
         self._was_settled = session.handler.Event()
@@ -59,9 +63,11 @@ class ProgressCommitter:
         self._worker = session.handler.spawn(self._run, name=f"progress of {group}")
 
     def offer(self, progress: Progress) -> None:
-        """Schedule this for the next commit."""
-        if progress != self._newest:
-            self._newest = progress
+        """Schedule this for the next commit; what has not changed for long is committed again, or brokers would forget it."""
+        now = session.handler.now()
+        if progress != self._newest or now >= self._due_again:
+            self._newest, self._due_again = progress, now + AGAIN_S
+            self._is_due = True
             self._changed.set()
 
     def anchor(self, progress: Progress, timeout: float = ANCHOR_TIMEOUT_S) -> None:
@@ -92,9 +98,10 @@ class ProgressCommitter:
         while True:
             self._changed.wait()
             self._changed.clear()
-            stopping, newest = self._stopping, self._newest
-            if newest != self._taken:
-                self._taken = newest
+            stopping = self._stopping
+            if self._is_due:
+                self._is_due = False  # first: what is offered from here on is due again
+                newest = self._newest
                 self._commit(newest)
                 self._settled = newest
                 self._was_settled.set()

@@ -12,6 +12,9 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from pykafka import KafkaClient
+from pykafka.common import TopicPartition
+from pykafka.consumer.offsets import GroupOffsets
 from pykafka.embedded import EmbeddedCluster
 from pykafka.spark import session
 from pykafka.spark.batch import KafkaBatchReader
@@ -243,6 +246,40 @@ def test_a_run_that_is_killed_at_once(topics: Topics) -> None:
     assert query.read(query.plan()) == 5
     query.start()
     assert query.read(query.plan()) == 0
+    query.stop()
+
+
+@pytest.mark.kafka
+def test_a_query_without_news_keeps_its_group(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers forget offsets that were committed long ago, and the query would not know its topics after a restart."""
+    topic = topics.create()
+    topics.produce(topic, [Record(b"old")] * 10)
+    query = Query(topics, topic, commitProgressTo=f"group-{topic}")
+    query.plan()
+    query.plan()
+    with KafkaClient(topics.hosts) as client:
+        # As if it had expired.
+        GroupOffsets(client.cluster, f"group-{topic}", 100, 3).commit({TopicPartition(topic, 0): 1})
+        monkeypatch.setattr("pykafka.spark.progress.AGAIN_S", 0.0)
+        query.reader._progress._due_again = 0.0  # type: ignore[union-attr]
+        query.plan()
+        query.stop()
+        found = GroupOffsets(client.cluster, f"group-{topic}", 100, 3).fetch([TopicPartition(topic, 0)])
+    assert [(at.offset, "topic ids: " in at.metadata) for at in found.values()] == [(10, True)]
+
+
+@pytest.mark.kafka
+def test_a_query_that_reads_up_to_the_present_commits_the_end(topics: Topics) -> None:
+    """Spark may end this process without a call of stop()."""
+    topic = topics.create()
+    topics.produce(topic, [Record(b"old")] * 10)
+    query = Query(topics, topic, commitProgressTo=f"group-{topic}")
+    query.reader.prepareForTriggerAvailableNow()
+    assert query.read(query.plan()) == 10
+    assert query.read(query.plan()) == 0
+    with KafkaClient(topics.hosts) as client:
+        found = GroupOffsets(client.cluster, f"group-{topic}", 100, 3).fetch([TopicPartition(topic, 0)])
+    assert [at.offset for at in found.values()] == [10]
     query.stop()
 
 
