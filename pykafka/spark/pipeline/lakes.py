@@ -1,4 +1,4 @@
-"""What a session needs for tables of Delta Lake and Iceberg: jars by Maven coordinates, and settings."""
+"""Jars, by Maven coordinates, and settings of a session for tables of Delta Lake and Iceberg."""
 
 from __future__ import annotations
 
