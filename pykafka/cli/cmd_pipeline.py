@@ -406,6 +406,8 @@ def _line(progress: Progress) -> str:
     ]
     if progress.malformed:
         parts.append(f"{progress.malformed:,} malformed")
+    if progress.dead_letters:
+        parts.append(f"{progress.dead_letters:,} dead letters")
     return ", ".join(parts)
 
 
@@ -416,6 +418,8 @@ def _summary(declaration: Declaration, done: Sequence[Progress]) -> str:
         text = f"{progress.query}: {progress.records:,} records read in {progress.batches:,} micro-batches, to {output.sink}"
         if kept:
             text += f"; {progress.malformed:,} of them malformed, to {' and '.join(kept)}"
+        if declaration.dead_letters is not None:
+            text += f"; {progress.dead_letters:,} of them dead letters, to {declaration.dead_letters}"
         lines.append(text)
     return "\n".join(lines)
 

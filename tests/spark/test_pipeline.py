@@ -18,7 +18,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pykafka.cli.app import tools
 from pykafka.cli.statuses import Status
 from pykafka.spark.inspection import this_python
-from pykafka.spark.pipeline import Declaration, Pipeline, StopRequest, landing, running
+from pykafka.spark.pipeline import Declaration, DeclarationError, Pipeline, StopRequest, landing, running
+from pykafka.spark.pipeline.deadletters import is_supported
 from pykafka.spark.pipeline.progress import Progress
 from pykafka.spark.releases import limits_micro_batches
 from tests.support.spark.topics import Record, Topics
@@ -427,3 +428,77 @@ def test_events_and_a_restart(made: Directory, topics: Topics, monkeypatch: pyte
     assert batches[-1]["durations_ms"]["triggerExecution"] > 0
     assert sorted(row.ms for row in made.rows()) == list(range(300))
     assert len(made.rows("malformed")) == 1
+
+
+def test_dead_letters(made: Directory, topics: Topics, spark: SparkSession) -> None:
+    """What cannot be parsed or transformed goes to a topic in the same pass, once for two sinks, and never gets lost."""
+    topic, dead = topics.create(3), topics.create(1)
+    flag = made.path / "flag"
+
+    def fail_once(ms: int | None) -> bool:
+        if ms == 450 and flag.exists():
+            flag.unlink()
+            raise RuntimeError("the first try fails")
+        return True
+
+    spark.udf.register("fail_once", fail_once, "boolean")
+    bad = [Record(value, b"bad", 1, [("h", b"1"), ("n", None)]) for value in MALFORMED]
+    topics.produce(topic, [*clicks(range(300)), *bad, Record(None, b"tombstone", 2)])
+    made.declare(
+        topic,
+        "[source.options]\nmaxOffsetsPerTrigger = 200",
+        PARSE,
+        f'[dead_letters]\ntopic = "{dead}"\n',
+        '[[transform]]\nview = "checked"\n'
+        "sql = \"SELECT *, CASE WHEN ms % 50 = 7 THEN concat('no ', ms) END AS error FROM records\"",
+        '[[transform]]\nview = "ready"\nsql = "SELECT user, ms, kafka.offset FROM checked WHERE fail_once(ms)"',
+        sink=f'[[sink]]\nformat = "parquet"\npath = "{made.path}/landed"\n'
+        f'[[sink]]\nname = "users"\nfrom = "checked"\nformat = "parquet"\npath = "{made.path}/users"\n',
+    )
+
+    def letters() -> list[tuple[Row, dict[str, str]]]:
+        reader = spark.read.format("pykafka").option("kafka.bootstrap.servers", made.hosts).option("subscribe", dead)
+        found = reader.option("includeHeaders", "true").load().collect()
+        return [(row, {one.key: one.value.decode() for one in row.headers if one.value is not None}) for row in found]
+
+    if not is_supported():
+        with pytest.raises(DeclarationError, match=r"\[dead_letters\]: needs PySpark 4.1 or later"):
+            made.run_all()
+        return
+    done, _ = made.run_all()
+    assert (done.records, done.malformed, done.dead_letters) == (310, len(MALFORMED), len(MALFORMED) + 6)
+    assert len(made.rows()) == 310 - len(MALFORMED) - 6
+    assert len(made.rows("users")) == len(made.rows())
+    found = letters()
+    assert len(found) == len(MALFORMED) + 6
+    unparsed = [(row, about) for row, about in found if about["dlq.reason"] == "the value is no JSON of the schema"]
+    assert sorted(bytes(row.value) for row, _ in unparsed) == sorted(MALFORMED)
+    row, about = unparsed[0]
+    assert (bytes(row.key), [one.key for one in row.headers][:2], row.headers[1].value) == (b"bad", ["h", "n"], None)
+    assert (about["dlq.topic"], about["dlq.partition"], about["dlq.pipeline"]) == (topic, "1", "clicks")
+    assert 1_700_000_000_000 < int(about["dlq.timestamp"]) < 4_000_000_000_000
+    assert {about["dlq.reason"] for _, about in found} >= {"no 7", "no 257"}
+
+    topics.produce(topic, clicks(range(300, 500)))
+    flag.touch()
+    with pytest.raises(StreamingQueryException):
+        made.run_all()
+    made.run_all()
+    assert not flag.exists()
+    assert len(made.rows()) == 510 - len(MALFORMED) - 10
+    places = {(about["dlq.partition"], about["dlq.offset"]) for _, about in letters()}
+    assert len(places) == len(MALFORMED) + 10  # a task that is tried again sends them again, and leaves none out
+
+
+def test_what_dead_letters_need(made: Directory, topics: Topics) -> None:
+    made.declare(
+        topics.create(),
+        PARSE,
+        f'[dead_letters]\ntopic = "{topics.create()}"\n[[transform]]\nsql = "SELECT ms, user AS error FROM records"',
+    )
+    result = made.command()
+    assert result.exit_code == Status.USAGE
+    assert (
+        "[transform 1] sql: has a column 'error', which makes dead letters of rows, and not the struct 'kafka'"
+        in result.output
+    )

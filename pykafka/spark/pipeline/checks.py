@@ -67,6 +67,8 @@ def cluster_checks(declaration: Declaration) -> Iterator[Check]:
         if isinstance(output.sink, TopicSink):
             reads = declaration.input_of(output)
             yield Check(output.place, lambda sink=output.sink, reads=reads: _topic(sink, reads))  # type: ignore[misc]
+    if (letters := declaration.dead_letters) is not None:
+        yield Check("[dead_letters]", lambda: _topic(letters, None))
     for one in declaration.inputs:
         if isinstance(one.malformed, TopicSink):
             yield Check(one.malformed_place, lambda sink=one.malformed: _topic(sink, None))  # type: ignore[misc]

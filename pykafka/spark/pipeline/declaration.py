@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pykafka.spark.pipeline.configured import with_values
 from pykafka.spark.pipeline.errors import DeclarationError
-from pykafka.spark.pipeline.model import FILES, RECORDS, Input, Output, Sink, Source, Step
+from pykafka.spark.pipeline.model import FILES, NEEDED, RECORDS, Input, Output, Sink, Source, Step, TopicSink
 from pykafka.spark.pipeline.operation import Operation, read_operation
 from pykafka.spark.pipeline.overrides import override
-from pykafka.spark.pipeline.sinks import check_loop, check_malformed, check_path, read_mode, read_sink
+from pykafka.spark.pipeline.sinks import check_loop, check_malformed, check_path, read_mode, read_sink, read_topic
 from pykafka.spark.pipeline.sources import INTERVAL, NAME, read_parsing, read_source, read_view, read_watermark
 from pykafka.spark.pipeline.steps import read_steps
 from pykafka.spark.pipeline.tables import Problem, Table
@@ -36,6 +36,7 @@ class Declaration:
     :param operation: how it is looked after
     :param udfs: modules whose functions SQL can call
     :param directory: the file's directory, where such modules may lie
+    :param dead_letters: the topic for records that cannot be parsed or transformed; None: there is none
     """
 
     name: str
@@ -49,6 +50,7 @@ class Declaration:
     operation: Operation = field(default_factory=Operation)
     udfs: tuple[str, ...] = ()
     directory: Path = Path()
+    dead_letters: TopicSink | None = None
 
     @classmethod
     def load(cls, path: Path, overrides: Iterable[str] = ()) -> Declaration:
@@ -138,6 +140,7 @@ def _declaration(top: Table, path: Path, problems: list[Problem]) -> Declaration
         spark.finish()
     operation = read_operation(top)
     udfs = _udfs(top.table("udf"))
+    dead_letters = _dead_letters(top.table("dead_letters"), inputs)
     top.finish()
     if problems:
         return None
@@ -153,6 +156,7 @@ def _declaration(top: Table, path: Path, problems: list[Problem]) -> Declaration
         operation,
         udfs,
         path.absolute().parent,
+        dead_letters,
     )
     _check_loops(made, problems)
     return made
@@ -203,7 +207,28 @@ def _check_directories(outputs: Sequence[tuple[Table, Output]], malformed: Seque
             seen.append((table.place(), one.malformed))
 
 
+def _dead_letters(table: Table | None, inputs: Sequence[Input]) -> TopicSink | None:
+    if table is None:
+        return None
+    sink = read_topic(table, [one.source for one in inputs])
+    table.finish()
+    if sink.topic is None:
+        table.problem("topic", "missing, but required")
+    for one in inputs:
+        if one.malformed is not None:
+            table.problem("", f"contradicts {one.malformed_place}: records that cannot be parsed go to one of them")
+        lacking = [name for name in NEEDED if name not in one.source.columns]
+        if lacking:
+            table.problem(
+                "", f"needs all of a record: add {', '.join(lacking)} to {one.place} columns, or remove that key"
+            )
+    return sink
+
+
 def _check_loops(declaration: Declaration, problems: list[Problem]) -> None:
+    if declaration.dead_letters is not None:
+        for one in declaration.inputs:
+            check_loop(one, declaration.dead_letters, "[dead_letters]", False, problems)
     for output in declaration.outputs:
         for one in declaration.inputs:
             check_loop(one, output.sink, output.place, one is declaration.input_of(output), problems)

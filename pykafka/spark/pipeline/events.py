@@ -41,7 +41,7 @@ class Event:
 
     def as_json(self) -> str:
         """Return the event as a line of JSON, without the end of the line."""
-        return json.dumps(self.as_dict(), ensure_ascii=False)
+        return json.dumps(self.as_dict())
 
 
 Watcher = Callable[[Event], None]

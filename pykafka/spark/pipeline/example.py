@@ -34,6 +34,10 @@ schema = "user STRING, page STRING, at TIMESTAMP, ms INT"
 format = "parquet"                  # or "topic", with topic = "clicks-malformed"
 path = "/data/malformed/clicks"
 
+# Or, in one pass over the topic: those, and rows for which a step's column `error` is not null, to a topic of dead letters.
+# [dead_letters]
+# topic = "clicks-dead"
+
 # Any number of steps, each a query. The first view is `records`: the columns of the schema, and `kafka`, a struct with
 # Kafka's own. The last step's rows go to the sink.
 [[transform]]

@@ -10,7 +10,7 @@ from html import escape
 from pykafka.spark.options import read_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.pipeline.declaration import Declaration
-from pykafka.spark.pipeline.model import Input
+from pykafka.spark.pipeline.model import ERROR, Input
 
 #: Kinds of nodes.
 SOURCE, PARSE, VIEW, SINK, ASIDE = "source", "parse", "view", "sink", "aside"
@@ -65,11 +65,14 @@ def nodes_of(declaration: Declaration) -> list[Node]:
                 nodes.append(Node(ASIDE, "malformed", (str(one.malformed),), [parse]))
     for step in declaration.steps:
         before = [node for name, node in views.items() if name and _reads(step.sql, name)]
-        lines = (" ".join(step.sql.split()),)
+        lines = [" ".join(step.sql.split())]
         if step.watermark is not None:
-            lines += (f"watermark {step.watermark.column}, {step.watermark.delay}",)
-        views[step.view] = Node(VIEW, f"step {step.view}".strip(), lines, before)
+            lines.append(f"watermark {step.watermark.column}, {step.watermark.delay}")
+        views[step.view] = Node(VIEW, f"step {step.view}".strip(), tuple(lines), before)
         nodes.append(views[step.view])
+    if declaration.dead_letters is not None:
+        failing = [node for node in nodes if node.kind == PARSE or (node.kind == VIEW and _reads(node.lines[0], ERROR))]
+        nodes.append(Node(ASIDE, "dead letters", (str(declaration.dead_letters),), failing or nodes[:1]))
     for output in declaration.outputs:
         nodes.append(Node(SINK, f"sink {output.name}".strip(), (str(output.sink),), [views[output.view]]))
     return nodes
@@ -171,19 +174,18 @@ def _placed(nodes: Sequence[Node]) -> list[_Box]:
         box = boxes[id(node)] = _Box(node, text, column)
         box.width = 2 * _PAD + _LETTER * max(len(line) for line in (node.title + "  ", *text))
         box.height = 2 * _PAD + _LINE * (1 + len(text))
-    columns = [
-        [box for box in boxes.values() if box.column == number]
-        for number in range(1 + max(b.column for b in boxes.values()))
-    ]
+    columns: list[list[_Box]] = [[] for _ in range(1 + max(box.column for box in boxes.values()))]
+    for box in boxes.values():
+        columns[box.column].append(box)
     x = float(_MARGIN)
-    for column in columns:
-        wanted = {id(box): _middle_before(box, boxes) for box in column}
-        column.sort(key=lambda box: wanted[id(box)])
+    for beside in columns:
+        wanted = {id(box): _middle_before(box, boxes) for box in beside}
+        beside.sort(key=lambda box: wanted[id(box)])
         y = float(_MARGIN + _HEAD)
-        for box in column:
+        for box in beside:
             box.x, box.y = x, max(y, wanted[id(box)] - box.height / 2)
             y = box.y + box.height + _DOWN
-        x += max(box.width for box in column) + _ACROSS
+        x += max(box.width for box in beside) + _ACROSS
     return list(boxes.values())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -15,12 +15,15 @@ from pykafka.spark.errors import SinkError
 from pykafka.spark.options import write_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.pipeline.causes import first_and_last
+from pykafka.spark.pipeline.deadletters import Taps, is_supported, sent_by
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import DeclarationError
 from pykafka.spark.pipeline.model import (
+    ERROR,
     KAFKA,
     MALFORMED,
     METRICS,
+    NEEDED,
     RECORDS,
     ROWS,
     FileSink,
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: Spark's parsers put text here that they cannot parse; nobody else uses the names.
 _CORRUPT, _PARSED, _WHY = "_pykafka_corrupt", "_pykafka_parsed", "_pykafka_why"
+#: The name of a last step without one, for its tap.
+_LAST = "the_last_step"
 
 
 @dataclass(frozen=True)
@@ -89,8 +94,48 @@ def build(declaration: Declaration, read: Callable[[Source], DataFrame]) -> Fram
     :param read: returns a source as a stream
     :raises DeclarationError: Spark refuses a schema or a step, or a sink refuses the rows
     """
-    views: dict[str, DataFrame] = {}
     malformed: list[tuple[Input, DataFrame]] = []
+    rows: list[tuple[Output, DataFrame]] = []
+    if declaration.dead_letters is None:
+        views = _views(declaration, read, None, malformed)
+        rows += ((output, _rows(declaration, output, views)) for output in declaration.outputs)
+    else:
+        rows += _tapped(declaration, declaration.dead_letters, read)
+    for output, frame in rows:
+        _check_sink(frame, declaration, output)
+    return Frames(tuple(rows), tuple(malformed))
+
+
+def _tapped(
+    declaration: Declaration, sink: TopicSink, read: Callable[[Source], DataFrame]
+) -> Iterator[tuple[Output, DataFrame]]:
+    """Yield the rows of each sink; the first query that reads a view sends its dead letters, and the others leave them out."""
+    if not is_supported():
+        raise _refused(
+            declaration,
+            "[dead_letters]",
+            "needs PySpark 4.1 or later: take [malformed], which keeps records that cannot be parsed",
+        )
+    sent: frozenset[str] = frozenset()
+    for output in declaration.outputs:
+        views = _views(declaration, read, Taps(sink, declaration.name, sent), [])
+        rows = _rows(declaration, output, views)
+        sent |= sent_by(rows, frozenset(view or _LAST for view in views))
+        yield output, rows
+
+
+def _views(
+    declaration: Declaration,
+    read: Callable[[Source], DataFrame],
+    taps: Taps | None,
+    malformed: list[tuple[Input, DataFrame]],
+) -> dict[str, DataFrame]:
+    """Return the views of sources and steps.
+
+    :param taps: take dead letters; None where the pipeline has no place for them
+    :param malformed: takes the streams of malformed records
+    """
+    views: dict[str, DataFrame] = {}
     for one in declaration.inputs:
         metrics = METRICS if one.view == RECORDS else f"{METRICS}_{one.view}"
         records = read(one.source)
@@ -98,17 +143,14 @@ def build(declaration: Declaration, read: Callable[[Source], DataFrame]) -> Fram
             records = records.observe(metrics, sql.count("*").alias(ROWS))
         else:
             parser = _Parser(declaration, one, one.parsing, metrics)
-            records = parser.rows(records)
+            records = parser.rows(records, taps)
             if one.malformed is not None:
                 kept = parser.malformed(read(_beside(one.source)))
                 malformed.append((one, _as_messages(kept) if isinstance(one.malformed, TopicSink) else kept))
         views[one.view] = _watched(declaration, one.place, records, one.watermark)
     register(declaration, next(iter(views.values())).sparkSession)
-    _transform(declaration, views)
-    rows = [(output, _rows(declaration, output, views)) for output in declaration.outputs]
-    for output, frame in rows:
-        _check_sink(frame, declaration, output)
-    return Frames(tuple(rows), tuple(malformed))
+    _transform(declaration, views, taps)
+    return views
 
 
 class _Parser:
@@ -124,6 +166,7 @@ class _Parser:
     def __init__(self, declaration: Declaration, reads: Input, parsing: Parsing, metrics: str) -> None:
         self._parsing = parsing
         self._metrics = metrics
+        self._view = reads.view
         self._keeps = reads.malformed is not None
         place = f"{parsing.place} schema"
         schema = cast("StructType", _asked(declaration, place, lambda: StructType.fromDDL(parsing.schema)))
@@ -144,8 +187,11 @@ class _Parser:
             )
         self._schema = schema.add(_CORRUPT, StringType()).toDDL()
 
-    def rows(self, records: DataFrame) -> DataFrame:
-        """Return the schema's columns, and Kafka's in a struct, of the well-formed records."""
+    def rows(self, records: DataFrame, taps: Taps | None) -> DataFrame:
+        """Return the schema's columns, and Kafka's in a struct, of the well-formed records.
+
+        :param taps: take the others
+        """
         marked = self._marked(records).select(
             sql.struct(*records.columns).alias(KAFKA),
             _PARSED,
@@ -154,6 +200,10 @@ class _Parser:
         )
         # Observe the metrics here: Spark does not evaluate the plan before them a second time.
         marked = marked.observe(self._metrics, sql.count("*").alias(ROWS), sql.count_if(MALFORMED).alias(MALFORMED))
+        if taps is not None:
+            why = sql.lit(f"the {self._parsing.column} is no {self._parsing.format.upper()} of the schema")
+            wanted = taps.through(marked, self._view, sql.when(sql.col(MALFORMED), why))
+            return wanted.select(*(sql.col(_PARSED)[name].alias(name) for name in self._fields), KAFKA)
         others: Column = sql.lit(False) if self._keeps else sql.raise_error(sql.col(_WHY)).cast("boolean")
         wanted = marked.where(sql.when(~sql.col(MALFORMED), True).otherwise(others))
         return wanted.select(*(sql.col(_PARSED)[name].alias(name) for name in self._fields), KAFKA)
@@ -206,7 +256,7 @@ def _as_messages(malformed: DataFrame) -> DataFrame:
     return malformed.select("key", "value", sql.concat(own, sql.array(*origin)).cast(HEADERS_TYPE).alias(HEADERS))
 
 
-def _transform(declaration: Declaration, views: dict[str, DataFrame]) -> None:
+def _transform(declaration: Declaration, views: dict[str, DataFrame], taps: Taps | None) -> None:
     """Add the result of each step to the views; of a last step without a name, as ""."""
     for name, frame in views.items():
         frame.createOrReplaceTempView(name)
@@ -214,10 +264,25 @@ def _transform(declaration: Declaration, views: dict[str, DataFrame]) -> None:
     for number, step in enumerate(declaration.steps, 1):
         place = f"[transform {number}]"
         result = _asked(declaration, f"{place} sql", lambda: spark.sql(step.sql))  # noqa: B023 - called at once
+        if taps is not None and ERROR in map(str.lower, result.columns):
+            result = _without_errors(declaration, place, result, step.view or _LAST, taps)
         result = _watched(declaration, place, result, step.watermark)
         if step.view:
             result.createOrReplaceTempView(step.view)
         views[step.view] = result
+
+
+def _without_errors(declaration: Declaration, place: str, result: DataFrame, view: str, taps: Taps) -> DataFrame:
+    """Return the rows of a step whose column `error` is null, without that column; the others are dead letters."""
+    kafka = next((item.dataType for item in result.schema.fields if item.name.lower() == KAFKA), None)
+    if not isinstance(kafka, StructType) or not set(NEEDED) <= set(kafka.fieldNames()):
+        raise _refused(
+            declaration,
+            f"{place} sql",
+            f"has a column {ERROR!r}, which makes dead letters of rows, and not the struct {KAFKA!r} with the record: select "
+            f"it, too (without [parse] as struct(*) AS {KAFKA}), or rename {ERROR!r}",
+        )
+    return taps.through(result, view, sql.col(ERROR).cast("string")).drop(ERROR)
 
 
 def _watched(declaration: Declaration, place: str, frame: DataFrame, watermark: Watermark | None) -> DataFrame:

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 
 #: The view of a source that names none, and the column with Kafka's own columns beside a parsed value.
 RECORDS, KAFKA = "records", "kafka"
+#: The column by which a step says that a row is a dead letter: its reason, or null.
+ERROR = "error"
+#: Kafka's columns that a dead letter has: all of a record.
+NEEDED = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 #: The metrics by which a query's progress has the counts of a micro-batch; the names of several begin with the first.
 METRICS, ROWS, MALFORMED, DEAD_LETTERS = "pykafka", "rows", "malformed", "dead_letters"
 #: Spark's formats of files, whose sink has a log of what it has written.

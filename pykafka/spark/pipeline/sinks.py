@@ -66,7 +66,7 @@ def read_sink(table: Table, sources: Sequence[Source], only: Sequence[str] = ())
     if kind == "file":
         return _file_sink(table, written)
     if kind == "topic":
-        return _topic_sink(table, sources)
+        return read_topic(table, sources)
     if kind == "jdbc":
         return _jdbc_sink(table)
     if kind == "other":
@@ -156,7 +156,8 @@ def _modes(sink: Sink | None) -> tuple[Sequence[str], str]:
     return MODES, ""
 
 
-def _topic_sink(table: Table, sources: Sequence[Source]) -> TopicSink:
+def read_topic(table: Table, sources: Sequence[Source]) -> TopicSink:
+    """Return the topic that a table declares; parameters as of `read_sink`."""
     own = configured(table)
     brokers = ",".join(table.texts("brokers")) or own.get("kafka.bootstrap.servers", "")
     theirs = client_options(sources[0].options) if sources else {}

@@ -361,7 +361,7 @@ def test_mistakes_with_several(file: Path, text: str, expected: str) -> None:
         (TOP + SOURCE, "sink: missing"),
         ("chekpoint = 1\n" + MINIMAL, "chekpoint: not known; did you mean 'checkpoint'?"),
         ("sources = {}\n" + MINIMAL, "sources: not known; did you mean 'source'?"),
-        ("xyz = 1\n" + MINIMAL, "xyz: not known; known here are alert, checkpoint, malformed, metrics, name,"),
+        ("xyz = 1\n" + MINIMAL, "xyz: not known; known here are alert, checkpoint, dead_letters, malformed, metrics, name,"),
         ("source = 1\n" + TOP + SINK, "source: must be a table or a list, not a whole number (1)"),
         ("name = true\n" + MINIMAL, "name: must be text, not true or false (True)"),
         ("name = 2026-01-01\n" + MINIMAL, "name: must be text, not a date or time"),
