@@ -1,4 +1,4 @@
-"""The command line: `python -m benchmarks run` measures, `report` judges, `instructions` counts."""
+"""The command line: `python -m benchmarks run` measures, `report` judges, `instructions` counts, `stream-memory` weighs."""
 
 from __future__ import annotations
 
@@ -58,6 +58,9 @@ def parser() -> argparse.ArgumentParser:
     add = commands.add_parser("instructions", help="count instructions a message with callgrind, against the baseline")
     add.add_argument("--update", action="store_true", help="make these counts the baseline")
     add.set_defaults(command=instructions)
+
+    add = commands.add_parser("stream-memory", help="measure the driver's process of a stream of Spark; Linux")
+    add.set_defaults(command=stream_memory)
 
     add = commands.add_parser("one", help="used by `run`: one run in this process")
     add.add_argument("request")
@@ -150,6 +153,13 @@ def instructions(options: argparse.Namespace) -> int:
     from benchmarks.instructions import check
 
     return check(options.update)
+
+
+def stream_memory(_options: argparse.Namespace) -> int:
+    """Measure the memory of a stream's process."""
+    from benchmarks.streammemory import show as show_memory
+
+    return show_memory()
 
 
 def one(options: argparse.Namespace) -> int:
