@@ -172,13 +172,12 @@ def test_dry_run_names_what_executors_lack(shipping: Shipping, packed: list[str]
     """Without the archive the dry run says which Python lacks what; with it, what the workers are."""
     file = shipping.directory / "copy.toml"
     file.write_text(shipping.declaration())
-    # The driver has the package from a folder that executors do not have; pyarrow alone they have.
-    (shipping.directory / FOLDER).mkdir(exist_ok=True)
+    # The driver has the package from a folder that executors, which work elsewhere, do not see; pyarrow alone they have.
     with tarfile.open(shipping.directory / "pykafka.tar.gz") as archive:
-        archive.extractall(shipping.directory / FOLDER, filter="data")
+        archive.extractall(shipping.directory / "driver", filter="data")
         arrow = [one for one in archive.getmembers() if one.name.startswith("pyarrow")]
         archive.extractall(shipping.directory / "arrow", arrow, filter="data")
-    environment = bare_environment(shipping.python) | {"PYTHONPATH": f"./{FOLDER}"}
+    environment = bare_environment(shipping.python) | {"PYTHONPATH": "./driver"}
     command = ["pykafka.cli", "pipeline", str(file), "--dry-run", "--master", shipping.url]
 
     def dry_run(*words: str) -> tuple[int, str]:
@@ -199,8 +198,9 @@ def test_dry_run_names_what_executors_lack(shipping: Shipping, packed: list[str]
     assert status == 1, output
     assert "WRONG  [spark]: " in output
     assert f"{shipping.python}, does not have pykafka" in " ".join(output.split()), output
-    archive_ = f"{shipping.directory}/pykafka.tar.gz#{FOLDER}"
-    status, output = dry_run("--set", f'spark.config={{{SPARK_CONFIG}, "spark.archives" = "{archive_}"}}')
+    shipped = f'"spark.archives" = "{shipping.directory}/pykafka.tar.gz#{FOLDER}"'
+    with_folder = f'"spark.executorEnv.PYTHONPATH" = "./{FOLDER}"'
+    status, output = dry_run("--set", f"spark.config={{{SPARK_CONFIG}, {shipped}, {with_folder}}}")
     assert status == 0, output
     assert f"({shipping.python}), pykafka" in " ".join(output.split()), output
     assert f"in ./{FOLDER}" in " ".join(output.split()), output
