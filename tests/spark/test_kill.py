@@ -1,21 +1,26 @@
-"""A streaming query whose driver or workers are killed: nothing is lost, nothing landed twice."""
+"""Streaming queries whose driver, executors or workers are killed: nothing is lost, nothing landed twice."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.spark import killed_job
 from tests.support.spark.landing_job import STARTED
+from tests.support.spark.standalone import StandaloneCluster, spark_environment
 from tests.support.spark.topics import Topics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,20 +106,49 @@ class Job:
         return (self._path / "log").read_text()[-5000:]
 
 
-def python_workers(process: subprocess.Popen[str]) -> list[int]:
-    """Return the ids of PySpark's workers under a driver: forks of its daemon."""
-    found = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
-    rows = [line.split(None, 2) for line in found.splitlines()]
-    parents = {int(pid): int(parent) for pid, parent, *_ in rows}
-    daemons = {int(row[0]) for row in rows if "pyspark.daemon" in row[-1] and len(row) == 3}
+class Process(NamedTuple):
+    """A process of this machine.
 
-    def belongs(pid: int) -> bool:
-        while pid := parents.get(pid, 0):
-            if pid == process.pid:
+    :param pid: its id
+    :param parent: the id of its parent
+    :param words: its command line
+    """
+
+    pid: int
+    parent: int
+    words: str
+
+
+def under(ancestors: set[int]) -> dict[int, Process]:
+    """Return the processes that these have started, themselves or by others."""
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    rows = [Process(int(pid), int(parent), "".join(words)) for pid, parent, *words in map(_split, listed.splitlines())]
+    everything = {one.pid: one for one in rows}
+
+    def belongs(one: Process) -> bool:
+        parent: Process | None = one
+        while parent is not None:
+            if parent.parent in ancestors:
                 return True
+            parent = everything.get(parent.parent)
         return False
 
-    return [pid for pid in daemons if parents[pid] in daemons and belongs(pid)]
+    return {one.pid: one for one in rows if belongs(one)}
+
+
+def _split(line: str) -> list[str]:
+    return line.split(None, 2)
+
+
+def python_workers(ancestors: set[int]) -> list[int]:
+    """Return the ids of PySpark's workers under some processes: forks of its daemon."""
+    daemons = {pid: one for pid, one in under(ancestors).items() if "pyspark.daemon" in one.words}
+    return [pid for pid, one in daemons.items() if one.parent in daemons]
+
+
+def executors(ancestors: set[int]) -> list[int]:
+    """Return the ids of the JVMs that run tasks."""
+    return [pid for pid, one in under(ancestors).items() if "CoarseGrainedExecutorBackend" in one.words]
 
 
 def landed(spark: SparkSession, path: Path) -> list[int]:
@@ -138,7 +172,7 @@ def test_killed_driver_and_killed_workers(spark: SparkSession, topics: Topics, t
 
         def kill_a_worker() -> bool:
             # Not before tasks run: a fork of the daemon plans the query.
-            for pid in python_workers(process)[:1] if job.done(3) and len(killed) < 3 else ():
+            for pid in python_workers({process.pid})[:1] if job.done(3) and len(killed) < 3 else ():
                 os.kill(pid, signal.SIGKILL)
                 killed.add(pid)
             return job.done(12)
@@ -166,3 +200,142 @@ def test_driver_killed_anywhere(spark: SparkSession, topics: Topics, tmp_path: P
     with job.running() as process:
         assert process.wait(5 * TIMEOUT_S) == 0, job.log()
     assert landed(spark, tmp_path) == list(range(60 * LIMIT))
+
+
+#: How often each is killed.
+KILLS = {"driver": 10, "executor": 10, "worker": 10}
+#: What PySpark says if a Python process of it has not answered within ten seconds, and how often a run may end by that.
+TOO_BUSY, MAY_GIVE_UP = "connect back", 10
+#: Rows that are produced before each kill, to each of two partitions.
+ROWS = 2000
+#: The pause before a kill is up to so long (s).
+LONGEST_S = 2.0
+
+
+class ClusterJob:
+    """Two streams of one driver on a cluster's executors: a topic to files, and the same to another topic.
+
+    :param cluster: master and workers
+    :param words: the job's arguments, from the brokers on
+    :param path: for files, checkpoints and the log
+    """
+
+    def __init__(self, cluster: StandaloneCluster, words: list[str], path: Path) -> None:
+        self._command = [sys.executable, "-m", "tests.support.spark.killed_job", cluster.url, *words]
+        self._cluster = cluster
+        self._path = path
+        self._process: subprocess.Popen[bytes] | None = None
+        #: How often the driver gave up by itself, as this machine was too busy for PySpark.
+        self.given_up = 0
+
+    def start(self) -> None:
+        """Start the driver, and wait until its queries run."""
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                self._command, cwd=ROOT, env=spark_environment(), stdout=log, stderr=log, start_new_session=True
+            )
+        self.wait(lambda: killed_job.STARTED in self._log.read_text())
+
+    def kill(self, kind: str) -> None:
+        """Kill the driver, its JVM included, or one executor, or one of an executor's Python workers."""
+        assert self._process is not None
+        if kind == "driver":
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(TIMEOUT_S)
+            return
+        find = executors if kind == "executor" else python_workers
+        found: list[int] = []
+
+        def killed() -> bool:
+            found[:] = find(self._cluster.pids)
+            try:
+                if found:
+                    os.kill(random.choice(found), signal.SIGKILL)
+            except ProcessLookupError:  # it has ended: the next one then
+                found.clear()
+            return bool(found)
+
+        self.wait(killed)
+
+    def finish(self) -> None:
+        """Let the queries read the rest, and wait until the driver ends."""
+        (self._path / killed_job.END).touch()
+        landed = self._path / killed_job.LANDED
+        self.wait(landed.exists)
+
+    def end(self) -> None:
+        """Kill what is left of the driver."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill("driver")
+
+    def wait(self, reached: Callable[[], bool]) -> None:
+        """Wait until something is so while the driver runs."""
+        assert self._process is not None
+        deadline = time.monotonic() + TIMEOUT_S
+        while not reached():
+            if self._process.poll() is not None:
+                log = self._log.read_text()
+                assert TOO_BUSY in log, log[-5000:]
+                assert self.given_up < MAY_GIVE_UP, log[-5000:]
+                self.given_up += 1
+                self.start()
+                deadline = time.monotonic() + TIMEOUT_S
+            assert time.monotonic() < deadline, self._log.read_text()[-5000:]
+            time.sleep(0.02)
+
+    def get_on(self) -> None:
+        """Wait until both queries have planned another micro-batch, so that each kill is a case of its own."""
+        before = self.planned()
+        self.wait(lambda: all(now > then for now, then in zip(self.planned(), before, strict=True)))
+
+    def planned(self) -> tuple[int, ...]:
+        """Return the number of each query's last micro-batch; -1 for none."""
+        directories = (self._path / name / "offsets" for name in killed_job.QUERIES)
+        return tuple(max((int(file.name) for file in path.glob("[0-9]*")), default=-1) for path in directories)
+
+    @property
+    def _log(self) -> Path:
+        return self._path / "log"
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.matrix
+@pytest.mark.usefixtures("quick_spark")
+@pytest.mark.timeout(3600)
+def test_thirty_kills_on_a_cluster(topics: Topics, tmp_path: Path) -> None:
+    """Rows land once as files, and at least once in the other topic."""
+    topic, out = topics.create(partitions=2), topics.create()
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    kinds = [kind for kind, count in KILLS.items() for _ in range(count)]
+    chance.shuffle(kinds)
+    produced = 0
+    with StandaloneCluster(tmp_path) as cluster:
+        job = ClusterJob(cluster, [topics.hosts, topic, out, str(tmp_path), str(ROWS // 2)], tmp_path)
+        try:
+            topics.numbered(topic, {0: ROWS, 1: ROWS})
+            produced += ROWS
+            job.start()
+            for kind in kinds:
+                topics.numbered(topic, {0: ROWS, 1: ROWS}, first=produced)
+                produced += ROWS
+                job.get_on()
+                time.sleep(chance.uniform(0, LONGEST_S))
+                job.kill(kind)
+                print(f"killed: {kind}, micro-batches planned: {job.planned()}", flush=True)
+                if kind == "driver":
+                    job.start()
+            job.finish()
+        finally:
+            job.end()
+    print(f"{sum(KILLS.values())} kills; {job.given_up} times the machine was too busy")
+    expected = [f"{partition}:{n}" for partition in (0, 1) for n in range(produced)]
+    landed = Counter(json.loads((tmp_path / killed_job.LANDED).read_text()))
+    mirrored = Counter((record.value or b"").decode() for record in topics.read(out))
+    for name, found in (("files", landed), ("topic", mirrored)):
+        doubled = sum(found.values()) - len(found)
+        print(f"{name}: {len(expected)} rows, {len(set(expected) - set(found))} lost, {doubled} doubled")
+    assert landed == Counter(expected)
+    assert set(mirrored) == set(expected)

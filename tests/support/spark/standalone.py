@@ -76,6 +76,11 @@ class StandaloneCluster:
         """Return the names of the workers that have run executors."""
         return {path.parent.parent.name for path in self._directory.glob("worker*/app-*/*")}
 
+    @property
+    def pids(self) -> set[int]:
+        """The ids of the processes of master and workers; the workers start executors."""
+        return {process.pid for process in self._processes}
+
     def _start(self, name: str, program: str, *arguments: str) -> Path:
         log = self._directory / f"{name}.log"
         command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}"]
