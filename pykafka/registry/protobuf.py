@@ -197,7 +197,7 @@ def _compile(texts: Mapping[str, str]) -> bytes:
         import grpc_tools
     except ImportError as error:
         raise SchemaError(
-            "the schema is Protobuf's text, which needs protoc: pip install 'pykafka[formats]' (grpcio-tools), or give "
+            "the schema is Protobuf's text, which needs protoc: install grpcio-tools (the extra formats), or give "
             "descriptor_file, which protoc has written"
         ) from error
     with tempfile.TemporaryDirectory() as directory:

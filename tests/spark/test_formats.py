@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,18 +15,23 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from pykafka.exceptions import RegistryError
 from pykafka.handlers import ThreadingHandler
 from pykafka.registry import protobuf
 from pykafka.registry.client import Registry
+from pykafka.registry.framing import with_id
 from pykafka.registry.schemas import Schema
 from pykafka.spark.formats import make_decoder, make_encoder
 from pykafka.spark.formats.columns import decoded, encoded
+from pykafka.spark.pipeline.errors import DeclarationError
+from tests.spark.test_pipeline import Directory
 from tests.support.registry import register, running_registry
 from tests.support.registrystub import RegistryStub
-from tests.unit.spark.test_formats import CLICK, JSON_SCHEMA, NEWER, PROTO, arrow_of, order, values
+from tests.support.spark.topics import Record, Topics
+from tests.unit.spark.test_formats import CLICK, JSON_SCHEMA, NEWER, PROTO, arrow_of, avro_bytes, order, values
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +82,54 @@ def test_columns_of_a_frame(spark: SparkSession) -> None:
     (bad,) = [row for row in found if row["reason"] is not None]
     assert bad["id"] is None
     assert "begins with the byte 7" in bad["reason"]
+
+
+@pytest.mark.matrix
+def test_a_pipeline_of_avro(registry: str, topics: Topics, tmp_path: Path, spark: SparkSession) -> None:
+    """Versions become one table; what is no Avro is kept apart, or ends the pipeline with its place and reason."""
+    topic = topics.create(2)
+    old, new = (register(registry, f"{topic}-value", json.dumps(schema)) for schema in (CLICK, NEWER))
+    good = [
+        *(with_id(old) + avro_bytes(CLICK, {"id": n, "who": "me"}) for n in range(50)),
+        *(with_id(new) + avro_bytes(NEWER, {"id": n, "who": None, "pages": 1}) for n in range(50, 100)),
+    ]
+    bad = [b"garbage", with_id(4711) + b"x", with_id(old)]
+    topics.produce(topic, [Record(value, b"k", n % 2) for n, value in enumerate([*good, *bad, None])])
+    made = Directory(tmp_path, topics.hosts, spark)
+    parse = f'[parse]\nformat = "avro"\nregistry = "{registry}"\n'
+    step = '[[transform]]\nsql = "SELECT id, who, pages, kafka.offset FROM records WHERE kafka.value IS NOT NULL"'
+    made.declare(topic, parse, made.keep(), step)
+    done = made.run()
+    assert (done.records, done.malformed) == (104, 3)
+    assert sorted((row.id, row.pages) for row in made.rows()) == [(n, 7 if n < 50 else 1) for n in range(100)]
+    assert sorted(bytes(row.value) for row in made.rows("malformed")) == sorted(bad)
+    sums = topics.create(1)
+    register(registry, f"{sums}-value", json.dumps(CLICK))
+    copied = Directory(tmp_path / "copied", topics.hosts, spark)
+    copied.path.mkdir()
+    copied.declare(
+        topic,
+        parse,
+        copied.keep(),
+        '[[transform]]\nsql = "SELECT id + 1 AS id, who, kafka.key FROM records WHERE kafka.value IS NOT NULL"',
+        sink=f'[sink]\nformat = "topic"\ntopic = "{sums}"\n'
+        f'[sink.serialize]\nformat = "avro"\nregistry = "{registry}"\n',
+    )
+    copied.run()
+    written = topics.read(sums)
+    rows, reasons = make_decoder("avro", {"registry": registry, "topic": sums}).decode(
+        values(*(one.value for one in written)), None
+    )
+    assert sorted(row["id"] for row in rows.to_pylist()) == list(range(1, 101)), reasons
+    assert {one.key for one in written} == {b"k"}
+    other = Directory(tmp_path / "other", topics.hosts, spark)
+    other.path.mkdir()
+    other.declare(topic, parse, step)
+    with pytest.raises(StreamingQueryException, match="is no AVRO of the schema: (no schema id|schema 4711|EOFError)"):
+        other.run()
+    other.declare(topic, parse.replace("ccompat", "nowhere"), step)
+    with pytest.raises(DeclarationError, match="answers 404"):
+        other.run()
 
 
 @pytest.mark.matrix

@@ -138,7 +138,7 @@ class Side:
         url = options.get("registry")
         if url is not None:
             try:
-                check_urls(url)
+                check_urls(resolved(url, "registry", os.environ))
             except ValueError as error:
                 raise OptionError(f"the option 'registry' cannot be used: {error}") from error
             if ("registry_user" in options) != ("registry_password" in options):

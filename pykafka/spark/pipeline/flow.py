@@ -10,7 +10,7 @@ from html import escape
 from pykafka.spark.options import read_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.pipeline.declaration import Declaration
-from pykafka.spark.pipeline.model import ERROR, Input
+from pykafka.spark.pipeline.model import ERROR, Input, Parsing
 
 #: Kinds of nodes.
 SOURCE, PARSE, VIEW, SINK, ASIDE = "source", "parse", "view", "sink", "aside"
@@ -58,7 +58,12 @@ def nodes_of(declaration: Declaration) -> list[Node]:
         nodes.append(source)
         views[one.view] = source
         if one.parsing is not None:
-            parse = Node(PARSE, f"parse {one.parsing.format} of {one.parsing.column}", (one.parsing.schema,), [source])
+            parse = Node(
+                PARSE,
+                f"parse {one.parsing.format} of {one.parsing.column}",
+                (_schema_of(one.parsing),),
+                [source],
+            )
             nodes.append(parse)
             views[one.view] = parse
             if one.malformed is not None:
@@ -230,3 +235,15 @@ def _drawn(box: _Box) -> str:
         bold = f' font-weight="bold" fill="{line}"' if not number else ' fill="#1e293b"'
         parts.append(f'<text x="{box.x + _PAD:.1f}" y="{y:.1f}"{bold}>{escape(text)}</text>')
     return f"<g><title>{escape(f'{box.node.title}: ' + '; '.join(box.node.lines))}</title>{''.join(parts)}</g>"
+
+
+def _schema_of(parsing: Parsing) -> str:
+    """Return the schema of records, or where it is."""
+    if parsing.schema:
+        return parsing.schema
+    options = parsing.options
+    for name in ("schema_file", "descriptor_file"):
+        if name in options:
+            return f"schema of {options[name]}"
+    subject = options.get("subject") or f"{options.get('topic', '')}-{parsing.column}"
+    return f"schema of {subject}, version {options.get('version', 'latest')}"

@@ -10,8 +10,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructType
 
+from pykafka.exceptions import ConfigurationError, RegistryError, SchemaError
 from pykafka.spark.columns import COLUMNS, HEADERS, HEADERS_TYPE
-from pykafka.spark.errors import SinkError
+from pykafka.spark.errors import OptionError, SinkError
+from pykafka.spark.formats import FORMATS, make_decoder, make_encoder
+from pykafka.spark.formats.columns import decoded, encoded
 from pykafka.spark.options import write_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.pipeline.causes import first_and_last
@@ -32,6 +35,7 @@ from pykafka.spark.pipeline.model import (
     JdbcSink,
     Output,
     Parsing,
+    Serializing,
     Sink,
     Source,
     TableSink,
@@ -40,16 +44,18 @@ from pykafka.spark.pipeline.model import (
 )
 from pykafka.spark.pipeline.tables import Problem
 from pykafka.spark.pipeline.udfs import register
-from pykafka.spark.sink import check_schema
+from pykafka.spark.sink import SINK_COLUMNS, check_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from pykafka.spark.formats.decoder import Decoder
+
 T = TypeVar("T")
 #: Spark's parsers put text here that they cannot parse; nobody else uses the names.
-_CORRUPT, _PARSED, _WHY = "_pykafka_corrupt", "_pykafka_parsed", "_pykafka_why"
 #: The name of a last step without one, for its tap.
 _LAST = "the_last_step"
+_CORRUPT, _PARSED, _WHY, _REASON = "_pykafka_corrupt", "_pykafka_parsed", "_pykafka_why", "_pykafka_reason"
 
 
 @dataclass(frozen=True)
@@ -169,14 +175,24 @@ class _Parser:
         self._view = reads.view
         self._keeps = reads.malformed is not None
         place = f"{parsing.place} schema"
-        schema = cast("StructType", _asked(declaration, place, lambda: StructType.fromDDL(parsing.schema)))
+        self._decoder: Decoder | None = None
+        if parsing.format in FORMATS:
+            self._decoder = _asked_for_schema(
+                declaration, parsing.place, parsing.format, lambda: make_decoder(parsing.format, parsing.options)
+            )
+        ddl = parsing.schema if self._decoder is None else self._decoder.ddl
+        schema = cast("StructType", _asked(declaration, place, lambda: StructType.fromDDL(ddl)))
         self._fields = schema.fieldNames()
         if KAFKA in map(str.lower, self._fields):
             raise _refused(
                 declaration,
                 place,
-                f"has a field {KAFKA!r}, which is where a step finds Kafka's own columns: parse it in a step, by "
-                "from_json or from_csv",
+                f"has a field {KAFKA!r}, which is where a step finds Kafka's own columns: "
+                + (
+                    "parse it in a step, by from_json or from_csv"
+                    if self._decoder is None
+                    else "take a schema without it"
+                ),
             )
         strict = [item.name for item in schema.fields if not item.nullable]
         if strict:
@@ -197,11 +213,14 @@ class _Parser:
             _PARSED,
             MALFORMED,
             self._complaint(records).alias(_WHY),
+            *([] if self._decoder is None else [_REASON]),
         )
         # Observe the metrics here: Spark does not evaluate the plan before them a second time.
         marked = marked.observe(self._metrics, sql.count("*").alias(ROWS), sql.count_if(MALFORMED).alias(MALFORMED))
         if taps is not None:
             why = sql.lit(f"the {self._parsing.column} is no {self._parsing.format.upper()} of the schema")
+            if self._decoder is not None:
+                why = sql.concat(why, sql.lit(": "), sql.col(_REASON))
             wanted = taps.through(marked, self._view, sql.when(sql.col(MALFORMED), why))
             return wanted.select(*(sql.col(_PARSED)[name].alias(name) for name in self._fields), KAFKA)
         others: Column = sql.lit(False) if self._keeps else sql.raise_error(sql.col(_WHY)).cast("boolean")
@@ -214,6 +233,9 @@ class _Parser:
         return marked.where(MALFORMED).select(*records.columns)
 
     def _marked(self, records: DataFrame) -> DataFrame:
+        if self._decoder is not None:
+            parsed = decoded(records, self._decoder, self._parsing.column, _PARSED, _REASON)
+            return parsed.withColumn(MALFORMED, sql.col(_REASON).isNotNull())
         raw = sql.col(self._parsing.column)
         text = raw.cast("string")
         options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, **self._parsing.options}
@@ -237,6 +259,8 @@ class _Parser:
         what = f"is no {self._parsing.format.upper()} of the schema: "
         advice = ". Declare [malformed] to keep such records apart and go on"
         content = sql.left(sql.col(self._parsing.column).cast("string"), sql.lit(200))
+        if self._decoder is not None:
+            content = sql.col(_REASON)
         return sql.concat(
             sql.lit(f"the {self._parsing.column} of the record at "),
             sql.concat_ws(", ", *where),
@@ -244,6 +268,22 @@ class _Parser:
             sql.coalesce(content, sql.lit("")),
             sql.lit(advice),
         )
+
+
+def _asked_for_schema(declaration: Declaration, place: str, kind: str, make: Callable[[], T]) -> T:
+    """Return the decoder or encoder of a format that has a schema.
+
+    :param place: its table in the file
+    :param make: makes it
+    :raises DeclarationError: the registry or the schema refuses
+    """
+    try:
+        return make()
+    except (RegistryError, SchemaError, OptionError, ConfigurationError) as error:
+        raise _refused(declaration, place, str(error)) from error
+    except ImportError as error:
+        sentence = f"format = {kind!r} needs a package that is not here: install the extra formats ({error})"
+        raise _refused(declaration, place, sentence) from error
 
 
 def _as_messages(malformed: DataFrame) -> DataFrame:
@@ -303,7 +343,25 @@ def _rows(declaration: Declaration, output: Output, views: dict[str, DataFrame])
             f"[transform {number}] sql",
             f"does not read {read}, nor a step that does: nothing of the topic is in it",
         )
+    if isinstance(output.sink, TopicSink) and output.sink.serializing is not None:
+        return _serialized(declaration, output.place, rows, output.sink.serializing)
     return rows
+
+
+def _serialized(declaration: Declaration, place: str, rows: DataFrame, serializing: Serializing) -> DataFrame:
+    """Return the bytes of rows, beside the columns that a sink of topics has besides them.
+
+    :raises DeclarationError: the registry, the schema or the rows refuse
+    """
+    place = f"{place} serialize"
+    encoder = _asked_for_schema(
+        declaration, place, serializing.format, lambda: make_encoder(serializing.format, serializing.options)
+    )
+    keep = tuple(name for name in rows.columns if name.lower() in SINK_COLUMNS and name.lower() != serializing.column)
+    try:
+        return encoded(rows, encoder, serializing.column, keep)
+    except SinkError as error:
+        raise _refused(declaration, place, str(error)) from error
 
 
 def _check_sink(rows: DataFrame, declaration: Declaration, output: Output) -> None:

@@ -39,10 +39,10 @@ class Source:
 class Parsing:
     """The parser of a column of bytes.
 
-    :param format: "json" or "csv"
-    :param schema: in Spark's DDL
+    :param format: "json", "csv", "avro", "protobuf" or "json-schema"
+    :param schema: in Spark's DDL, of JSON and CSV; "" for the others, whose options say where it is
     :param column: "value" or "key"
-    :param options: options of Spark's from_json or from_csv
+    :param options: options of Spark's from_json or from_csv, or of a decoder
     :param place: its table in the file, as "[parse]"
     """
 
@@ -102,13 +102,32 @@ class FileSink:
 
 
 @dataclass(frozen=True)
+class Serializing:
+    """How the rows of a topic become bytes.
+
+    :param format: "avro", "protobuf" or "json-schema"
+    :param options: of an encoder
+    """
+
+    format: str
+    options: Mapping[str, str]
+
+    @property
+    def column(self) -> str:
+        """The column of bytes: "value" or "key"."""
+        return self.options.get("column", "value")
+
+
+@dataclass(frozen=True)
 class TopicSink:
     """A sink of topics, each row at least once.
 
     :param options: options of format("pykafka")
+    :param serializing: None: rows have the columns of a sink of topics
     """
 
     options: Mapping[str, str]
+    serializing: Serializing | None = None
 
     @property
     def topic(self) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from pykafka.spark.formats import FORMATS
 from pykafka.spark.options import read_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.pipeline.configured import configured, with_values
@@ -16,13 +17,14 @@ from pykafka.spark.pipeline.model import (
     Input,
     JdbcSink,
     Merge,
+    Serializing,
     Sink,
     Source,
     TableSink,
     TopicSink,
     client_options,
 )
-from pykafka.spark.pipeline.sources import NAME, check_options, free_options
+from pykafka.spark.pipeline.sources import NAME, check_options, free_options, schema_options
 from pykafka.spark.pipeline.tables import Problem, Table
 from pykafka.spark.references import looked_up
 
@@ -31,7 +33,7 @@ _JDBC_SAID_ELSEWHERE = {"url": "url", "dbtable": "table", "query": "table"}
 _MERGE = ("merge", "latest_by", "delete_where")
 #: Keys of each kind of sink, beside `format`, `options`, `name`, `from` and `output_mode`.
 _KEYS = {
-    "topic": ("topic", "brokers", "config"),
+    "topic": ("topic", "brokers", "config", "serialize"),
     "file": ("path", "partition_by", "files_per_batch"),
     "delta": ("path", "table", "partition_by", *_MERGE),
     "iceberg": ("table", "warehouse", "partition_by", *_MERGE),
@@ -61,7 +63,7 @@ def read_sink(table: Table, sources: Sequence[Source], only: Sequence[str] = ())
     kind = "file" if written in FILES else written if written in _KEYS else "other"
     for key in sorted({key for keys in _KEYS.values() for key in keys} - {*_KEYS[kind]}):
         if key in table:
-            table.value(key, (str, list, int))
+            table.value(key, (str, list, int, dict))
             table.problem(key, f'contradicts format = "{written}"')
     if kind == "file":
         return _file_sink(table, written)
@@ -170,7 +172,20 @@ def read_topic(table: Table, sources: Sequence[Source]) -> TopicSink:
     options |= free_options(table)
     if options["kafka.bootstrap.servers"]:  # else it is told of the source
         check_options(table, options, Mode.STREAM_WRITE, whole=True)
-    return TopicSink(options)
+    return TopicSink(options, _serializing(table.table("serialize"), options.get("topic")))
+
+
+def _serializing(table: Table | None, topic: str | None) -> Serializing | None:
+    """Return how rows become bytes; None without a table.
+
+    :param topic: None where each row names its own
+    """
+    if table is None:
+        return None
+    kind = table.choice("format", FORMATS, required=True)
+    options = schema_options(table, kind, [] if topic is None else [topic], writing=True) if kind else {}
+    table.finish()
+    return Serializing(kind, options)
 
 
 def check_malformed(table: Table, malformed: Sink | None, sinks: Sequence[tuple[str, Sink]], parsed: bool) -> None:

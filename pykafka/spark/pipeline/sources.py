@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from pykafka.exceptions import ConfigurationError
 from pykafka.spark.columns import COLUMNS, HEADERS
 from pykafka.spark.errors import OptionError
+from pykafka.spark.formats import FORMATS
+from pykafka.spark.formats.options import HEADER, Side, known
 from pykafka.spark.loss import warn
 from pykafka.spark.options import read_options, write_options
 from pykafka.spark.optiontable import Mode, parse
@@ -98,11 +101,57 @@ def check_options(table: Table, options: Mapping[str, str], mode: Mode, whole: b
 
 
 def read_parsing(table: Table | None, source: Source | None) -> Parsing | None:
-    """Return the parser that a table declares; None without a table."""
+    """Return the parser that a table declares; None without a table.
+
+    :param source: what is parsed; None for a check of the table alone
+    """
     if table is None:
         return None
+    kind = table.choice("format", ("json", "csv", *FORMATS), required=True)
+    parsing = _with_schema(table, kind, source) if kind in FORMATS else _with_ddl(table, kind)
+    table.finish()
+    if source is not None and parsing.column not in source.columns:
+        table.problem("column", f"{parsing.column!r} is not read: add it to [source] columns")
+    return parsing
+
+
+def _with_schema(table: Table, kind: str, source: Source | None) -> Parsing:
+    """Return a parser whose schema is in a registry or a file."""
+    topics = ["topic"] if source is None else source.options.get("subscribe", "").split(",")
+    options = schema_options(table, kind, list(filter(None, topics)), writing=False)
+    if options.get("framing") == HEADER and source is not None and HEADERS not in source.columns:
+        table.problem("framing", "needs the column headers: add it to [source] columns")
+    return Parsing(kind, "", options.get("column", "value"), options, table.place())
+
+
+def schema_options(table: Table, kind: str, topics: list[str], writing: bool) -> dict[str, str]:
+    """Return a table's options of a decoder or an encoder.
+
+    :param kind: the format
+    :param topics: the subject is that of the only one
+    """
+    options: dict[str, str] = {}
+    for name in known(kind, writing):
+        if name != "topic":
+            value = table.value(name, (str, bool, int))
+            options |= {} if value is None else {name: as_text(value)}
+    if len(topics) == 1:
+        options["topic"] = topics[0]
+    try:
+        Side.write(kind, options) if writing else Side.read(kind, options)
+    except (OptionError, ConfigurationError) as error:
+        said = str(error)
+        named = [name for name in options if f"'{name}'" in said]
+        if "'subject' is missing" in said:
+            named, said = ["subject"], "missing: there is not one topic only, so name the subject of the schema"
+        table.problem(named[0] if named else "", said)
+    return options
+
+
+def _with_ddl(table: Table, kind: str) -> Parsing:
+    """Return a parser whose schema is Spark's DDL."""
     parsing = Parsing(
-        table.choice("format", ("json", "csv"), required=True),
+        kind,
         table.text("schema", required=True),
         table.choice("column", ("value", "key"), default="value"),
         table.options("options"),
@@ -111,9 +160,6 @@ def read_parsing(table: Table | None, source: Source | None) -> Parsing | None:
     for name in parsing.options:
         if name.lower() in ("mode", "columnnameofcorruptrecord"):
             table.problem(f"options {name}", "cannot be set: [malformed] decides about such records")
-    table.finish()
-    if source is not None and parsing.column not in source.columns:
-        table.problem("column", f"{parsing.column!r} is not read: add it to [source] columns")
     return parsing
 
 

@@ -386,7 +386,7 @@ def test_mistakes_with_several(file: Path, text: str, expected: str) -> None:
             MINIMAL.replace("[sink]", 'start = "latest"\n[sink]') + '[source.options]\nstartingTimestamp = 5\n',
             "[source] options startingTimestamp: contradicts start",
         ),
-        (MINIMAL + PARSE.replace("json", "avro"), "[parse] format: must be 'json' or 'csv', not 'avro'"),
+        (MINIMAL + PARSE.replace("json", "xml"), "[parse] format: must be 'json' or 'csv' or 'avro' or"),
         (MINIMAL + PARSE + 'column = "valeu"', "[parse] column: must be 'value' or 'key', not 'valeu'; did you mean"),
         (MINIMAL + PARSE + 'options = { mode = "x" }', "[parse] options mode: cannot be set"),
         (MINIMAL.replace("[sink]", 'columns = ["key"]\n[sink]') + PARSE, "[parse] column: 'value' is not read"),
