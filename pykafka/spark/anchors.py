@@ -22,7 +22,7 @@ MAX_LENGTH = 1000
 
 
 class Kept(NamedTuple):
-    """What a group knows of a query's topics.
+    """A group's knowledge of a query's topics.
 
     :param ids: by the topics' names
     :param absent: the topics that were read, of which the group has no offset

@@ -1,4 +1,4 @@
-"""What the Pythons of Spark's planner and workers are, as they say themselves.
+"""An inspection of the Pythons of Spark's planner and workers, by themselves.
 
 They are asked through the source: Spark may run the UDFs of a session in another Python, with another path.
 """

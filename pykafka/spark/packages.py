@@ -1,4 +1,4 @@
-"""What the Python of a planner or a worker of Spark must have: this package in the driver's version, and what it needs."""
+"""Checks of a planner's or worker's Python: it must have this package in the driver's version, and its dependencies."""
 
 from __future__ import annotations
 

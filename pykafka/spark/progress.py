@@ -28,7 +28,7 @@ AGAIN_S = 3600.0
 
 
 class Progress(NamedTuple):
-    """What is to be committed.
+    """Offsets to commit.
 
     :param offsets: each is the offset of the next record to read
     :param ids: the ids of the topics that the offsets are of, as far as they are known

@@ -1,4 +1,4 @@
-"""What the installed release of PySpark offers to sources."""
+"""Features that the installed release of PySpark offers to sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark sends to its Pythons: pickled objects, and an archive of this package where a session sends one."""
+"""Objects and archives that Spark sends to its Pythons: pickled ones, and this package where a session sends it."""
 
 from __future__ import annotations
 
