@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from pykafka.exceptions import RegistryError, RegistryUnavailableError, SchemaNotFoundError
+from pykafka.exceptions import RegistryError, RegistryUnavailableError, SchemaError, SchemaNotFoundError
 from pykafka.registry.schemas import AVRO, Reference, Registered, Schema
 from pykafka.security.mechanism import redacted
 from pykafka.utils.backoff import Backoff
@@ -27,11 +27,19 @@ UNKNOWN_S = 60.0
 ANSWER_MAX = 16 * 1024 * 1024
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 _CONTENT = "application/vnd.schemaregistry.v1+json"
-_REDIRECTS, _RETRIED, _SERVER_ERRORS = 300, {408, 429}, 500
+_REDIRECTS, _CLIENT_ERRORS, _RETRIED, _SERVER_ERRORS = 300, 400, {408, 429}, 500
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT = 401, 403, 404, 409
 #: What a registry says beside "not found": subject, version, schema.
 _NO_SUCH = {40401, 40402, 40403}
 _PAUSE_MS, _PAUSE_MOST_MS = 100, 5_000
+#: Ids are what four bytes can say.
+_ID_MAX = 2**32 - 1
+#: Records of strangers can name any id: so many unknown ones are remembered.
+_UNKNOWN_MAX = 10_000
+_BAD_TOKEN = (
+    "the token of the schema registry is empty, or has a character that no HTTP header can have, such as a space or the end "
+    "of a line: correct it"
+)
 
 
 class Registry:
@@ -69,6 +77,8 @@ class Registry:
             raise ValueError("user and password of the schema registry go together: give both, or none")
         if user is not None and token is not None:
             raise ValueError("a schema registry takes user and password, or a token: not both")
+        if isinstance(token, str) and not _fits_header(token):
+            raise ValueError(_BAD_TOKEN)
         self._handler = handler
         self._login = None if user is None else base64.b64encode(f"{user}:{password}".encode()).decode()
         self._password = password
@@ -100,6 +110,8 @@ class Registry:
             try:
                 found = self._by_id[key] = _schema(self._ask("GET", path), self)
             except SchemaNotFoundError as error:
+                if len(self._unknown) >= _UNKNOWN_MAX:
+                    self._unknown.clear()
                 self._unknown[key] = self._handler.now() + UNKNOWN_S
                 raise SchemaNotFoundError(_no_schema(key, self)) from error
             self._unknown.pop(key, None)
@@ -145,17 +157,20 @@ class Registry:
         """Return the schemas that a schema refers to, by name, each behind those that it refers to itself.
 
         :raises SchemaNotFoundError: one of them is not there
+        :raises SchemaError: they refer to each other in a circle
         :raises RegistryError: the registry refuses, or cannot be reached
         """
         found: dict[str, Schema] = {}
-        self._gather(schema, found)
+        self._gather(schema, found, ())
         return found
 
-    def _gather(self, schema: Schema, found: dict[str, Schema]) -> None:
+    def _gather(self, schema: Schema, found: dict[str, Schema], around: tuple[Reference, ...]) -> None:
         for one in schema.references:
+            if one in around:
+                raise SchemaError(f"version {one.version} of {one.subject} refers to itself, by what it refers to")
             if one.name not in found:
                 used = self.version(one.subject, one.version).schema
-                self._gather(used, found)
+                self._gather(used, found, (*around, one))
                 found[one.name] = used
 
     def _kept(self, answer: Mapping[str, Any]) -> Registered:
@@ -163,8 +178,10 @@ class Registry:
             made = Registered(
                 answer["subject"], int(answer["version"]), int(answer["id"]), _schema(answer, self), answer.get("guid")
             )
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise _strange(self) from None
+        if not 0 <= made.id <= _ID_MAX:
+            raise _strange(self)
         self._by_version[made.subject, made.version] = made
         self._by_id[made.id] = made.schema
         return made
@@ -202,6 +219,8 @@ class Registry:
 
         token = self._token() if callable(self._token) else self._token
         secrets = [text for text in (self._password, self._login, token) if text]
+        if token is not None and not _fits_header(token):  # HTTP's own error would show it
+            raise RegistryError(_BAD_TOKEN)
         request = self._request(url + path, method, data, token)
         try:
             answer = exchange(request, self._ssl_config, seconds, ANSWER_MAX + 1)
@@ -244,14 +263,32 @@ def check_urls(urls: str | Sequence[str]) -> tuple[str, ...]:
     written = urls.split(",") if isinstance(urls, str) else urls
     found = tuple(url.strip().rstrip("/") for url in written)
     for url in found:
-        parts = urlsplit(url)
-        if parts.username is not None or parts.password is not None:
+        # Also where there is no scheme: what stands before the @ may be a password, which no error may show.
+        if "@" in url:
             raise ValueError("the URL of a schema registry must not contain a user: give user and password, or a token")
-        if parts.scheme not in {"https", "http"} or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError(f"{url!r} is no URL of a schema registry: it must begin with https:// or http://")
+        if "?" in url or "#" in url:  # which may have a key
+            raise ValueError("the URL of a schema registry must not contain ? or #: give its address only")
+        if not _is_url(url):
+            raise ValueError(
+                f"{url!r} is no URL of a schema registry: it must begin with https:// or http://, with a host, and a port that "
+                "is a number"
+            )
     if not found:
         raise ValueError("there is no URL of a schema registry")
     return found
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises an error if it is none
+    except ValueError:
+        return False
+    return parts.scheme in {"https", "http"} and bool(parts.hostname) and url.isprintable() and " " not in url
+
+
+def _fits_header(token: str) -> bool:
+    return bool(token) and token.isascii() and token.isprintable() and " " not in token
 
 
 def _body(schema: Schema) -> dict[str, Any]:
@@ -270,7 +307,7 @@ def _schema(answer: Mapping[str, Any], registry: Registry) -> Schema:
             for one in answer.get("references") or ()
         )
         text = answer["schema"]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise _strange(registry) from None
     if not isinstance(text, str):
         raise _strange(registry)
@@ -298,6 +335,8 @@ def _refused(url: str, method: str, path: str, answer: Answer, secrets: Sequence
         return RegistryUnavailableError(text)
     if status == _NOT_FOUND and code in _NO_SUCH:
         return SchemaNotFoundError(text)
+    if status < _CLIENT_ERRORS:
+        return RegistryError(f"{text}; it leads elsewhere, where no login is sent: give the address that it leads to")
     remedy = {
         _UNAUTHORIZED: "check its user and password, or its token",
         _FORBIDDEN: "this login may not do that: ask for the right",

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pykafka.exceptions import RegistryError, RegistryUnavailableError, SchemaNotFoundError
+from pykafka.exceptions import RegistryError, RegistryUnavailableError, SchemaError, SchemaNotFoundError
 from pykafka.handlers import Handler, ThreadingHandler
+from pykafka.registry import client
 from pykafka.registry.client import Registry
 from pykafka.registry.schemas import AVRO, JSON, Reference, Schema
 from tests.support.registrystub import RegistryStub
@@ -96,7 +97,12 @@ def test_a_registry_that_is_down_ends_by_its_deadline(handler: Handler) -> None:
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(401, "check its user and password"), (403, "may not do that"), (404, "is that its address"), (302, "check the")],
+    [
+        (401, "check its user and password"),
+        (403, "may not do that"),
+        (404, "is that its address"),
+        (302, "give the address that it leads to"),
+    ],
 )
 def test_a_refusal_is_said_at_once(stub: RegistryStub, handler: Handler, status: int, words: str) -> None:
     stub.fail(status, times=1, body=b"<html>")
@@ -133,10 +139,54 @@ def test_logins(handler: Handler) -> None:
         ("registry:8081", {}, "no URL"),
         ("", {}, "no URL"),
         ("http://me:pw@registry", {}, "must not contain a user"),
+        ("me:pw@registry:8081", {}, "must not contain a user"),
+        ("http://r,me:pw@registry:8081", {}, "must not contain a user"),
+        ("http://r?key=pw", {}, "must not contain"),
+        ("http://r:port", {}, "no URL"),
+        ("http://r:99999", {}, "no URL"),
+        ("http://[r", {}, "no URL"),
+        ("http://r r", {}, "no URL"),
+        ("http://r", {"token": "pw\n"}, "no HTTP header"),
+        ("http://r", {"token": ""}, "no HTTP header"),
         ("http://r", {"user": "me"}, "go together"),
         ("http://r", {"user": "me", "password": "p", "token": "t"}, "not both"),
     ],
 )
 def test_arguments_are_checked(url: str, arguments: dict[str, str], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=words) as caught:
         Registry(url, ThreadingHandler(), **arguments)  # type: ignore[arg-type]
+    assert "pw" not in str(caught.value)
+
+
+def test_a_token_that_no_header_can_have_is_refused_at_once_and_not_shown(stub: RegistryStub, handler: Handler) -> None:
+    with pytest.raises(RegistryError, match="no HTTP header") as caught:
+        Registry(stub.url, handler, token=lambda: "hunter2\n").schema(1)
+    assert not caught.value.retriable
+    assert "hunter2" not in str(caught.value)
+    assert stub.asked == []
+
+
+def test_schemas_that_refer_to_each_other_in_a_circle(stub: RegistryStub, handler: Handler) -> None:
+    stub.add("a", "string", references=[{"name": "B", "subject": "b", "version": 1}])
+    stub.add("b", "string", references=[{"name": "A", "subject": "a", "version": 1}])
+    registry = Registry(stub.url, handler)
+    with pytest.raises(SchemaError, match="version 1 of b refers to itself"):
+        registry.needed(registry.latest("a").schema)
+
+
+@pytest.mark.parametrize("number", ["-1", "4294967296", "1e999", "null"])
+def test_an_id_that_four_bytes_cannot_say(stub: RegistryStub, handler: Handler, number: str) -> None:
+    stub.fail(200, 1, b'{"subject": "a", "version": 1, "schema": "{}", "id": %s}' % number.encode())
+    with pytest.raises(RegistryError, match="no schema registry does"):
+        Registry(stub.url, handler).latest("a")
+
+
+def test_unknown_ids_are_not_remembered_without_end(
+    stub: RegistryStub, handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "_UNKNOWN_MAX", 3)
+    registry = Registry(stub.url, handler)
+    for number in range(1, 9):
+        with pytest.raises(SchemaNotFoundError):
+            registry.schema(number)
+    assert len(registry._unknown) <= 3
