@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,12 +10,37 @@ from py4j.protocol import Py4JJavaError
 
 from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.model import JdbcSink
+from pykafka.spark.references import looks_secret
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: The table with the number of the last micro-batch of each query.
 BATCHES = "pykafka_batches"
+
+
+def table_beside(table: str, query: str) -> str:
+    """Return the table for the micro-batches of a query before they move on.
+
+    Of this query alone, as another pipeline may write to the same table. Its name does not begin with the table's: databases
+    cut long names, PostgreSQL at 63 bytes, and what is left would be the table itself, which Spark then makes anew.
+
+    :param table: where rows belong
+    :param query: identity of the streaming query
+    """
+    schema, dot, _ = table.rpartition(".")
+    return f"{schema}{dot}pykafka_{query.replace('-', '')[:20]}"  # 28 letters: some databases allow 30
+
+
+def without_secrets(text: str, options: Mapping[str, str]) -> str:
+    """Return the text of a driver without the URL and the passwords, which some drivers show.
+
+    :param options: of Spark's format("jdbc")
+    """
+    hidden = {value for name, value in options.items() if value and (name == "url" or looks_secret(name))}
+    for value in sorted(hidden, key=len, reverse=True):
+        text = text.replace(value, "[not shown]")
+    return text
 
 
 class DatabaseWriter:
@@ -58,8 +83,7 @@ class DatabaseWriter:
             self._create(connection, rows)
             if self._is_done(connection, query, number):
                 return
-        # Of this query alone: another pipeline may write to the same table.
-        staging = f"{self._sink.table}_pykafka_{query[:8]}"
+        staging = table_beside(self._sink.table, query)
         self._write(rows, staging, "overwrite")
         with self._connected() as connection:
             connection.setAutoCommit(False)
@@ -146,8 +170,9 @@ class DatabaseWriter:
         try:
             connection = self._dialect.createConnectionFactory(self._options).apply(-1)
         except Py4JJavaError as error:
+            said = without_secrets(error.java_exception.toString(), self._sink.options)
             raise PipelineError(
-                f"{self._sink}: {error.java_exception.toString()}: check url, user and password, and that the driver is "
+                f"{self._sink}: {said}: check url, user and password, and that the driver is "
                 'among the jars, as by "spark.jars.packages" in [spark.config]'
             ) from None
         try:

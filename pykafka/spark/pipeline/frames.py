@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -52,9 +53,11 @@ if TYPE_CHECKING:
     from pykafka.spark.formats.decoder import Decoder
 
 T = TypeVar("T")
-#: Spark's parsers put text here that they cannot parse; nobody else uses the names.
+#: What ends a quoted name in the SQL of some database.
+_UNQUOTABLE = re.compile(r"[\"`\[\]\x00-\x1f]")
 #: The name of a last step without one, for its tap.
 _LAST = "the_last_step"
+#: Spark's parsers put text here that they cannot parse; nobody else uses the names.
 _CORRUPT, _PARSED, _WHY, _REASON = "_pykafka_corrupt", "_pykafka_parsed", "_pykafka_why", "_pykafka_reason"
 
 
@@ -373,6 +376,8 @@ def _check_sink(rows: DataFrame, declaration: Declaration, output: Output) -> No
     twice = sorted({name for name in names if sum(name.lower() == other.lower() for other in names) > 1})
     if twice:
         raise _refused(declaration, place, f"the rows have columns of the same name, {', '.join(twice)}: rename them")
+    if isinstance(sink, JdbcSink):
+        _check_names(names, declaration, place)
     if isinstance(sink, TopicSink):
         try:
             check_schema(rows.schema, write_options(sink.options, Mode.STREAM_WRITE))
@@ -390,6 +395,17 @@ def _check_sink(rows: DataFrame, declaration: Declaration, output: Output) -> No
         by = f"{place} partition_by"
         if sink.partition_by and set(names) <= set(sink.partition_by):
             raise _refused(declaration, by, "names all columns: one must be left for the files")
+
+
+def _check_names(names: Sequence[str], declaration: Declaration, place: str) -> None:
+    """Raise if a column cannot be quoted in a database's SQL: Spark's dialects do not escape what is in a name.
+
+    :raises DeclarationError: names the column; it may be of a schema that others write
+    """
+    for name in names:
+        if _UNQUOTABLE.search(name):
+            sentence = f"{name!r} cannot be a column of a database: rename it in a step, without quotes and brackets"
+            raise _refused(declaration, place, sentence)
 
 
 def _wanted(sink: Sink) -> dict[str, tuple[str, ...]]:

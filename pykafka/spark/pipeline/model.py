@@ -31,7 +31,7 @@ class Source:
     :param columns: Kafka's columns, in order
     """
 
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     columns: tuple[str, ...]
 
 
@@ -49,7 +49,7 @@ class Parsing:
     format: str
     schema: str
     column: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     place: str = "[parse]"
 
 
@@ -92,7 +92,7 @@ class FileSink:
 
     path: str
     partition_by: tuple[str, ...]
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     format: str = "parquet"
     files_per_batch: int = 0
 
@@ -110,7 +110,7 @@ class Serializing:
     """
 
     format: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
 
     @property
     def column(self) -> str:
@@ -126,7 +126,7 @@ class TopicSink:
     :param serializing: None: rows have the columns of a sink of topics
     """
 
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     serializing: Serializing | None = None
 
     @property
@@ -171,7 +171,7 @@ class TableSink:
     table: str
     warehouse: str
     partition_by: tuple[str, ...]
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     merge: Merge | None
 
     @property
@@ -198,10 +198,8 @@ class JdbcSink:
     merge: Merge | None
 
     def __str__(self) -> str:
-        # The URL may have a password, in front of an @ or among its parameters.
-        url = re.sub(r"//[^/@]*@", "//", re.split(r"[;?]", self.options["url"])[0])
         by = f", merged by {', '.join(self.merge.keys)}" if self.merge is not None else ""
-        return f"table {self.table} of {url}{by}"
+        return f"table {self.table} of {_without_logins(self.options['url'])}{by}"
 
 
 @dataclass(frozen=True)
@@ -274,6 +272,16 @@ class Output:
     def directory(self) -> str:
         """The directory of its query in the checkpoint; without a name that of pipelines with one sink."""
         return f"sink-{self.name}" if self.name else "records"
+
+
+def _without_logins(url: str) -> str:
+    """Return the URL of a database without what may be a password: in front of an @, or among its parameters."""
+    head = re.split(r"[;?]", url, maxsplit=1)[0]
+    shown = re.sub(r"^(jdbc:\w+:)//[^/@]*@", r"\1//", head)
+    # Each driver has a form of its own, as user/password@ of Oracle: what may be in front of an @ is not shown.
+    if "@" in shown or "=" in shown or "@" in url[len(head) :]:
+        return f"{':'.join(url.split(':')[:2])}:..."
+    return shown
 
 
 def client_options(options: Mapping[str, str]) -> dict[str, str]:

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -18,8 +19,9 @@ from pykafka.cli.cmd_pipeline import reason
 from pykafka.cli.statuses import Status
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
-from pykafka.spark.pipeline import Declaration, DeclarationError, compaction, lakes
+from pykafka.spark.pipeline import Declaration, DeclarationError, compaction, frames, lakes
 from pykafka.spark.pipeline.checks import _directory
+from pykafka.spark.pipeline.databases import table_beside, without_secrets
 from pykafka.spark.pipeline.errors import PipelineError, SparkMissingError
 from pykafka.spark.pipeline.example import EXAMPLE
 from pykafka.spark.pipeline.landing import merge_statement
@@ -225,9 +227,70 @@ def test_other_formats(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(found.sink, JdbcSink)
     assert found.sink.options == {"url": "jdbc:x://me:pass?word@h/db?p=pass?word"}
     assert "word" not in f"{found.sink} {found!r}"
+    assert "pass" not in str(found.sink)
     found = sink_of(file, f'format = "org.example.Sink"\noutput_mode = "complete"\n{options}')
     assert found.sink == FormatSink("org.example.Sink", "", (), {"delimiter": "pass?word"})
     assert "pass?word" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("jdbc:postgresql://h:5432/shop", "jdbc:postgresql://h:5432/shop"),
+        ("jdbc:postgresql://me:hunter2@h/shop?ssl=true", "jdbc:postgresql://h/shop"),
+        ("jdbc:postgresql://me:hun?ter2@h/shop", "jdbc:postgresql:..."),
+        ("jdbc:postgresql://me:hun/ter2@h/shop", "jdbc:postgresql:..."),
+        ("jdbc:postgresql://me:hun@ter2@h/shop", "jdbc:postgresql:..."),
+        ("jdbc:postgresql://h/shop?user=me@h&password=hunter2", "jdbc:postgresql:..."),
+        ("jdbc:oracle:thin:me/hunter2@//h:1521/shop", "jdbc:oracle:..."),
+        ("jdbc:db2://h:50000/shop:password=hunter2;", "jdbc:db2:..."),
+        ("jdbc:sqlserver://h;user=me;password=hunter2", "jdbc:sqlserver://h"),
+        ("jdbc:derby:/data/db;create=true", "jdbc:derby:/data/db"),
+    ],
+)
+def test_urls_of_databases_show_no_password(url: str, shown: str) -> None:
+    """Each driver has a form of its own for the login."""
+    assert str(JdbcSink("t", {"url": url}, None)) == f"table t of {shown}"
+
+
+def test_options_are_in_no_repr(file: Path) -> None:
+    """Also those that the file itself has, without a reference."""
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    login = f'\'{module} required username="me" password="hunter2";\''
+    options = (
+        'options = { "kafka.security.protocol" = "SASL_SSL", "kafka.sasl.mechanism" = "PLAIN", '
+        f'"kafka.sasl.jaas.config" = {login} }}\n'
+    )
+    text = TOP + SOURCE + options + f'[sink]\nformat = "topic"\ntopic = "copy"\n{options}'
+    assert "hunter2" not in repr(load(file, text))
+
+
+def test_the_table_beside() -> None:
+    """A long name that a database cuts is not the table itself: Spark would make that anew."""
+    query = "0a1b2c3d-0000-4000-8000-0123456789ab"
+    for table in ("public.customers", "customers", "public." + "c" * 63):
+        (schema, _, name), (their_schema, _, their_name) = (
+            table_beside(table, query).rpartition("."),
+            table.rpartition("."),
+        )
+        assert (schema, len(name)) == (their_schema, 28)
+        assert name != their_name[:63]
+    assert table_beside("t", query) != table_beside("t", query.replace("0a1b", "0a1c"))
+
+
+def test_texts_of_drivers_show_no_password() -> None:
+    options = {"url": "jdbc:x://h?p=hunter2", "password": "s3cret", "driver": "org.X"}
+    said = without_secrets("X: Unable to parse URL jdbc:x://h?p=hunter2 with s3cret by org.X", options)
+    assert said == "X: Unable to parse URL [not shown] with [not shown] by org.X"
+
+
+@pytest.mark.parametrize("name", ['a", (SELECT 1)) --', "a`", "a]", "a\n"])
+def test_columns_that_a_database_cannot_quote(file: Path, name: str) -> None:
+    """A schema of a registry may have any name, and Spark's dialects put quotes around it, no more."""
+    declaration = load(file, TOP + SOURCE + '[sink]\nformat = "jdbc"\nurl = "jdbc:x://h"\ntable = "t"\n')
+    with pytest.raises(DeclarationError, match="cannot be a column of a database"):
+        frames._check_sink(cast(Any, SimpleNamespace(columns=["id", name])), declaration, written(declaration))
+    frames._check_sink(cast(Any, SimpleNamespace(columns=["id", "a b.c"])), declaration, written(declaration))
 
 
 def test_settings_with_references(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
