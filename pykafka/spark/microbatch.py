@@ -122,7 +122,11 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
                     self._check_foreign_start(begin, until)
                 begin = {tp: min(offset, until[tp]) for tp, offset in begin.items()}
         report_gone(begin, until, self._report)
-        moving = [tp for tp in until if begin.get(tp) != until[tp] and not self._is_reset(tp, begin, until)]
+        reset = {tp for tp in until if self._is_reset(tp, begin, until)}
+        if reset:
+            # Spark's checkpoint has the new offsets by now, and this run may end before its next micro-batch.
+            self._anchor(until, [])
+        moving = [tp for tp in until if begin.get(tp) != until[tp] and tp not in reset]
         if not moving:
             return []
         present = self._offsets.present(moving)

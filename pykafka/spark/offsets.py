@@ -256,14 +256,14 @@ def is_pinned(position: Position, located: int | Offsets) -> bool:
     """Return whether a position means the same records at every later resolution.
 
     The first record of a given time stays at its offset, as later records are appended behind it. The offset of a relative
-    time, or of a time without a record yet, moves on.
+    time, or of a time without a record yet, moves on; so does a time without a partition yet.
 
     :param position: the value of the option
     :param located: the same, with offsets in place of times
     """
     if isinstance(position, ByTime) and position.ago:
         return False
-    return located == EARLIEST if isinstance(located, int) else LATEST not in located.values()
+    return located == EARLIEST if isinstance(located, int) else bool(located) and LATEST not in located.values()
 
 
 def clamp_start(

@@ -11,11 +11,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 from pykafka.common import TopicPartition
 from pykafka.spark import session
+from pykafka.spark.anchors import Kept
 from pykafka.spark.errors import DataLossError, OptionError, RecreatedTopicError
 from pykafka.spark.microbatch import NOTHING_READ
 from pykafka.spark.offsets import LATEST, Bounds, ByTime, JsonOffsets, Offsets, Position
 from pykafka.spark.options import read_options
 from pykafka.spark.optiontable import Mode
+from pykafka.spark.progress import Progress
 from pykafka.spark.stream import KafkaStreamReader
 from pykafka.spark.stream41 import SelfLimitingStreamReader
 
@@ -173,6 +175,19 @@ def test_a_time_without_a_record_yet() -> None:
     cluster.found[A1] = 10
     assert ranges(crashed, crashed.initialOffset(), first) == []
     assert crashed.latestOffset(start, ALL) == {"a": {"0": 5, "1": 12}}
+
+
+def test_a_time_without_a_partition_yet() -> None:
+    """The first micro-batch is empty; after a crash in one with records their start would be looked for again."""
+    cluster = FakeOffsets({})
+    made = reader(cluster, **TIME)
+    start = made.initialOffset()
+    first = made.latestOffset(start, ALL)
+    assert first == NOTHING
+    cluster.held = {A0: Bounds(0, 5)}
+    crashed = reader(cluster, **TIME)
+    assert crashed.partitions(crashed.initialOffset(), first) == []
+    assert ranges(crashed, first, crashed.latestOffset(first, ALL)) == ["KafkaInputPartition(a-0 0..5)"]
 
 
 def test_records_of_a_time_gone_before_the_first_batch_is_run_again() -> None:
@@ -436,6 +451,51 @@ def test_a_topic_made_anew_is_read_from_its_start(available_now: bool, caplog: p
     told = [one.message for one in caplog.records if "made anew" in one.message]
     assert len(told) == 1
     assert "Going on from the start of the new topic" in told[0]
+
+
+class FakeGroup:
+    """A group that tells the ids of topics that were committed last, as a committer and as what a restarted query asks."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, UUID] = {}
+
+    def __call__(self, *_: object) -> FakeGroup:
+        return self
+
+    def anchor(self, progress: Progress) -> None:
+        self.ids |= progress.ids
+
+    offer = anchor
+
+    def read(self, client: object, group: str, start: Offsets) -> Kept:
+        return Kept(dict(self.ids), [])
+
+    def close(self) -> None:
+        """Do nothing: all is committed."""
+
+
+def test_a_run_that_ends_after_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The group knows the new topic by then; the next run took it for one that was made anew since."""
+    group = FakeGroup()
+    monkeypatch.setattr("pykafka.spark.microbatch.ProgressCommitter", group)
+    monkeypatch.setattr("pykafka.spark.microbatch.read_anchors", group.read)
+    cluster = FakeOffsets({A0: (0, 1000)})
+    cluster.ids = {"a": OLD}
+    options = {"startingOffsets": "earliest", "commitProgressTo": "g"}
+    first = earlier(cluster, **options)
+    end = first.latestOffset()
+    first.partitions(first.initialOffset(), end)
+    cluster.held[A0], cluster.ids = Bounds(0, 2000), {"a": NEW}
+    careless = earlier(cluster, **options, failOnDataLoss="false")
+    assert careless.partitions(end, end) == []
+    reset = careless.latestOffset()
+    assert reset == {"a": {"0": 0}}
+    # Not before Spark's checkpoint has the new offsets: after a crash here the old ones would look like those of the new topic.
+    assert group.ids == {"a": OLD}
+    assert careless.partitions(end, reset) == []
+    last = earlier(cluster, **options)
+    assert last.partitions(reset, reset) == []
+    assert last.latestOffset() == {"a": {"0": 2000}}
 
 
 def test_a_topic_made_anew_that_was_not_read_yet() -> None:
