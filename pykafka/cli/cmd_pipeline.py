@@ -302,7 +302,7 @@ def _run(declaration: Declaration, master: str, stop: StopRequest, as_json: bool
 
 
 def _print_event(event: Event) -> None:
-    if event.kind != "lag":
+    if event.kind not in ("lag", "query_failed"):
         click.echo(event.as_json())
 
 

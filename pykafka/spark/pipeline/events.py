@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 #: Kinds of events.
 STARTED, BATCH, LAG, FAILED, RESTARTING = "started", "batch", "lag", "failed", "restarting"
 RECOVERED, STOPPING, ENDED = "recovered", "stopping", "ended"
+#: Of one query, before the pipeline fails; as lags, for those that watch from within.
+QUERY_FAILED = "query_failed"
 
 
 @dataclass(frozen=True)
 class Event:
     """One thing that happened.
 
-    :param kind: "started", "batch", "lag", "failed", "restarting", "recovered", "stopping" or "ended"
+    :param kind: "started", "batch", "lag", "failed", "restarting", "recovered", "stopping", "ended" or
+        "query_failed"
     :param pipeline: name of the pipeline
     :param at_ms: when (ms since 1970)
     :param facts: the rest, in types of JSON

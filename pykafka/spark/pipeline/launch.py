@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -16,9 +17,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pykafka.spark.pipeline import lakes
-from pykafka.spark.pipeline.causes import first_and_last
+from pykafka.spark.pipeline.causes import first_and_last, first_line
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import SparkMissingError
+
+log = logging.getLogger("pykafka.spark.pipeline")
 
 #: Settings that a declaration may override.
 _DEFAULTS = {
@@ -65,7 +68,7 @@ def session(declaration: Declaration, master: str = "") -> Iterator[SparkSession
     try:
         yield spark
     finally:
-        spark.stop()
+        _end(spark)
 
 
 def redaction() -> dict[str, str]:
@@ -100,6 +103,14 @@ def _started(settings: dict[str, str]) -> SparkSession:
             signal.signal(signal.SIGINT, before)
     spark: SparkSession = SparkSession.builder.config(map={**settings}).getOrCreate()
     return spark
+
+
+def _end(spark: SparkSession) -> None:
+    """Stop Spark. One that is gone cannot be stopped: what the run raised says it, and stays the error."""
+    try:
+        spark.stop()
+    except (Py4JError, OSError) as error:  # py4j lets a refused connection through
+        log.warning("Spark did not stop: %s", first_line(error))
 
 
 def _need_java() -> None:

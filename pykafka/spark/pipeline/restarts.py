@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pykafka.exceptions import ConfigurationError, KafkaException, SaslRequiredError, TlsError
 from pykafka.spark.errors import DataLossError, OpenTransactionError, OptionError
 from pykafka.spark.pipeline.errors import DeclarationError
-from pykafka.spark.pipeline.events import BATCH, FAILED, RECOVERED, RESTARTING, Event, Journal
+from pykafka.spark.pipeline.events import BATCH, FAILED, QUERY_FAILED, RECOVERED, RESTARTING, Event, Journal
 from pykafka.spark.pipeline.operation import Restart
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ def _names_a_lasting_one(text: str) -> bool:
 class Restarts(Generic[T]):
     """A pipeline that is started again when it fails, up to a number of times without a micro-batch in between.
 
+    The micro-batch must be of the query that failed: others may go on with theirs, while it fails each time.
+
     :param handler: has the clock, and chance for the pauses
     :param policy: how often, and how long the pauses are
     :param journal: is told of failures, restarts and recoveries
@@ -109,14 +111,17 @@ class Restarts(Generic[T]):
         self._stop = stop
         self._reason = reason
         self._failures = 0
+        self._failed_query: str | None = None
         self._told: Exception | None = None
         #: Number of starts so far.
         self.starts = 0
 
     def watch(self, event: Event) -> None:
-        """Count anew after a micro-batch with records: the pipeline is well."""
-        if event.kind == BATCH and self._failures:
-            self._failures = 0
+        """Count anew after a micro-batch with records of the query that failed: the pipeline is well."""
+        if event.kind == QUERY_FAILED:
+            self._failed_query = event.facts["query"]
+        elif event.kind == BATCH and self._failures and self._failed_query in (None, event.facts["query"]):
+            self._failures, self._failed_query = 0, None
             self._journal.tell(RECOVERED)
 
     def run(self, start: Callable[[], T]) -> T | None:
@@ -135,14 +140,18 @@ class Restarts(Generic[T]):
             if not self._pause():
                 return None
 
-    def tell(self, error: Exception) -> bool:
-        """Tell of a failure, once; return whether there is to be no restart."""
+    def tell(self, error: Exception, is_last: bool = False) -> bool:
+        """Tell of a failure, once; return whether there is to be no restart.
+
+        :param error: the failure
+        :param is_last: whether no restart can follow, as outside `run`
+        """
         if error is self._told:
             return True
         self._told = error
         self._failures += 1
         lasting = is_lasting(error)
-        over = lasting or self._failures > self._policy.attempts or self._stop.asked > 0
+        over = is_last or lasting or self._failures > self._policy.attempts or self._stop.asked > 0
         facts = {"reason": self._reason(error), "failures": self._failures, "lasting": lasting, "restarts": not over}
         self._journal.tell(FAILED, facts)
         return over

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.spark.lag import query_lag
 from pykafka.spark.offsets import Offsets
+from pykafka.spark.pipeline.causes import first_line
 from pykafka.spark.pipeline.declaration import Declaration
-from pykafka.spark.pipeline.events import BATCH, LAG, STOPPING, Journal, batch_facts
+from pykafka.spark.pipeline.events import BATCH, LAG, QUERY_FAILED, STOPPING, Journal, batch_facts
 from pykafka.spark.pipeline.frames import build, read_stream
 from pykafka.spark.pipeline.landing import start
 from pykafka.spark.pipeline.model import Sink, Source
@@ -24,6 +30,8 @@ from pykafka.spark.releases import limits_micro_batches
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+log = logging.getLogger("pykafka.spark.pipeline")
 
 #: Pause between polls of the queries (s); shorter if one must stop before its next micro-batch.
 _LOOK_S, _LOOK_CLOSELY_S = 0.2, 0.05
@@ -129,7 +137,7 @@ class Pipeline:
             ends = present_ends(self._sources)
             for each in self._queries():
                 each.goal = Goal(ends)
-        try:
+        with stopped_at_the_end(lambda: [one.running for one in self._queries() if one.running is not None]):
             # First, and until their start is noted: if all start at `latest`, one would leave out malformed records between
             # the starts, and the other would not keep them.
             self._start(self._malformed)
@@ -146,9 +154,6 @@ class Pipeline:
                             each.goal = Goal.of_queries(end for one in self._rows for end in one.ends)
                     self._start(behind)
                     self._watch(until=lambda: False)
-        finally:
-            for query in self._active():
-                query.stop()
         return tuple(query.progress for query in self._rows)
 
     def _start(self, queries: Iterable[_Query]) -> None:
@@ -201,6 +206,7 @@ class Pipeline:
                 continue
             failure = query.running.exception()
             if failure is not None:
+                self._journal.tell(QUERY_FAILED, {"query": query.progress.query})
                 raise failure
             last = query.running.lastProgress
             if last is None or _stamp(last) == query.seen:
@@ -241,6 +247,36 @@ class Pipeline:
         (own,) = parsed(malformed.ends)
         ends = [end for query in self._rows for end in parsed(query.ends)]
         return any(_topics(end) & _topics(own) and end != own for end in ends)
+
+
+@contextmanager
+def stopped_at_the_end(queries: Callable[[], Iterable[StreamingQuery]]) -> Iterator[None]:
+    """Stop queries at the end of the block, each of them, also where one does not stop in time or Spark is gone.
+
+    :param queries: returns them
+    :raises PySparkException: one did not stop; an error of the block comes before it
+    :raises Py4JError: the same
+    """
+    try:
+        yield
+    except BaseException:
+        for error in _stop(queries()):
+            log.warning("a query did not stop: %s", first_line(error))
+        raise
+    for error in _stop(queries()):
+        raise error
+
+
+def _stop(queries: Iterable[StreamingQuery]) -> list[Exception]:
+    """Stop queries; return the errors of those that do not."""
+    errors: list[Exception] = []
+    for query in queries:
+        try:
+            if query.isActive:
+                query.stop()
+        except (PySparkException, Py4JError, OSError) as error:  # py4j lets a refused connection through
+            errors.append(error)
+    return errors
 
 
 def trigger(declaration: Declaration) -> Mapping[str, Any]:

@@ -71,7 +71,7 @@ def watched(
             yield Watch(journal, restarts, address)
             how = "stopped" if stop.asked else "done"
         except Exception as error:
-            restarts.tell(error)
+            restarts.tell(error, is_last=True)
             raise
         finally:
             journal.tell(ENDED, {"status": how})

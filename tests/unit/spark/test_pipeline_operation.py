@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import NoBrokersAvailableError, SaslAuthenticationFailed, SocketDisconnectedError
@@ -19,12 +21,13 @@ from pykafka.handlers import Address as Place
 from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.spark.errors import DataLossError, OptionError
 from pykafka.spark.lag import QueryLag
-from pykafka.spark.pipeline import Declaration, DeclarationError, PipelineError, StopRequest
+from pykafka.spark.pipeline import Declaration, DeclarationError, PipelineError, StopRequest, launch
 from pykafka.spark.pipeline.alerts import Alerts
 from pykafka.spark.pipeline.events import (
     BATCH,
     ENDED,
     FAILED,
+    QUERY_FAILED,
     RECOVERED,
     RESTARTING,
     STARTED,
@@ -35,6 +38,7 @@ from pykafka.spark.pipeline.events import (
 from pykafka.spark.pipeline.metrics import Metrics
 from pykafka.spark.pipeline.operation import Address, Alert, Operation, Restart, parse_address, seconds
 from pykafka.spark.pipeline.restarts import Restarts, is_lasting
+from pykafka.spark.pipeline.running import stopped_at_the_end
 from pykafka.spark.pipeline.serving import TextServer
 from pykafka.spark.pipeline.watching import watched
 
@@ -356,6 +360,25 @@ def test_a_micro_batch_counts_anew() -> None:
     assert trial.kinds.count(RECOVERED) == 7
 
 
+def test_a_micro_batch_of_another_query_does_not_count_anew() -> None:
+    """Malformed records, or another sink, may go on while one query fails each time."""
+    trial = Trial()
+
+    def start() -> str:
+        trial.starts += 1
+        trial.journal.tell(BATCH, {**facts(), "query": "clicks-malformed"})
+        if trial.starts < 3:
+            trial.journal.tell(QUERY_FAILED, {"query": "clicks"})
+        raise broken()  # and once in another way, as where brokers are down at the start
+
+    with pytest.raises(SocketDisconnectedError):
+        trial.restarts.run(start)
+    assert trial.starts == 4
+    assert RECOVERED not in trial.kinds
+    trial.journal.tell(BATCH, facts())
+    assert trial.kinds[-1] == RECOVERED
+
+
 def test_a_stop_request_ends_a_pause() -> None:
     trial = Trial(broken(), broken(), policy=Restart(3, 3600.0, 7200.0))
     trial.handler.during = trial.stop.ask
@@ -418,6 +441,62 @@ def test_watched(endpoint: Endpoint) -> None:
     assert [event.kind for event in events] == [STARTED, FAILED, ENDED]
     assert events[-1].facts == {"status": "failed"}
     assert [body["event"] for body in endpoint.bodies] == ["failed"]
+
+
+def test_a_failure_before_the_start_is_the_last() -> None:
+    """As where Spark does not start: no restart follows, and nobody is told of one."""
+    declaration = Declaration("clicks", "/c", "once", (), (), (), "", {}, Operation(restart=Restart(5)))
+    events: list[Event] = []
+    with pytest.raises(PipelineError):
+        with watched(declaration, ThreadingHandler(), StopRequest(1), str, (events.append,)):
+            raise PipelineError("no Java")
+    assert events[1].facts == {"reason": "no Java", "failures": 1, "lasting": False, "restarts": False}
+
+
+class Stubborn:
+    """A query that is stopped, or does not stop."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.isActive = True
+        self.error = error
+
+    def stop(self) -> None:
+        """End."""
+        if self.error is not None:
+            raise self.error
+        self.isActive = False
+
+
+def test_all_queries_are_stopped(caplog: pytest.LogCaptureFixture) -> None:
+    """Also where one does not stop in time; and the error of the run stays the error."""
+    for error in (Py4JError("TimeoutException"), PySparkException("no"), ConnectionRefusedError("gone")):
+        queries: Any = [Stubborn(error), Stubborn()]
+        with pytest.raises(SocketDisconnectedError):
+            with stopped_at_the_end(lambda queries=queries: queries):
+                raise broken()
+        assert not queries[1].isActive
+        assert str(error) in caplog.text
+        queries = [Stubborn(error), Stubborn()]
+        with pytest.raises(type(error)):
+            with stopped_at_the_end(lambda queries=queries: queries):
+                pass
+        assert not queries[1].isActive
+
+
+def test_spark_that_is_gone_hides_no_error(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    class Gone:
+        def stop(self) -> None:
+            raise ConnectionRefusedError("[Errno 111] Connection refused")
+
+    monkeypatch.setenv("PYSPARK_PYTHON", "python")  # else the session sets it
+    monkeypatch.setattr(launch, "_started", lambda settings: Gone())
+    monkeypatch.setattr(launch, "_need_java", lambda: None)
+    monkeypatch.setattr(launch.SparkSession, "getActiveSession", staticmethod(lambda: None))
+    declaration = Declaration("clicks", "/c", "once", (), (), (), "", {})
+    with pytest.raises(Py4JError, match="the JVM is gone"):
+        with launch.session(declaration):
+            raise Py4JError("the JVM is gone")
+    assert "Spark did not stop: [Errno 111]" in caplog.text
 
 
 # -- the declaration
