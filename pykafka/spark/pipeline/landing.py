@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
 from pyspark.sql import functions as sql
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from pykafka.spark.pipeline.databases import DatabaseWriter
 from pykafka.spark.pipeline.errors import PipelineError
@@ -37,7 +38,7 @@ def start(
     :param mode: Spark's output mode
     """
     if isinstance(sink, FileSink) and sink.files_per_batch:
-        frame = frame.repartition(sink.files_per_batch, *sink.partition_by)
+        frame = frame.repartition(sink.files_per_batch, *map(_quoted, sink.partition_by))
     writer = frame.writeStream.queryName(name).outputMode(mode).trigger(**when)
     writer = writer.option("checkpointLocation", checkpoint)
     if isinstance(sink, FileSink):
@@ -99,9 +100,20 @@ def _create(rows: DataFrame, sink: TableSink) -> None:
     parts = sink.table.split(".") if sink.table else []
     if len(parts) > 1:
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {'.'.join(_quoted(part) for part in parts[:-1])}")
-    columns = ", ".join(f"{_quoted(field.name)} {field.dataType.simpleString()}" for field in rows.schema.fields)
+    columns = ", ".join(f"{_quoted(field.name)} {type_in_sql(field.dataType)}" for field in rows.schema.fields)
     by = f" PARTITIONED BY ({', '.join(map(_quoted, sink.partition_by))})" if sink.partition_by else ""
     spark.sql(f"CREATE TABLE IF NOT EXISTS {sink.identifier} ({columns}) USING {sink.format}{by}")
+
+
+def type_in_sql(kind: DataType) -> str:
+    """Return a type as SQL writes it, with the names of fields in quotes: any name is possible in a schema of a registry."""
+    if isinstance(kind, StructType):
+        return f"struct<{', '.join(f'{_quoted(field.name)}: {type_in_sql(field.dataType)}' for field in kind.fields)}>"
+    if isinstance(kind, ArrayType):
+        return f"array<{type_in_sql(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"map<{type_in_sql(kind.keyType)}, {type_in_sql(kind.valueType)}>"
+    return kind.simpleString()
 
 
 def _merge(rows: DataFrame, sink: TableSink, query: str, number: int) -> None:
@@ -120,7 +132,7 @@ def merge_statement(identifier: str, merge: Merge) -> str:
     """Return the statement that merges the view of a micro-batch into a table."""
     same = " AND ".join(f"t.{_quoted(key)} <=> s.{_quoted(key)}" for key in merge.keys)
     # The condition is evaluated in a query of its own, where its columns have no other table to be of.
-    gone = f"coalesce(({merge.delete_where}), false)" if merge.delete_where else "false"
+    gone = _gone(merge) if merge.delete_where else "false"
     flag = _quoted(_GONE)
     lines = [
         f"MERGE INTO {identifier} AS t USING (SELECT *, {gone} AS {flag} FROM {_BATCH}) AS s ON {same}",
@@ -131,6 +143,11 @@ def merge_statement(identifier: str, merge: Merge) -> str:
     return "\n".join(lines)
 
 
+def _gone(merge: Merge) -> str:
+    """Return whether a row deletes its key, as SQL; the condition may end with a comment."""
+    return f"coalesce(({merge.delete_where}\n), false)"
+
+
 def _latest(rows: DataFrame, merge: Merge, sink: str) -> DataFrame:
     """Return the last row of each key.
 
@@ -138,14 +155,16 @@ def _latest(rows: DataFrame, merge: Merge, sink: str) -> DataFrame:
     :raises PipelineError: a key has several rows, and nothing says which is the last
     """
     if not merge.latest_by:
-        twice = rows.groupBy(*merge.keys).count().where("count > 1").limit(1).collect()
+        twice = rows.groupBy(*map(_quoted, merge.keys)).count().where("count > 1").limit(1).collect()
         if twice:
             raise PipelineError(
                 f"a micro-batch has several rows of one key ({', '.join(merge.keys)}) for {sink}: declare latest_by, the "
                 "columns that say which is the last"
             )
         return rows
-    order = Window.partitionBy(*merge.keys).orderBy(*(sql.col(name).desc() for name in merge.latest_by))
+    order = Window.partitionBy(*map(_quoted, merge.keys)).orderBy(
+        *(sql.col(_quoted(name)).desc() for name in merge.latest_by)
+    )
     return rows.withColumn(_RANK, sql.row_number().over(order)).where(sql.col(_RANK) == 1).drop(_RANK)
 
 
@@ -153,9 +172,10 @@ def _to_database(rows: DataFrame, sink: JdbcSink, query: str, number: int) -> No
     if sink.merge is not None:
         rows = _latest(rows, sink.merge, str(sink))
         if sink.merge.delete_where:
-            rows = rows.withColumn(DatabaseWriter.GONE, sql.expr(f"int(coalesce(({sink.merge.delete_where}), false))"))
+            rows = rows.withColumn(DatabaseWriter.GONE, sql.expr(f"int({_gone(sink.merge)})"))
     DatabaseWriter(rows.sparkSession, sink).land(rows, query, number)
 
 
 def _quoted(name: str) -> str:
+    # In the methods of DataFrames, too: they read "a.b" as a field of a.
     return f"`{name.replace('`', '``')}`"

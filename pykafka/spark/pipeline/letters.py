@@ -41,11 +41,12 @@ def messages(letters: list[str], pipeline: str) -> pa.RecordBatch:
 
 def _message(letter: Mapping[str, Any], pipeline: str) -> dict[str, Any]:
     own = [{"key": header["key"], "value": _bytes(header.get("value"))} for header in letter.get("headers") or ()]
+    # A step that joins may have rows without a record: where `kafka` is null, the reason is all there is.
     about = {
         "reason": letter["reason"],
-        "topic": letter["topic"],
-        "partition": letter["partition"],
-        "offset": letter["offset"],
+        "topic": letter.get("topic"),
+        "partition": letter.get("partition"),
+        "offset": letter.get("offset"),
         "timestamp": letter.get("timestamp"),
         "pipeline": pipeline,
     }

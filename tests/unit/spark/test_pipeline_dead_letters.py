@@ -55,6 +55,13 @@ def test_nulls_and_empty_values_stay_what_they_are() -> None:
     assert (row["key"], row["value"], len(row["headers"])) == (None, b"", 5)
 
 
+def test_a_row_without_a_record() -> None:
+    """As of an outer join, where `kafka` is null: Spark leaves out what is null in JSON."""
+    (row,) = letters.messages(['{"reason": "nobody"}'], "x").to_pylist()
+    assert (row["key"], row["value"]) == (None, None)
+    assert [one["key"] for one in row["headers"]] == ["dlq.reason", "dlq.pipeline"]
+
+
 def test_good_rows_cost_nothing_but_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[pa.RecordBatch] = []
     monkeypatch.setattr(letters, "write_rows", lambda batches, options, columns: sent.extend(batches))

@@ -13,18 +13,19 @@ import pytest
 from click.testing import CliRunner
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, StructField, StructType, TimestampNTZType
 
 from pykafka.cli.app import tools
 from pykafka.cli.cmd_pipeline import reason
 from pykafka.cli.statuses import Status
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
-from pykafka.spark.pipeline import Declaration, DeclarationError, compaction, frames, lakes
+from pykafka.spark.pipeline import Declaration, DeclarationError, compaction, frames, lakes, landing
 from pykafka.spark.pipeline.checks import _directory
 from pykafka.spark.pipeline.databases import table_beside, without_secrets
 from pykafka.spark.pipeline.errors import PipelineError, SparkMissingError
 from pykafka.spark.pipeline.example import EXAMPLE
-from pykafka.spark.pipeline.landing import merge_statement
+from pykafka.spark.pipeline.landing import merge_statement, type_in_sql
 from pykafka.spark.pipeline.launch import session
 from pykafka.spark.pipeline.model import (
     FileSink,
@@ -362,12 +363,39 @@ def test_settings_of_tables(file: Path) -> None:
     assert lakes.settings(load(file, MINIMAL), "4.3.0") == {}
 
 
+def test_types_of_new_tables() -> None:
+    """Fields within a column may have any name, as columns may."""
+    inner = StructType([StructField("a-b", StringType()), StructField("c`d", ArrayType(DecimalType(9, 2)))])
+    assert type_in_sql(inner) == "struct<`a-b`: string, `c``d`: array<decimal(9,2)>>"
+    assert type_in_sql(MapType(StringType(), inner)) == f"map<string, {type_in_sql(inner)}>"
+    assert type_in_sql(TimestampNTZType()) == "timestamp_ntz"
+
+
+def test_keys_may_have_dots() -> None:
+    """Spark would look for a field of a column."""
+    asked: list[str] = []
+
+    class Rows:
+        def groupBy(self, *names: str) -> Any:
+            asked.extend(names)
+            return SimpleNamespace(count=lambda: self)
+
+        def where(self, _condition: str) -> Any:
+            return SimpleNamespace(limit=lambda _count: SimpleNamespace(collect=list))
+
+    rows = cast(Any, Rows())
+    assert landing._latest(rows, Merge(("order.id",), (), ""), "table t") is rows
+    assert asked == ["`order.id`"]
+
+
 def test_merge_statement() -> None:
     assert merge_statement("t", Merge(("a", "b"), (), "")) == (
         "MERGE INTO t AS t USING (SELECT *, false AS `_pykafka_gone` FROM pykafka_batch) AS s "
         "ON t.`a` <=> s.`a` AND t.`b` <=> s.`b`\n"
         "WHEN MATCHED THEN UPDATE SET *\nWHEN NOT MATCHED AND NOT s.`_pykafka_gone` THEN INSERT *"
     )
+    commented = merge_statement("t", Merge(("a",), (), "x IS NULL -- gone"))
+    assert "SELECT *, coalesce((x IS NULL -- gone\n), false) AS `_pykafka_gone`" in commented
     assert "WHEN MATCHED AND s.`_pykafka_gone` THEN DELETE" in merge_statement("t", Merge(("a",), (), "x IS NULL"))
 
 
