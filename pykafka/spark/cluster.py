@@ -28,6 +28,8 @@ INTERNAL_TOPIC = "__consumer_offsets"
 #: A partition counts as deleted when it was unknown to the cluster for so long (s): news of a topic takes a moment.
 UNKNOWN_FOR_S = 5.0
 ASK_AGAIN_S = 0.2
+#: So many responses in a row must name another id of a topic: a broker may not have heard yet of the topic that is read.
+SURE_AFTER = 3
 NO_ID = UUID(int=0)
 
 

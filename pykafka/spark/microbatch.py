@@ -12,7 +12,7 @@ from pykafka.common import TopicPartition
 from pykafka.spark import session
 from pykafka.spark.admission import Admission
 from pykafka.spark.batch import as_partitions, read_partition
-from pykafka.spark.cluster import OffsetReader
+from pykafka.spark.cluster import ASK_AGAIN_S, SURE_AFTER, OffsetReader
 from pykafka.spark.loss import LossReporter
 from pykafka.spark.offsets import (
     LATEST,
@@ -264,7 +264,15 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
 
     def _made_anew(self, read: Offsets) -> set[str]:
         # The topics that were deleted and made anew since their offsets were read. A warning tells of that once.
-        found = self._ids.recreated((tp.topic for tp in read), self._offsets.ids)
+        topics = {tp.topic for tp in read}
+        found = self._ids.recreated(topics, self._offsets.ids)
+        for _ in range(1, SURE_AFTER):
+            if not found:
+                break
+            # A broker that has not heard the news yet tells the former id of a topic that the query began with.
+            session.handler.sleep(ASK_AGAIN_S)
+            self._offsets.partitions()
+            found = self._ids.recreated(topics, self._offsets.ids)
         for one in found:
             if self._options.fail_on_data_loss or self._ids.is_news(one):
                 at = at_offsets({tp: offset for tp, offset in read.items() if tp.topic == one.topic})

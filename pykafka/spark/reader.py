@@ -27,7 +27,7 @@ from pykafka.exceptions import (
 from pykafka.protocol import wire
 from pykafka.protocol.records import RawBatch, scan
 from pykafka.spark import session
-from pykafka.spark.cluster import UNKNOWN_FOR_S
+from pykafka.spark.cluster import SURE_AFTER, UNKNOWN_FOR_S
 from pykafka.spark.errors import DataLossError, PollTimeoutError
 from pykafka.spark.loss import LossReporter, warn
 from pykafka.spark.offsets import EARLIEST, LATEST, OffsetRange, gone_between
@@ -52,8 +52,6 @@ RETRY_BACKOFF_MAX_MS = 1000
 #: The size limit of an Arrow batch: Spark holds a few at a time, and the offsets of their values are 32-bit numbers.
 MAX_ROWS = 65_536
 MAX_BYTES = 8 * 1024 * 1024
-#: So many responses in a row must name another id of the topic: a broker may not have heard yet of the topic that is read.
-SURE_AFTER = 3
 
 # The bytes per offset of each topic when this process last read it, and the largest batch then. With them, a short
 # range, as in small micro-batches, is fetched without the records behind it.

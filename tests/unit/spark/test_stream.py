@@ -29,6 +29,11 @@ ALL = ReadAllAvailable()
 NOTHING: JsonOffsets = {NOTHING_READ: {}}
 
 
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session.handler, "sleep", lambda seconds: None)
+
+
 class FakeOffsets:
     """A cluster: {partition: (earliest, latest)}."""
 
@@ -40,14 +45,18 @@ class FakeOffsets:
         self.found: Offsets = {}
         #: The topics' ids.
         self.ids: dict[str, UUID] = {}
+        #: What the next responses make of them.
+        self.told: list[dict[str, UUID]] = []
 
     def partitions(self) -> set[TopicPartition]:
+        if self.told:
+            self.ids = self.told.pop(0)
         return set(self.held)
 
     first_partitions = partitions
 
     def present(self, expected: Collection[TopicPartition]) -> set[TopicPartition]:
-        return set(self.held)
+        return self.partitions()
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
         return {tp: self.held[tp].earliest for tp in partitions}
@@ -451,6 +460,19 @@ def test_a_topic_made_anew_is_read_from_its_start(available_now: bool, caplog: p
     told = [one.message for one in caplog.records if "made anew" in one.message]
     assert len(told) == 1
     assert "Going on from the start of the new topic" in told[0]
+
+
+def test_a_broker_that_has_not_heard_of_the_topic_a_query_began_with(caplog: pytest.LogCaptureFixture) -> None:
+    """It tells the former id; taken for news, no record of the topic would be read any more."""
+    cluster = FakeOffsets({A0: (0, 10)})
+    cluster.ids = {"a": NEW}
+    made = reader(cluster, startingOffsets="earliest", failOnDataLoss="false")
+    start = made.initialOffset()
+    cluster.told = [{"a": OLD}, {"a": OLD}, {"a": NEW}]
+    end = made.latestOffset(start, ALL)
+    planned = made.partitions(start, end)
+    assert [(part.end, part.topic_id) for part in planned] == [(10, NEW)]  # type: ignore[attr-defined]
+    assert "made anew" not in caplog.text
 
 
 class FakeGroup:
