@@ -51,6 +51,51 @@ def names_of(schema: Schema, needed: Mapping[str, Schema]) -> dict[str, Any]:
     return names
 
 
+def check_bounded(tree: Any, names: Mapping[str, Any]) -> None:
+    """Refuse schemas by which a few bytes end or fill the process: fastavro nests calls of C without a limit.
+
+    :param tree: from `parsed`
+    :param names: from `names_of`
+    :raises SchemaError: a type contains itself, or an array has items without bytes
+    """
+    _check_bounded(tree, names, (), set())
+
+
+def _check_bounded(tree: Any, names: Mapping[str, Any], around: tuple[str, ...], done: set[str]) -> None:
+    if isinstance(tree, list):
+        for one in tree:
+            _check_bounded(one, names, around, done)
+    elif isinstance(tree, dict):
+        name = tree.get("name")
+        if name in around:
+            raise SchemaError(
+                f"it has a {name} within a {name}: such records are not read, for they can nest without end"
+            )
+        if name is not None and name in done:
+            return
+        inner = around if name is None else (*around, name)
+        for key in ("type", "items", "values"):
+            _check_bounded(tree.get(key), names, inner, done)
+        for one in tree.get("fields", ()):
+            _check_bounded(one["type"], names, inner, done)
+        # Behind the walk, which has found types that contain themselves.
+        if tree["type"] == "array" and _is_empty(tree["items"], names):
+            raise SchemaError("it has an array whose items have no bytes: not read, for few bytes can fill the memory")
+        if name is not None:
+            done.add(name)
+    elif tree in names:
+        _check_bounded(names[tree], names, around, done)
+
+
+def _is_empty(tree: Any, names: Mapping[str, Any]) -> bool:
+    """Return whether values of a type have no bytes; of a type that does not contain itself, or of one in a union."""
+    if isinstance(tree, dict):
+        if tree["type"] == "record":
+            return all(_is_empty(one["type"], names) for one in tree["fields"])
+        return tree["size"] == 0 if tree["type"] == "fixed" else _is_empty(tree["type"], names)
+    return tree == "null" or (isinstance(tree, str) and tree in names and _is_empty(names[tree], names))
+
+
 def logical_types(schema: Schema, needed: Mapping[str, Schema]) -> set[str]:
     """Return the logical types in a schema."""
     found: set[str] = set()

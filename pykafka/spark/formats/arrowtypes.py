@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
+from pyarrow.compute import CastOptions
 
 from pykafka.exceptions import SchemaError
 
@@ -101,7 +102,8 @@ def as_array(rows: list[Any], reasons: list[str | None], kind: pa.DataType) -> p
 
 def _made(rows: list[Any], kind: pa.DataType, wanted: pa.DataType) -> pa.Array:
     made = pa.array(rows, kind)
-    return made if kind == wanted else made.cast(wanted, safe=False)
+    # A time beyond those of microseconds is an error.
+    return made if kind == wanted else made.cast(options=CastOptions(wanted, allow_time_truncate=True))
 
 
 def reason(error: Exception) -> str:

@@ -48,6 +48,7 @@ class AvroDecoder(SchemaDecoder):
         tree = avro.parsed(self.schema, self.needed)
         names = avro.names_of(self.schema, self.needed)
         kind = _Types(names).of(tree, "the schema", ())
+        avro.check_bounded(tree, names)
         self._is_record = pa.types.is_struct(kind)
         return kind if self._is_record else pa.struct([(VALUE, kind)])
 
@@ -59,6 +60,7 @@ class AvroDecoder(SchemaDecoder):
             needed = self._needed(schema)
             without = self._without(schema, needed)
             writer, reader = avro.parsed(schema, needed, without), avro.parsed(self.schema, self.needed, without)
+            avro.check_bounded(writer, avro.names_of(schema, needed))
         if self._is_record:
             return partial(_read, writer, reader)
         return lambda data, start: {VALUE: avro.read(data, start, writer, reader)}

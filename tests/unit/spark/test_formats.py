@@ -182,6 +182,11 @@ def test_a_schema_that_is_no_record_is_one_column(tmp_path: Path) -> None:
         (field("a", {"type": "record", "name": "Empty", "fields": []}), "a is a record without fields"),
         (field("a", {"type": "bytes", "logicalType": "decimal", "precision": 40}), "a is a decimal of 40 digits"),
         (field("a", "nothing"), "none of Avro"),
+        (field("a", {"type": "array", "items": "null"}), "items have no bytes"),
+        (
+            field("a", {"type": "map", "values": {"type": "array", "items": field("n", "null") | {"name": "N"}}}),
+            "no bytes",
+        ),
         ("{", "no JSON"),
     ],
 )
@@ -257,6 +262,27 @@ def test_versions_that_count_time_in_other_units(stub: RegistryStub, units: tupl
         values(with_id(1) + avro_bytes(first, {"at": at}), with_id(2) + avro_bytes(second, {"at": at})), None
     )
     assert rows.to_pylist() == [{"at": at}] * 2, reasons
+
+
+def test_records_that_nest_without_end_are_refused(stub: RegistryStub) -> None:
+    # A hundred thousand levels end the process in fastavro, which has no limit.
+    old = {**CLICK, "fields": [*CLICK["fields"], field("next", ["null", "shop.Click"])["fields"][0]]}
+    stub.add("clicks-value", old)
+    stub.add("clicks-value", CLICK)
+    decoder = make_decoder("avro", {"registry": stub.url, "topic": "clicks"})
+    rows, reasons = decoder.decode(values(with_id(1) + b"\2\0\2" * 100_000 + b"\2\0\0"), None)
+    assert rows.to_pylist() == [None]
+    assert "schema 1: it has a shop.Click within a shop.Click" in reasons[0].as_py()
+
+
+def test_times_that_microseconds_cannot_count_are_told(tmp_path: Path) -> None:
+    schema = field("a", {"type": "long", "logicalType": "timestamp-millis"})
+    plain = field("a", "long")
+    rows, reasons = make_decoder("avro", file(tmp_path, schema)).decode(
+        values(avro_bytes(plain, {"a": 2**55}), avro_bytes(plain, {"a": 1000})), None
+    )
+    assert rows.to_pylist() == [None, {"a": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)}]
+    assert "out of bounds" in reasons[0].as_py()
 
 
 def test_references_of_avro(stub: RegistryStub) -> None:
