@@ -14,7 +14,7 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
@@ -155,8 +155,7 @@ def pack(
             _copy_ours(folder, goal.loads_ours and not pure)
         if goal.loads_ours:
             # Without the network, and exactly what runs here.
-            there = set(left_out)
-            wanted = [one for one in wanted if not _copied(one, folder, there)]
+            wanted = _copy_installed(wanted, set(added), folder, left_out)
         _install(goal, folder, wanted, Path(scratch))
         _tidy(folder, pure)
         kind = _tried(goal, folder, "pyarrow" not in left_out)
@@ -304,21 +303,34 @@ def _install(goal: Target, folder: Path, what: list[str], scratch: Path, alone: 
         raise PackError(f"pip cannot get {', '.join(what)} for {goal.name}:\n  " + "\n  ".join(lines[-4:]))
 
 
-def _copied(requirement: str, folder: Path, left_out: set[str]) -> bool:
+def _copy_installed(
+    wanted: Iterable[str], added: Collection[str], folder: Path, left_out: Collection[str]
+) -> list[str]:
+    """Copy installed packages and what they need; return what pip has to get.
+
+    :param wanted: requirements; this environment meets those of this package
+    :param added: those of them that the user gave: only a bare name stands for what is installed, of whatever version
+    :param left_out: names of packages that are there already
+    """
+    there, rest, bare = set(left_out), [], []
+    for one in wanted:
+        (rest if one in added and _name(one) != one else bare).append(one)
+    for one in bare:
+        if not _copied(_name(one), folder, there, rest):
+            rest.append(one)
+    return rest
+
+
+def _copied(name: str, folder: Path, there: set[str], rest: list[str]) -> bool:
     """Copy an installed package and what it needs; return False if pip has to get it.
 
-    :param left_out: names of packages that are there already; those that were copied are added
+    :param there: names of packages that are there already; those that were copied are added
+    :param rest: what it needs that is installed in a way that cannot be copied is added
     """
-    name = _name(requirement)
-    if name != requirement and "==" in requirement:
+    found = _installed(name)
+    if found is None or found.files is None or found.read_text("direct_url.json") is not None:
         return False
-    try:
-        found = importlib.metadata.distribution(name)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    if found.files is None or found.read_text("direct_url.json") is not None:
-        return False
-    left_out.add(_plain(name))
+    there.add(_plain(name))
     for one in found.files:
         # Programs lie outside.
         if (
@@ -331,9 +343,19 @@ def _copied(requirement: str, folder: Path, left_out: set[str]) -> bool:
     for text in found.requires or ():
         needed, _, marker = text.partition(";")
         # One that is not installed here is for other systems, or for an extra.
-        if "extra" not in marker and _plain(_name(needed)) not in left_out:
-            _copied(_name(needed), folder, left_out)
+        if "extra" in marker or _plain(_name(needed)) in there or _installed(_name(needed)) is None:
+            continue
+        if not _copied(_name(needed), folder, there, rest):
+            there.add(_plain(_name(needed)))
+            rest.append(needed.strip())
     return True
+
+
+def _installed(name: str) -> importlib.metadata.Distribution | None:
+    try:
+        return importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _copy_ours(folder: Path, compiled: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -128,6 +129,30 @@ def test_a_wheel_of_this_package(tmp_path: Path, no_index: Path) -> None:
     wheel = make_wheel(tmp_path, "pykafka", "cp398-cp398-manylinux_2_17_x86_64")
     with pytest.raises(PackError, match="is not a supported wheel on this platform"):
         pack(target("3.99", "manylinux_2_28_x86_64"), tmp_path / "a.tar.gz", wheel, without=HEAVY)
+
+
+@pytest.mark.parametrize("added", ["click>=9999", "click[nothing]"])
+def test_an_addition_with_a_version_is_not_what_happens_to_be_installed(
+    tmp_path: Path, no_index: Path, added: str
+) -> None:
+    with pytest.raises(PackError, match=f"pip cannot get {re.escape(added)} for "):
+        pack(target(), tmp_path / "a.tar.gz", added=[added], without=HEAVY)
+
+
+def test_what_an_addition_needs_and_cannot_be_copied(
+    tmp_path: Path, no_index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other installers leave no list of files; it was left out without a word."""
+    for name, metadata in (("tinyone", "Requires-Dist: tinytwo\n"), ("tinytwo", "")):
+        info = tmp_path / "site" / f"{name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{metadata}")
+        (tmp_path / "site" / f"{name}.py").touch()
+    (tmp_path / "site" / "tinyone-1.0.dist-info" / "RECORD").write_text("tinyone.py,,\n")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    make_wheel(no_index, "tinytwo", "py3-none-any")
+    made = pack(target(), tmp_path / "a.tar.gz", added=["tinyone"], without=HEAVY)
+    assert {"tinyone.py", "tinytwo.py"} <= names(made.path)
 
 
 def test_the_command(tmp_path: Path) -> None:
