@@ -235,12 +235,13 @@ def _compact(declaration: Declaration, master: str) -> int:
     from pyspark.errors import PySparkException
 
     from pykafka.spark.pipeline import compaction
-    from pykafka.spark.pipeline.launch import session
+    from pykafka.spark.pipeline.launch import kill, session
 
     for output in declaration.outputs:
         compaction.check(output)
     try:
-        with session(declaration, master) as spark:
+        # A signal ends it at once: the formats make a change whole, or not at all.
+        with _Signals(kill), session(declaration, master) as spark:
             for output in declaration.outputs:
                 show.console().print(Text(compaction.compact(spark, output)))
     except (PySparkException, Py4JError) as error:
@@ -269,7 +270,7 @@ def _run(declaration: Declaration, master: str, stop: StopRequest, as_json: bool
 
     def start() -> Sequence[Progress]:
         if watch.restarts.starts > 1:
-            watch.journal.tell("started")
+            watch.tell_start()
         for check in (*cluster_checks(declaration), *storage_checks(declaration, spark)):
             if not stop.asked:
                 check.find_out()

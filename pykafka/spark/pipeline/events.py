@@ -68,10 +68,16 @@ class Journal:
         self._watchers.append(watcher)
 
     def tell(self, kind: str, facts: Mapping[str, Any] | None = None) -> None:
-        """Tell of an event that happens now."""
+        """Tell of an event that happens now; all watchers hear of it, also where one fails, as at a closed output."""
         event = Event(kind, self._pipeline, self._handler.time_ms(), facts or {})
+        errors: list[Exception] = []
         for watcher in self._watchers:
-            watcher(event)
+            try:
+                watcher(event)
+            except Exception as error:  # noqa: BLE001 - raised below
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
 
 def batch_facts(query: str, report: Mapping[str, Any], lag: QueryLag | None) -> dict[str, Any]:

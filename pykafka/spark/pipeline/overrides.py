@@ -22,7 +22,8 @@ def override(data: dict[str, Any], text: str, problems: list[Problem]) -> None:
     :param problems: the list that takes problems
     """
     name, equals, value = text.partition("=")
-    shown = f"{name}=..." if equals and looks_secret(text) else text
+    # A URL of a database or of a webhook may be a secret as a whole.
+    shown = f"{name}=..." if equals and (looks_secret(text) or "://" in value or "@" in value) else text
     place = f"--set {shown}"
     if not equals:
         problems.append(Problem(place, "must be KEY=VALUE, as in source.topic=clicks"))

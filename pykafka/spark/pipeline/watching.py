@@ -33,6 +33,10 @@ class Watch:
     restarts: Restarts[Any]
     metrics: Address | None
 
+    def tell_start(self) -> None:
+        """Tell of a start, the first or a further one."""
+        self.journal.tell(STARTED, {"metrics": None if self.metrics is None else str(self.metrics)})
+
 
 @contextmanager
 def watched(
@@ -67,9 +71,13 @@ def watched(
         journal.add(restarts.watch)  # last: it tells more in turn
         how = "failed"
         try:
-            journal.tell(STARTED, {"metrics": None if address is None else str(address)})
-            yield Watch(journal, restarts, address)
+            watch = Watch(journal, restarts, address)
+            watch.tell_start()
+            yield watch
             how = "stopped" if stop.asked else "done"
+        except (KeyboardInterrupt, SystemExit):  # signals before Spark starts
+            how = "stopped"
+            raise
         except Exception as error:
             restarts.tell(error, is_last=True)
             raise

@@ -205,6 +205,10 @@ def test_override_of_one_of_several(file: Path) -> None:
     text = TOP + SOURCE + SINKS.format("x") + SINKS.format("y")
     x, y = load(file, text, "sink.y.path=/other", "sink.1.path=/first").outputs
     assert (x.sink, y.sink) == (FileSink("/first", (), {}), FileSink("/other", (), {}))
+    for url in ("jdbc:oracle:thin:me/hunter2@//h", "https://hooks.example/hunter2"):
+        (problem, *_) = problems(file, text, f"sink.url={url}")
+        assert problem.startswith("--set sink.url=...: there are several tables [[sink]]")
+        assert "hunter2" not in problem
     assert problems(file, text, "sink.path=/z")[0].startswith("--set sink.path=/z: there are several tables [[sink]]")
 
 

@@ -453,6 +453,31 @@ def test_a_failure_before_the_start_is_the_last() -> None:
     assert events[1].facts == {"reason": "no Java", "failures": 1, "lasting": False, "restarts": False}
 
 
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
+def test_a_signal_before_spark_starts_is_no_failure(signal: type[BaseException]) -> None:
+    declaration = Declaration("clicks", "/c", "once", (), (), (), "", {}, Operation(Address("127.0.0.1", 0)))
+    events: list[Event] = []
+    with pytest.raises(signal):
+        with watched(declaration, ThreadingHandler(), StopRequest(1), str, (events.append,)) as watch:
+            watch.tell_start()
+            raise signal
+    assert [event.kind for event in events] == [STARTED, STARTED, ENDED]
+    assert events[0].facts == events[1].facts == {"metrics": str(watch.metrics)}
+    assert events[-1].facts == {"status": "stopped"}
+
+
+def test_a_closed_output_keeps_no_alert_back() -> None:
+    """Who prints events comes first, and raises; the others hear of them all the same."""
+    heard: list[Event] = []
+
+    def closed(event: Event) -> None:
+        raise BrokenPipeError(event.kind)
+
+    with pytest.raises(BrokenPipeError):
+        Journal("clicks", ThreadingHandler(), [closed, heard.append]).tell(FAILED)
+    assert [event.kind for event in heard] == [FAILED]
+
+
 class Stubborn:
     """A query that is stopped, or does not stop."""
 
