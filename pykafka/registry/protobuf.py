@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import subprocess
 import sys
 import tempfile
@@ -104,13 +105,14 @@ def compiled(schema: Schema, needed: Mapping[str, Schema]) -> ProtoFile:
 
     :param schema: text, or a descriptor in base64
     :param needed: what it imports, by the names that it imports them by
-    :raises SchemaError: it is none of Protobuf, or grpcio-tools is missing for one that is text
+    :raises SchemaError: it is none of Protobuf
+    :raises ImportError: grpcio-tools is missing, for one that is text
     """
     if schema.kind != PROTOBUF:
         raise SchemaError(f"the schema is of {schema.kind}, not of Protobuf")
     main = _descriptor(schema.text)
     if main is None:
-        return of_set(_compile({**{name: one.text for name, one in needed.items()}, _MAIN: schema.text}))
+        return of_set(_compile({name: one.text for name, one in needed.items()}, schema.text))
     rest = []
     for name, one in needed.items():
         found = _descriptor(one.text)
@@ -188,32 +190,42 @@ def _with_known(descriptors: list[Any]) -> list[Any]:
     return [*known, *descriptors]
 
 
-def _compile(texts: Mapping[str, str]) -> bytes:
-    """Return the descriptor set of files with their text, by a process of protoc.
+def _compile(imports: Mapping[str, str], text: str) -> bytes:
+    """Return the descriptor set of a file with those that it imports, by a process of protoc.
 
-    :raises SchemaError: they have errors, or protoc is not there
+    :param imports: their texts, by name
+    :param text: of the file itself
+    :raises SchemaError: they have errors
+    :raises ImportError: protoc is not there
     """
     try:
         import grpc_tools
     except ImportError as error:
-        raise SchemaError(
+        # No SchemaError: the schema may be right, and other Pythons can read it.
+        raise ImportError(
             "the schema is Protobuf's text, which needs protoc: install grpcio-tools (the extra formats), or give "
-            "descriptor_file, which protoc has written"
+            "descriptor_file, which protoc has written",
+            name="grpc_tools",
         ) from error
     with tempfile.TemporaryDirectory() as directory:
-        for name, text in texts.items():
+        main = _MAIN
+        while main in imports:
+            main = f"_{main}"
+        for name, one in {**imports, main: text}.items():
             path = Path(directory, name)
-            if not path.resolve().is_relative_to(Path(directory).resolve()):
+            if "\0" in name or Path(directory).resolve() not in path.resolve().parents:
                 raise SchemaError(f"the schema imports {name!r}, which is no name of a file below another")
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(one.encode(errors="replace"))
         out = Path(directory, "descriptors")
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={directory}"),
                 f"--proto_path={files(grpc_tools) / '_proto'}",
-                *("--include_imports", f"--descriptor_set_out={out}", _MAIN),
+                *("--include_imports", f"--descriptor_set_out={out}", main),
             ],
+            # It finds grpcio-tools where this Python did, which Spark may have added to the path.
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,6 +41,24 @@ def need_all() -> None:
             "`kafka-tools spark-pack` and submit the job as it says, or install the package with its extra `spark` in "
             "that Python"
         )
+
+
+@contextmanager
+def formats_needed() -> Iterator[None]:
+    """Name this Python where a package of the extra formats is missing.
+
+    :raises PackageMissingError: names the package
+    """
+    try:
+        yield
+    except PackageMissingError:
+        raise
+    except ImportError as error:
+        raise PackageMissingError(
+            f"{here()} cannot import {error.name or 'a package'}, which Avro, Protobuf or JSON Schema needs there ({error}): "
+            "install the extra formats in that Python, or make its archive with `kafka-tools spark-pack --add fastavro --add "
+            "grpcio-tools --add jsonschema`"
+        ) from error
 
 
 def check(wanted: str) -> None:

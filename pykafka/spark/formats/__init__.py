@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka.spark.errors import OptionError
+from pykafka.spark.packages import formats_needed
 
 if TYPE_CHECKING:
     from pykafka.spark.formats.decoder import Decoder
@@ -23,6 +24,7 @@ def make_decoder(format: str, options: Mapping[str, str]) -> Decoder:
     :raises OptionError: an option is unknown, wrong or missing
     :raises SchemaError: the schema has what Spark has no type for
     :raises RegistryError: the registry refuses, or does not answer
+    :raises PackageMissingError: the extra formats is not installed
     """
     from pykafka.spark.formats import avro, jsonschema, protobuf
     from pykafka.spark.formats.options import Side
@@ -32,7 +34,8 @@ def make_decoder(format: str, options: Mapping[str, str]) -> Decoder:
         "protobuf": protobuf.ProtobufDecoder,
         "json-schema": jsonschema.JsonDecoder,
     }
-    return made[_known(format)](Side.read(format, options))
+    with formats_needed():
+        return made[_known(format)](Side.read(format, options))
 
 
 def make_encoder(format: str, options: Mapping[str, str]) -> Encoder:
@@ -43,6 +46,7 @@ def make_encoder(format: str, options: Mapping[str, str]) -> Encoder:
     :raises OptionError: an option is unknown, wrong or missing
     :raises SchemaError: the schema cannot be written here
     :raises RegistryError: the registry refuses, or does not answer
+    :raises PackageMissingError: the extra formats is not installed
     """
     from pykafka.spark.formats import avro, jsonschema, protobuf
     from pykafka.spark.formats.options import Side
@@ -52,7 +56,8 @@ def make_encoder(format: str, options: Mapping[str, str]) -> Encoder:
         "protobuf": protobuf.ProtobufEncoder,
         "json-schema": jsonschema.JsonEncoder,
     }
-    return made[_known(format)](Side.write(format, options))
+    with formats_needed():
+        return made[_known(format)](Side.write(format, options))
 
 
 def _known(format: str) -> str:

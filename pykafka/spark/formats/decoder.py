@@ -14,6 +14,7 @@ from pykafka.registry.schemas import Registered, Schema
 from pykafka.spark.formats.arrowtypes import as_array, ddl_of_fields, reason, settled
 from pykafka.spark.formats.options import CONFLUENT, HEADER, Side
 from pykafka.spark.formats.registries import registry_for
+from pykafka.spark.packages import formats_needed
 
 #: Parses a record's bytes from a position on; raises whatever is wrong with them.
 Read = Callable[[bytes, int], Any]
@@ -126,7 +127,7 @@ class SchemaDecoder(ABC):
     def _own(self, _: bytes) -> tuple[Read, int]:
         found = self._readers.get(b"")
         if found is None:
-            found = self._readers[b""] = self._reader(None, None)
+            found = self._readers[b""] = self._parser(None, None)
         return found, 0
 
     def _by_id(self, data: bytes) -> tuple[Read, int]:
@@ -154,9 +155,25 @@ class SchemaDecoder(ABC):
         """Return the parser of a schema; for one that cannot be read, a parser that says so of each record."""
         schema = self._asked(lambda: self._registry().schema(key))
         try:
-            return self._reader(schema, path)
+            return self._parser(schema, path)
         except SchemaError as error:
             return _refusing(f"schema {key}: {error}")
+
+    def _parser(self, schema: Schema | None, path: bytes | None) -> Read:
+        """Return the parser of a schema.
+
+        :raises SchemaError: it is one that cannot be read
+        :raises SchemaNotFoundError: the registry lacks what it refers to
+        :raises FramingError: the header does not say its message
+        :raises _Elsewhere: anything else, such as a package that this worker lacks, ends the task
+        """
+        try:
+            with formats_needed():
+                return self._reader(schema, path)
+        except (SchemaError, SchemaNotFoundError, FramingError, _Elsewhere):
+            raise
+        except Exception as error:  # noqa: BLE001 - passed on
+            raise _Elsewhere(error) from None
 
     def _needed(self, schema: Schema) -> dict[str, Schema]:
         return self._asked(lambda: self._registry().needed(schema)) if schema.references else {}

@@ -15,6 +15,7 @@ from pykafka.spark.errors import SinkError
 from pykafka.spark.formats.arrowtypes import python_rows, reason
 from pykafka.spark.formats.options import CONFLUENT, HEADER, NONE, Side
 from pykafka.spark.formats.registries import registry_for
+from pykafka.spark.packages import formats_needed
 
 #: Returns the bytes of a row, without those that say the schema; raises whatever is wrong with the row.
 Write = Callable[[Any], bytes]
@@ -85,7 +86,8 @@ class SchemaEncoder(ABC):
     def encode(self, rows: pa.StructArray) -> pa.Array:
         self.check([rows.type.field(number).name for number in range(rows.type.num_fields)])
         if self._write is None:
-            self._write = self._writer()
+            with formats_needed():
+                self._write = self._writer()
         write, prefix = self._write, self._prefix
         found: list[bytes | None] = []
         for number, row in enumerate(python_rows(rows)):

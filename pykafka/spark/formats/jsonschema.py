@@ -41,6 +41,8 @@ class JsonDecoder(SchemaDecoder):
 
     def _arrow(self) -> pa.StructType:
         kind = _column(self.schema, self.needed).kind
+        if self.side.validate:
+            _validator(self.schema, self.needed)  # a schema that is none is refused here, not by each record
         return kind if pa.types.is_struct(kind) else pa.struct([(VALUE, kind)])
 
     def _reader(self, schema: Schema | None, path: bytes | None) -> Read:
@@ -68,6 +70,8 @@ class JsonEncoder(SchemaEncoder):
         kind = _column(self.schema, self.needed).kind
         if not pa.types.is_struct(kind):
             raise SchemaError("the schema is no object with properties: rows cannot be written by it")
+        if self.side.validate is not False:
+            _validator(self.schema, self.needed)
         return [kind.field(number).name for number in range(kind.num_fields)]
 
     def _writer(self) -> Write:
@@ -137,9 +141,14 @@ def _column(schema: Schema | None, needed: Mapping[str, Schema]) -> Column:
     import referencing
     from referencing.jsonschema import DRAFT7
 
-    main, documents = _documents(schema, needed)
-    resource = referencing.Resource.from_contents(main, default_specification=DRAFT7)
-    return _Columns().of(main, documents.resolver_with_root(resource), "the schema", ())
+    try:
+        main, documents = _documents(schema, needed)
+        resource = referencing.Resource.from_contents(main, default_specification=DRAFT7)
+        return _Columns().of(main, documents.resolver_with_root(resource), "the schema", ())
+    except SchemaError:
+        raise
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:  # a word has a value that it cannot have
+        raise SchemaError(f"the schema is none of JSON Schema: {type(error).__name__}: {error}") from error
 
 
 class _Columns:

@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType, StructType
 
 from pykafka.exceptions import ConfigurationError, RegistryError, SchemaError
 from pykafka.spark.columns import COLUMNS, HEADERS, HEADERS_TYPE
-from pykafka.spark.errors import OptionError, SinkError
+from pykafka.spark.errors import OptionError, PackageMissingError, SinkError
 from pykafka.spark.formats import FORMATS, make_decoder, make_encoder
 from pykafka.spark.formats.columns import decoded, encoded
 from pykafka.spark.options import write_options
@@ -284,9 +284,8 @@ def _asked_for_schema(declaration: Declaration, place: str, kind: str, make: Cal
         return make()
     except (RegistryError, SchemaError, OptionError, ConfigurationError) as error:
         raise _refused(declaration, place, str(error)) from error
-    except ImportError as error:
-        sentence = f"format = {kind!r} needs a package that is not here: install the extra formats ({error})"
-        raise _refused(declaration, place, sentence) from error
+    except PackageMissingError as error:
+        raise _refused(declaration, place, f"format = {kind!r}: {error}") from error
 
 
 def _as_messages(malformed: DataFrame) -> DataFrame:

@@ -49,6 +49,7 @@ _NAMES = frozenset(
         "SchemaError",
         "SchemaEvolutionError",
         "ModuleNotFoundError",
+        "PackageMissingError",
     }
 )
 #: Conditions of Spark for data and SQL: the same records fail the next time, too.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import sys
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -17,7 +18,7 @@ import pytest
 
 from pykafka.exceptions import RegistryError, RegistryUnavailableError, SchemaError, SchemaNotFoundError
 from pykafka.registry.framing import with_guid, with_id
-from pykafka.spark.errors import OptionError, SinkError
+from pykafka.spark.errors import OptionError, PackageMissingError, SinkError
 from pykafka.spark.formats import make_decoder, make_encoder
 from pykafka.spark.formats.decoder import Decoder
 from tests.support.registrystub import RegistryStub
@@ -421,7 +422,7 @@ def test_descriptors_and_imports(stub: RegistryStub, tmp_path: Path) -> None:
     decoder = make_decoder("protobuf", {"registry": stub.url, "topic": "t"})
     assert decoder.ddl == "`one` STRUCT<`i`: INT>"
     descriptors = tmp_path / "t.desc"
-    descriptors.write_bytes(protobuf._compile({"dir/inner.proto": stub.schemas[0]["schema"], "schema.proto": text}))
+    descriptors.write_bytes(protobuf._compile({"dir/inner.proto": stub.schemas[0]["schema"]}, text))
     for more in ({}, {"registry": stub.url, "topic": "t"}):
         assert make_decoder("protobuf", {"descriptor_file": str(descriptors), **more}).ddl == decoder.ddl
 
@@ -546,3 +547,65 @@ def test_secrets_are_in_no_text(stub: RegistryStub, monkeypatch: pytest.MonkeyPa
     assert b"hunter2" not in pickle.dumps(decoder)
     decoder = make_decoder("avro", {"registry": stub.url, "topic": "t", "registry_token": "hunter2-token"})
     assert "hunter2" not in repr(decoder) + repr(vars(decoder))
+
+
+def test_an_import_of_the_same_name_as_the_schema_has_here(stub: RegistryStub) -> None:
+    stub.add("inner", 'syntax = "proto3"; message Inner { int32 z = 1; }', "PROTOBUF")
+    outer = 'syntax = "proto3"; import "schema.proto"; message Outer { Inner inner = 1; }'
+    stub.add("t-value", outer, "PROTOBUF", [{"name": "schema.proto", "subject": "inner", "version": 1}])
+    assert make_decoder("protobuf", {"registry": stub.url, "topic": "t"}).ddl == "`inner` STRUCT<`z`: INT>"
+
+
+@pytest.mark.parametrize("name", ["", ".", "../x.proto", "/x.proto", "a\0b"])
+def test_an_import_that_is_no_name_of_a_file(stub: RegistryStub, name: str) -> None:
+    stub.add("inner", 'syntax = "proto3"; message Inner { int32 z = 1; }', "PROTOBUF")
+    outer = 'syntax = "proto3"; message Outer { int32 z = 1; }'
+    stub.add("t-value", outer, "PROTOBUF", [{"name": name, "subject": "inner", "version": 1}])
+    with pytest.raises(SchemaError, match="no name of a file below another"):
+        make_decoder("protobuf", {"registry": stub.url, "topic": "t"})
+
+
+@pytest.mark.parametrize(
+    ("format", "package", "schema"),
+    [
+        ("avro", "fastavro", CLICK),
+        ("protobuf", "grpc_tools", 'syntax = "proto3"; message M { int32 z = 1; }'),
+        ("json-schema", "referencing", JSON_SCHEMA),
+    ],
+)
+def test_a_worker_without_the_package_ends_the_task_and_blames_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, package: str, schema: Any
+) -> None:
+    options = file(tmp_path, schema)
+    decoder, encoder = make_decoder(format, options), make_encoder(format, options)
+    monkeypatch.setitem(sys.modules, package, None)
+    words = f"the Python of Spark on .* cannot import {package}"
+    with pytest.raises(PackageMissingError, match=words):
+        decoder.decode(values(b"\0"), None)
+    with pytest.raises(PackageMissingError, match=words):
+        encoder.encode(pa.array([], pa.struct([])))
+    with pytest.raises(PackageMissingError, match=words):
+        make_decoder(format, options)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": 5},
+        {"type": "object", "properties": [1]},
+        {"properties": {"a": {"type": "string", "format": ["x"]}}},
+        {"oneOf": 5},
+        {"$schema": 5},
+    ],
+)
+def test_what_is_none_of_json_schema_is_refused_by_name(tmp_path: Path, schema: Any) -> None:
+    with pytest.raises(SchemaError, match="none of JSON Schema"):
+        make_decoder("json-schema", file(tmp_path, schema))
+
+
+def test_a_schema_that_cannot_check_is_refused_at_the_start(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}
+    with pytest.raises(SchemaError, match="none of JSON Schema"):
+        make_decoder("json-schema", file(tmp_path, schema) | {"validate": "true"})
+    with pytest.raises(SchemaError, match="none of JSON Schema"):
+        make_encoder("json-schema", file(tmp_path, schema))
