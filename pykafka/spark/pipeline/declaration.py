@@ -12,7 +12,15 @@ from pykafka.spark.pipeline.errors import DeclarationError
 from pykafka.spark.pipeline.model import FILES, NEEDED, RECORDS, Input, Output, Sink, Source, Step, TopicSink
 from pykafka.spark.pipeline.operation import Operation, read_operation
 from pykafka.spark.pipeline.overrides import override
-from pykafka.spark.pipeline.sinks import check_loop, check_malformed, check_path, read_mode, read_sink, read_topic
+from pykafka.spark.pipeline.sinks import (
+    check_loop,
+    check_malformed,
+    check_path,
+    check_unchanged,
+    read_mode,
+    read_sink,
+    read_topic,
+)
 from pykafka.spark.pipeline.sources import INTERVAL, NAME, read_parsing, read_source, read_view, read_watermark
 from pykafka.spark.pipeline.steps import read_steps
 from pykafka.spark.pipeline.tables import Problem, Table
@@ -196,9 +204,12 @@ def _output(
 
 
 def _check_directories(outputs: Sequence[tuple[Table, Output]], malformed: Sequence[tuple[Table, Input]]) -> None:
-    """Note directories of sinks that lie in each other."""
+    """Note directories of sinks that lie in each other, and names of queries that are the same."""
     seen: list[tuple[str, Sink]] = []
+    queries = {one.malformed_directory for _, one in malformed}
     for table, output in outputs:
+        if output.name.lower() in queries:
+            table.problem("name", f"{output.name!r} is the query of the malformed records: give this one another name")
         check_path(table, output.sink, seen)
         seen.append((output.place, output.sink))
     for table, one in malformed:
@@ -214,6 +225,7 @@ def _dead_letters(table: Table | None, inputs: Sequence[Input]) -> TopicSink | N
     table.finish()
     if sink.topic is None:
         table.problem("topic", "missing, but required")
+    check_unchanged(table, sink)
     for one in inputs:
         if one.malformed is not None:
             table.problem("", f"contradicts {one.malformed_place}: records that cannot be parsed go to one of them")

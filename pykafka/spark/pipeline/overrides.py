@@ -50,6 +50,9 @@ def _merge(data: dict[str, Any], new: Mapping[str, Any]) -> None:
         if isinstance(value, dict) and key in data:
             there = data[key]
             if isinstance(there, list) and there and all(isinstance(item, dict) for item in there):
+                if len(there) == 1 and not any(_is(there[0], 1, which) for which in value):
+                    _merge(there[0], value)  # the only one needs no name, as where it is written [key]
+                    continue
                 for which, inner in value.items():
                     _merge(_chosen(there, key, which), inner if isinstance(inner, dict) else {which: inner})
             elif isinstance(there, dict):
@@ -63,6 +66,10 @@ def _merge(data: dict[str, Any], new: Mapping[str, Any]) -> None:
 def _chosen(tables: list[dict[str, Any]], key: str, which: str) -> dict[str, Any]:
     """Return one of several tables, by its name or its number."""
     for number, table in enumerate(tables, 1):
-        if which in (str(number), *(table.get(name) for name in _NAMES)):
+        if _is(table, number, which):
             return table
     raise ValueError(f"there are several tables [[{key}]]: say which, by its name or number, as in {key}.1.KEY=VALUE")
+
+
+def _is(table: Mapping[str, Any], number: int, which: str) -> bool:
+    return which in (str(number), *(table.get(name) for name in _NAMES))

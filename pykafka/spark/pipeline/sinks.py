@@ -101,6 +101,8 @@ def _table_sink(table: Table, kind: str) -> TableSink:
         table.problem(
             "path", "contradicts table: choose one" if name else "missing: give a path, or the name of a table"
         )
+    if merge is not None and options:
+        table.problem("options", "has no meaning with merge, which is SQL: its settings go to [spark.config]")
     if kind == "iceberg" and name and len(name.split(".")) < 3:
         table.problem("table", f"{name!r} must have a catalog, a schema and a name, as in 'lake.web.clicks'")
     return TableSink(kind, path, name, warehouse, by, options, merge)
@@ -198,8 +200,15 @@ def check_malformed(table: Table, malformed: Sink | None, sinks: Sequence[tuple[
         table.problem("", "needs [parse]: without it no record is malformed")
     if isinstance(malformed, TopicSink) and malformed.topic is None:
         table.problem("topic", "missing, but required")
+    check_unchanged(table, malformed)
     if malformed is not None:
         check_path(table, malformed, sinks)
+
+
+def check_unchanged(table: Table, sink: Sink | None) -> None:
+    """Note a serializer of records that stay as they are."""
+    if isinstance(sink, TopicSink) and sink.serializing is not None:
+        table.problem("serialize", "has no meaning here: these records keep their bytes")
 
 
 def check_path(table: Table, sink: Sink, others: Sequence[tuple[str, Sink]]) -> None:

@@ -367,6 +367,41 @@ def test_settings_of_tables(file: Path) -> None:
     assert lakes.settings(load(file, MINIMAL), "4.3.0") == {}
 
 
+def test_the_only_one_of_a_list_needs_no_name(file: Path) -> None:
+    text = TOP + SOURCE + SINK.replace("[sink]", "[[sink]]\nname = 'x'")
+    for key in ("sink.path", "sink.1.path", "sink.x.path"):
+        assert str(written(load(file, text, f"{key}=/z")).sink) == "Parquet in /z"
+
+
+KEPT = '[malformed]\nformat = "topic"\ntopic = "bad"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '[sink]\nformat = "delta"\npath = "/d"\nmerge = "id"\noptions = { mergeSchema = true }\n',
+            "[sink] options: has no meaning with merge, which is SQL",
+        ),
+        (
+            SINK + PARSE + KEPT + 'serialize = { format = "avro", schema_file = "/s" }\n',
+            "[malformed] serialize: has no meaning here: these records keep their bytes",
+        ),
+        (
+            SINK + PARSE + '[dead_letters]\ntopic = "bad"\nserialize = { format = "avro", schema_file = "/s" }\n',
+            "[dead_letters] serialize: has no meaning here",
+        ),
+        (
+            SINK + 'name = "malformed"\n' + PARSE + KEPT,
+            "[sink] name: 'malformed' is the query of the malformed records",
+        ),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(file: Path, text: str, expected: str) -> None:
+    found = problems(file, TOP + SOURCE + text)
+    assert [problem for problem in found if problem.startswith(expected)], found
+
+
 def test_types_of_new_tables() -> None:
     """Fields within a column may have any name, as columns may."""
     inner = StructType([StructField("a-b", StringType()), StructField("c`d", ArrayType(DecimalType(9, 2)))])

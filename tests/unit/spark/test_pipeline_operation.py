@@ -7,6 +7,7 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import NoBrokersAvailableError, SaslAuthenticationFailed, SocketDisconnectedError
@@ -497,13 +499,13 @@ def test_all_queries_are_stopped(caplog: pytest.LogCaptureFixture) -> None:
     for error in (Py4JError("TimeoutException"), PySparkException("no"), ConnectionRefusedError("gone")):
         queries: Any = [Stubborn(error), Stubborn()]
         with pytest.raises(SocketDisconnectedError):
-            with stopped_at_the_end(lambda queries=queries: queries):
+            with stopped_at_the_end(partial(list, queries)):
                 raise broken()
         assert not queries[1].isActive
         assert str(error) in caplog.text
         queries = [Stubborn(error), Stubborn()]
         with pytest.raises(type(error)):
-            with stopped_at_the_end(lambda queries=queries: queries):
+            with stopped_at_the_end(partial(list, queries)):
                 pass
         assert not queries[1].isActive
 
@@ -516,7 +518,7 @@ def test_spark_that_is_gone_hides_no_error(monkeypatch: pytest.MonkeyPatch, capl
     monkeypatch.setenv("PYSPARK_PYTHON", "python")  # else the session sets it
     monkeypatch.setattr(launch, "_started", lambda settings: Gone())
     monkeypatch.setattr(launch, "_need_java", lambda: None)
-    monkeypatch.setattr(launch.SparkSession, "getActiveSession", staticmethod(lambda: None))
+    monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: None))
     declaration = Declaration("clicks", "/c", "once", (), (), (), "", {})
     with pytest.raises(Py4JError, match="the JVM is gone"):
         with launch.session(declaration):
