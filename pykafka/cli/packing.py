@@ -304,7 +304,7 @@ def _install(goal: Target, folder: Path, what: list[str], scratch: Path, alone: 
 
 
 def _copy_installed(
-    wanted: Iterable[str], added: Collection[str], folder: Path, left_out: Collection[str]
+    wanted: Collection[str], added: Collection[str], folder: Path, left_out: Collection[str]
 ) -> list[str]:
     """Copy installed packages and what they need; return what pip has to get.
 
@@ -312,11 +312,10 @@ def _copy_installed(
     :param added: those of them that the user gave: only a bare name stands for what is installed, of whatever version
     :param left_out: names of packages that are there already
     """
-    there, rest, bare = set(left_out), [], []
+    there = set(left_out)
+    rest = [one for one in wanted if one in added and _name(one) != one]
     for one in wanted:
-        (rest if one in added and _name(one) != one else bare).append(one)
-    for one in bare:
-        if not _copied(_name(one), folder, there, rest):
+        if one not in rest and not _copied(_name(one), folder, there, rest):
             rest.append(one)
     return rest
 
