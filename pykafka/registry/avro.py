@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from io import BytesIO
 from typing import Any
 
@@ -34,7 +35,10 @@ def parsed(schema: Schema, needed: Mapping[str, Schema], without: frozenset[str]
     try:
         for one in needed.values():
             fastavro.parse_schema(_plain(_loaded(one), without), named_schemas=names)
-        return fastavro.parse_schema(_plain(_loaded(schema), without), named_schemas=names)
+        tree = fastavro.parse_schema(_plain(_loaded(schema), without), named_schemas=names)
+        for one in (tree, *names.values()):
+            _set_defaults(one, names)
+        return tree
     except SchemaError:
         raise
     except Exception as error:
@@ -151,6 +155,45 @@ def _loaded(schema: Schema) -> Any:
         if schema.text.strip().isidentifier():
             return schema.text.strip()
         raise SchemaError("the schema is none of Avro: its text is no JSON") from None
+
+
+def _set_defaults(tree: Any, names: Mapping[str, Any]) -> None:
+    """Make the defaults of fields values as fastavro has them; it takes them as JSON has them, as text of bytes."""
+    for one in tree if isinstance(tree, list) else ():
+        _set_defaults(one, names)
+    if isinstance(tree, dict):
+        for key in ("type", "items", "values"):
+            _set_defaults(tree.get(key), names)
+        for one in tree.get("fields", ()):
+            _set_defaults(one["type"], names)
+            if "default" in one:
+                one["default"] = _default(one["default"], one["type"], names)
+
+
+def _default(value: Any, tree: Any, names: Mapping[str, Any]) -> Any:
+    if isinstance(tree, list):
+        left = [one for one in tree if one != "null"]
+        return value if value is None or not left else _default(value, left[0], names)
+    if isinstance(tree, str):
+        if tree in names:
+            return _default(value, names[tree], names)
+        return value.encode("latin-1") if tree == "bytes" and isinstance(value, str) else value
+    kind = tree["type"]
+    if kind in ("bytes", "fixed") and isinstance(value, str):
+        data = value.encode("latin-1")
+        if tree.get("logicalType") != "decimal":
+            return data
+        return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-tree.get("scale", 0))
+    if kind == "record" and isinstance(value, dict):
+        return {
+            one["name"]: _default(value.get(one["name"], one.get("default")), one["type"], names)
+            for one in tree["fields"]
+        }
+    if kind == "array" and isinstance(value, list):
+        return [_default(one, tree["items"], names) for one in value]
+    if kind == "map" and isinstance(value, dict):
+        return {name: _default(one, tree["values"], names) for name, one in value.items()}
+    return value if isinstance(kind, str) and kind not in names else _default(value, kind, names)
 
 
 def _plain(schema: Any, without: frozenset[str]) -> Any:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyarrow.compute import CastOptions
 
 from pykafka.exceptions import SchemaError
+from pykafka.spark.errors import SinkError
 
 #: What a reason says at most (characters).
 REASON_MAX = 300
@@ -117,6 +118,25 @@ def python_rows(rows: pa.StructArray) -> list[Any]:
     convert = _converter(rows.type)
     found = rows.to_pylist()
     return found if convert is None else [None if row is None else convert(row) for row in found]
+
+
+def check_zones(kind: pa.DataType, path: str = "") -> None:
+    """Refuse times without a zone: libraries take them for the worker's own, or for UTC.
+
+    :param path: of the field
+    :raises SinkError: there is one
+    """
+    if pa.types.is_timestamp(kind) and kind.tz is None:
+        raise SinkError(
+            f"column {path!r} is TIMESTAMP_NTZ, a time without its zone, which the schema has not: cast it to TIMESTAMP"
+        )
+    if pa.types.is_map(kind):
+        check_zones(kind.item_type, f"{path}{{}}")
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        check_zones(kind.value_type, f"{path}[]")
+    elif pa.types.is_struct(kind):
+        for one in _fields(kind):
+            check_zones(one.type, f"{path}.{one.name}" if path else one.name)
 
 
 def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:

@@ -12,7 +12,7 @@ from pykafka.exceptions import RegistryError
 from pykafka.registry.framing import HEADERS, with_guid, with_id
 from pykafka.registry.schemas import Registered, Schema
 from pykafka.spark.errors import SinkError
-from pykafka.spark.formats.arrowtypes import python_rows, reason
+from pykafka.spark.formats.arrowtypes import check_zones, python_rows, reason
 from pykafka.spark.formats.options import CONFLUENT, HEADER, NONE, Side
 from pykafka.spark.formats.registries import registry_for
 from pykafka.spark.packages import formats_needed
@@ -51,6 +51,8 @@ class SchemaEncoder(ABC):
     """
 
     header: tuple[str, bytes] | None = None
+    #: Whether the schema has times without a zone.
+    takes_local_times = False
 
     def __init__(self, side: Side) -> None:
         self.side = side
@@ -85,6 +87,8 @@ class SchemaEncoder(ABC):
 
     def encode(self, rows: pa.StructArray) -> pa.Array:
         self.check([rows.type.field(number).name for number in range(rows.type.num_fields)])
+        if not self.takes_local_times:
+            check_zones(rows.type)
         if self._write is None:
             with formats_needed():
                 self._write = self._writer()

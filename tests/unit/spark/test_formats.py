@@ -286,6 +286,74 @@ def test_times_that_microseconds_cannot_count_are_told(tmp_path: Path) -> None:
     assert "out of bounds" in reasons[0].as_py()
 
 
+@pytest.mark.parametrize(
+    ("kind", "default", "value"),
+    [
+        ("bytes", "\u00ff", b"\xff"),
+        (["bytes", "null"], "\u00ff", b"\xff"),
+        ({"type": "fixed", "name": "F", "size": 1}, "\u00ff", b"\xff"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, "\u00ff", Decimal("-0.01")),
+        ({"type": "array", "items": "bytes"}, ["\u00ff"], [b"\xff"]),
+        ({"type": "map", "values": "bytes"}, {"k": "\u00ff"}, [("k", b"\xff")]),
+        (field("x", "bytes") | {"name": "X"}, {"x": "\u00ff"}, {"x": b"\xff"}),
+        (
+            {"type": "record", "name": "X", "fields": [{"name": "x", "type": "int", "default": 5}]},
+            {},
+            {"x": 5},
+        ),
+        ("shop.Two", "\u00ff\u0000", b"\xff\0"),
+    ],
+)
+def test_defaults_are_values_of_their_types(stub: RegistryStub, kind: Any, default: Any, value: Any) -> None:
+    stub.add("two", {"type": "fixed", "name": "Two", "namespace": "shop", "size": 2})
+    newer = {**CLICK, "fields": [*CLICK["fields"], {"name": "more", "type": kind, "default": default}]}
+    stub.add("clicks-value", CLICK)
+    stub.add("clicks-value", newer, references=[{"name": "shop.Two", "subject": "two", "version": 1}])
+    options = {"registry": stub.url, "topic": "clicks"}
+    decoder = make_decoder("avro", options)
+    wanted = [{"id": 1, "who": None, "more": value}]
+    rows, reasons = decoder.decode(values(with_id(2) + avro_bytes(CLICK, {"id": 1, "who": None})), None)
+    assert (rows.to_pylist(), reasons.to_pylist()) == (wanted, [None])
+    written = make_encoder("avro", options).encode(pa.array([{"id": 1}]))
+    assert decoder.decode(written, None)[0].to_pylist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("int", 2**40),
+        ("long", 1.5),
+        ("boolean", "false"),
+        ("boolean", 5),
+        ("long", True),
+        (["null", "int"], 2**31),
+        ({"type": "array", "items": "int"}, [1, None, 2**31]),
+        ({"type": "array", "items": {"type": "boolean"}}, ["false"]),
+        (field("b", "long") | {"name": "B"}, {"b": 1.5}),
+    ],
+)
+def test_values_of_other_types_are_not_written_as_avro(tmp_path: Path, kind: Any, value: Any) -> None:
+    encoder = make_encoder("avro", file(tmp_path, field("a", kind)))
+    with pytest.raises(SinkError, match="column 'a.* in the schema"):
+        encoder.encode(pa.array([{"a": value}]))
+
+
+@pytest.mark.parametrize(
+    ("format", "schema"),
+    [
+        ("avro", field("a", {"type": "long", "logicalType": "timestamp-millis"})),
+        ("avro", field("a", field("b", {"type": "long", "logicalType": "timestamp-millis"}) | {"name": "B"})),
+        ("json-schema", {"type": "object", "properties": {"a": {"type": "string", "format": "date-time"}}}),
+    ],
+)
+def test_a_time_without_its_zone_is_not_taken_for_another(tmp_path: Path, format: str, schema: Any) -> None:
+    at: Any = datetime(2024, 1, 2)
+    if "'b'" in str(schema):
+        at = {"b": at}
+    with pytest.raises(SinkError, match="column 'a.*' is TIMESTAMP_NTZ.*cast it to TIMESTAMP"):
+        make_encoder(format, file(tmp_path, schema)).encode(pa.array([{"a": at}]))
+
+
 def test_references_of_avro(stub: RegistryStub) -> None:
     inner = field("city", "string") | {"name": "Address", "namespace": "shop"}
     outer = field("to", "shop.Address")
