@@ -158,9 +158,16 @@ class Pipeline:
 
     def _start(self, queries: Iterable[_Query]) -> None:
         for query in queries:
-            query.running = start(
-                query.frame, query.sink, query.checkpoint, query.progress.query, self._trigger, query.mode
-            )
+            try:
+                query.running = start(
+                    query.frame, query.sink, query.checkpoint, query.progress.query, self._trigger, query.mode
+                )
+            except Exception:
+                self._tell_failure(query)
+                raise
+
+    def _tell_failure(self, query: _Query) -> None:
+        self._journal.tell(QUERY_FAILED, {"query": query.progress.query})
 
     def _start_rows(self) -> None:
         """Start each query when the one before has begun: the processes that plan many at once would wait too long."""
@@ -206,7 +213,7 @@ class Pipeline:
                 continue
             failure = query.running.exception()
             if failure is not None:
-                self._journal.tell(QUERY_FAILED, {"query": query.progress.query})
+                self._tell_failure(query)
                 raise failure
             last = query.running.lastProgress
             if last is None or _stamp(last) == query.seen:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from py4j.protocol import Py4JError
@@ -23,7 +24,7 @@ from pykafka.handlers import Address as Place
 from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.spark.errors import DataLossError, OptionError
 from pykafka.spark.lag import QueryLag
-from pykafka.spark.pipeline import Declaration, DeclarationError, PipelineError, StopRequest, launch
+from pykafka.spark.pipeline import Declaration, DeclarationError, Pipeline, PipelineError, StopRequest, launch, running
 from pykafka.spark.pipeline.alerts import Alerts
 from pykafka.spark.pipeline.events import (
     BATCH,
@@ -39,6 +40,7 @@ from pykafka.spark.pipeline.events import (
 )
 from pykafka.spark.pipeline.metrics import Metrics
 from pykafka.spark.pipeline.operation import Address, Alert, Operation, Restart, parse_address, seconds
+from pykafka.spark.pipeline.progress import Progress
 from pykafka.spark.pipeline.restarts import Restarts, is_lasting
 from pykafka.spark.pipeline.running import stopped_at_the_end
 from pykafka.spark.pipeline.serving import TextServer
@@ -478,6 +480,26 @@ def test_a_closed_output_keeps_no_alert_back() -> None:
     with pytest.raises(BrokenPipeError):
         Journal("clicks", ThreadingHandler(), [closed, heard.append]).tell(FAILED)
     assert [event.kind for event in heard] == [FAILED]
+
+
+def test_which_query_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At its start, or later."""
+
+    def start(*args: Any) -> Any:
+        raise PySparkException("no table")
+
+    monkeypatch.setattr(running, "start", start)
+    events: list[Event] = []
+    pipeline: Any = Pipeline.__new__(Pipeline)
+    pipeline._journal, pipeline._trigger = Journal("clicks", ThreadingHandler(), [events.append]), {}
+    query: Any = running._Query(cast(Any, None), cast(Any, None), "/c", Progress("clicks-x"))
+    with pytest.raises(PySparkException):
+        pipeline._start([query])
+    query.running = SimpleNamespace(exception=lambda: PySparkException("lost"))
+    pipeline._malformed, pipeline._rows = [], [query]
+    with pytest.raises(PySparkException):
+        pipeline._look()
+    assert [(event.kind, event.facts) for event in events] == [(QUERY_FAILED, {"query": "clicks-x"})] * 2
 
 
 class Stubborn:
