@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,11 +109,12 @@ def _line(archive: Path, manager: str) -> str:
     path = str(archive.resolve())
     if manager not in _MANAGERS:
         return _CONNECT.format(archive=path)
+    path = shlex.quote(path)
     words = ["spark-submit", *_MANAGERS[manager](path), "JOB.py"]
     lines = " \\\n    ".join(words)
     if manager not in _DRIVER_HERE:
         return lines
-    folder = str(archive.resolve().with_name(packing.FOLDER))
+    folder = shlex.quote(str(archive.resolve().with_name(packing.FOLDER)))
     unpack = f"mkdir -p {folder} && tar -xzf {path} -C {folder}  # for the driver"
     return f"{unpack}\nPYTHONPATH={folder} {lines}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 import pykafka
 from pykafka.cli import packing
 from pykafka.cli.app import tools
+from pykafka.cli.cmd_spark_pack import _line
 from pykafka.cli.packing import PackError, pack, target
 
 HEAVY = ("pyarrow", "kazoo", "cramjam", "crc32c", "python-snappy")
@@ -171,6 +173,16 @@ def test_the_command(tmp_path: Path) -> None:
         done = CliRunner().invoke(tools, [*words, "--manager", manager])
         assert f"{setting}.PYTHONPATH=./pykafka_libs" in done.stdout
         assert done.stdout.startswith("spark-submit ")
+
+
+@pytest.mark.parametrize("manager", ["standalone", "yarn"])
+def test_the_line_of_an_archive_whose_path_has_a_space(manager: str) -> None:
+    archive = Path("/jobs of all/a.tar.gz")
+    words = shlex.split(_line(archive, manager))
+    assert f"{archive}#pykafka_libs" in words
+    assert manager != "standalone" or {"/jobs of all/pykafka_libs", "PYTHONPATH=/jobs of all/pykafka_libs"} <= set(
+        words
+    )
 
 
 def test_errors_of_the_command(tmp_path: Path) -> None:
