@@ -62,13 +62,19 @@ class RegistryOptions:
 
     items: tuple[tuple[str, str], ...] = field(repr=False)
 
-    def connect(self, handler: object) -> Registry:
-        """Return the registry, with references looked up in this process.
+    def looked_up(self) -> dict[str, str]:
+        """Return the options with references looked up in this process, now.
 
-        :raises OptionError: an option is wrong
         :raises ConfigurationError: a reference leads nowhere
         """
-        given = {name: resolved(text, name, os.environ) for name, text in self.items}
+        return {name: resolved(text, name, os.environ) for name, text in self.items}
+
+    @staticmethod
+    def connect(given: Mapping[str, str], handler: object) -> Registry:
+        """Return the registry of options from `looked_up`.
+
+        :raises OptionError: an option is wrong
+        """
         files = [given.get(f"registry_{name}") for name in ("cafile", "certfile", "keyfile", "key_password")]
         try:
             return Registry(

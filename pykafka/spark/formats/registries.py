@@ -7,12 +7,15 @@ import os
 from pykafka.handlers import ThreadingHandler
 from pykafka.registry.client import Registry
 from pykafka.spark.formats.options import RegistryOptions
+from pykafka.utils.concealed import concealing
 
 handler = ThreadingHandler()
 # A worker is forked from a daemon that asks no registry; a child of other code starts with none of its own. Single steps.
-_registries: dict[tuple[int, RegistryOptions], Registry] = {}
+# Beside each are the options that it was made with: a secret that has changed counts from the next question on.
+_registries: dict[tuple[int, RegistryOptions], tuple[dict[str, str], Registry]] = {}
 
 
+@concealing
 def registry_for(options: RegistryOptions) -> Registry:
     """Return this process's registry of these options.
 
@@ -20,5 +23,8 @@ def registry_for(options: RegistryOptions) -> Registry:
     :raises ConfigurationError: a reference leads nowhere in this process
     """
     key = (os.getpid(), options)
+    given = options.looked_up()
     found = _registries.get(key)
-    return found or _registries.setdefault(key, options.connect(handler))
+    if found is None or found[0] != given:
+        found = _registries[key] = given, options.connect(given, handler)
+    return found[1]

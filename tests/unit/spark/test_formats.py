@@ -607,6 +607,22 @@ def test_options_that_are_refused(options: dict[str, str], words: str) -> None:
         make_decoder("avro", options)
 
 
+def test_a_token_that_has_changed_counts_in_the_same_process(stub: RegistryStub, tmp_path: Path) -> None:
+    stub._authorization = "Bearer new"
+    stub.add("t-value", CLICK)
+    token = tmp_path / "token"
+    token.write_text("old\n")
+    options = {"registry": stub.url, "topic": "t", "registry_token": f"${{file:{token}}}"}
+    with pytest.raises(RegistryError, match="401"):
+        make_decoder("avro", options)
+    token.write_text("new\n")
+    decoder = make_decoder("avro", options)
+    stub.asked.clear()
+    rows, _ = decoder.decode(values(with_id(1) + avro_bytes(CLICK, {"id": 1, "who": "me"})), None)
+    assert rows.null_count == 0
+    assert stub.asked == []  # the registry of the token is kept
+
+
 def test_secrets_are_in_no_text(stub: RegistryStub, monkeypatch: pytest.MonkeyPatch) -> None:
     stub._authorization = "Bearer hunter2-token"
     stub.add("t-value", CLICK)
