@@ -32,6 +32,8 @@ _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT = 401, 403, 404, 409
 #: What a registry says beside "not found": subject, version, schema.
 _NO_SUCH = {40401, 40402, 40403}
 _PAUSE_MS, _PAUSE_MOST_MS = 100, 5_000
+#: A try with less time (s) may fail for that alone.
+_TELLING_S = 1.0
 #: Ids are what four bytes can say.
 _ID_MAX = 2**32 - 1
 #: Records of strangers can name any id: so many unknown ones are remembered.
@@ -193,6 +195,7 @@ class Registry:
         """
         deadline = self._handler.now() + self._timeout_s
         failures, data = 0, None if body is None else json.dumps(body).encode()
+        said: RegistryUnavailableError | None = None
         while True:
             url = self._urls[failures % len(self._urls)]
             left = min(self._request_timeout_s, deadline - self._handler.now())
@@ -200,10 +203,12 @@ class Registry:
                 return self._handler.offload(self._exchange, url, method, path, data, max(left, 0.001))
             except RegistryUnavailableError as error:
                 failures += 1
+                # The last try may have little time: an error before it says more.
+                said = error if said is None or left >= _TELLING_S else said
                 pause = self._backoff.seconds(failures) if failures % len(self._urls) == 0 else 0.0
                 if self._handler.now() + pause >= deadline:
                     raise RegistryUnavailableError(
-                        f"{error}; it was asked {failures} times in {self._timeout_s:g} s: check its address, that the "
+                        f"{said}; it was asked {failures} times in {self._timeout_s:g} s: check its address, that the "
                         "service is up, and the network between"
                     ) from None
             self._handler.sleep(pause)

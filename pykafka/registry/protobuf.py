@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from pykafka.registry.schemas import PROTOBUF, Schema
 _MAIN = "schema.proto"
 #: How long protoc may take (s).
 COMPILE_S = 60
+#: So many compiled schemas are kept in a process.
+_COMPILED_MAX = 64
 
 
 class ProtoFile:
@@ -112,7 +115,7 @@ def compiled(schema: Schema, needed: Mapping[str, Schema]) -> ProtoFile:
         raise SchemaError(f"the schema is of {schema.kind}, not of Protobuf")
     main = _descriptor(schema.text)
     if main is None:
-        return of_set(_compile({name: one.text for name, one in needed.items()}, schema.text))
+        return of_set(_compile(tuple((name, one.text) for name, one in needed.items()), schema.text))
     rest = []
     for name, one in needed.items():
         found = _descriptor(one.text)
@@ -190,10 +193,11 @@ def _with_known(descriptors: list[Any]) -> list[Any]:
     return [*known, *descriptors]
 
 
-def _compile(imports: Mapping[str, str], text: str) -> bytes:
-    """Return the descriptor set of a file with those that it imports, by a process of protoc.
+@lru_cache(_COMPILED_MAX)
+def _compile(imports: tuple[tuple[str, str], ...], text: str) -> bytes:
+    """Return the descriptor set of a file with those that it imports, by a process of protoc: once, as each task asks anew.
 
-    :param imports: their texts, by name
+    :param imports: the name and the text of each
     :param text: of the file itself
     :raises SchemaError: they have errors
     :raises ImportError: protoc is not there
@@ -209,9 +213,9 @@ def _compile(imports: Mapping[str, str], text: str) -> bytes:
         ) from error
     with tempfile.TemporaryDirectory() as directory:
         main = _MAIN
-        while main in imports:
+        while main in dict(imports):
             main = f"_{main}"
-        for name, one in {**imports, main: text}.items():
+        for name, one in (*imports, (main, text)):
             path = Path(directory, name)
             if "\0" in name or Path(directory).resolve() not in path.resolve().parents:
                 raise SchemaError(f"the schema imports {name!r}, which is no name of a file below another")

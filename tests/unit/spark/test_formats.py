@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from pykafka.exceptions import RegistryError, RegistryUnavailableError, SchemaError, SchemaNotFoundError
+from pykafka.registry import protobuf
 from pykafka.registry.framing import with_guid, with_id
 from pykafka.spark.errors import OptionError, PackageMissingError, SinkError
 from pykafka.spark.formats import make_decoder, make_encoder
@@ -482,15 +483,13 @@ def test_versions_of_protobuf(stub: RegistryStub) -> None:
 
 
 def test_descriptors_and_imports(stub: RegistryStub, tmp_path: Path) -> None:
-    from pykafka.registry import protobuf
-
     stub.add("inner", 'syntax = "proto3"; package p; message In { int32 i = 1; }', "PROTOBUF")
     text = 'syntax = "proto3"; import "dir/inner.proto"; message Out { p.In one = 1; }'
     stub.add("t-value", text, "PROTOBUF", [{"name": "dir/inner.proto", "subject": "inner", "version": 1}])
     decoder = make_decoder("protobuf", {"registry": stub.url, "topic": "t"})
     assert decoder.ddl == "`one` STRUCT<`i`: INT>"
     descriptors = tmp_path / "t.desc"
-    descriptors.write_bytes(protobuf._compile({"dir/inner.proto": stub.schemas[0]["schema"]}, text))
+    descriptors.write_bytes(protobuf._compile((("dir/inner.proto", stub.schemas[0]["schema"]),), text))
     for more in ({}, {"registry": stub.url, "topic": "t"}):
         assert make_decoder("protobuf", {"descriptor_file": str(descriptors), **more}).ddl == decoder.ddl
 
@@ -663,6 +662,7 @@ def test_a_worker_without_the_package_ends_the_task_and_blames_no_record(
     options = file(tmp_path, schema)
     decoder, encoder = make_decoder(format, options), make_encoder(format, options)
     monkeypatch.setitem(sys.modules, package, None)
+    protobuf._compile.cache_clear()  # as in a new process
     words = f"the Python of Spark on .* cannot import {package}"
     with pytest.raises(PackageMissingError, match=words):
         decoder.decode(values(b"\0"), None)
