@@ -70,7 +70,8 @@ CASES += [
     )
 ]
 CASES += [f"{INTEGRATION}/consumer/test_{name}.py" for name in ("added_partitions", "isolation", "memory")]
-CASES += [f"{INTEGRATION}/admin/test_cluster.py", f"{INTEGRATION}/test_failures.py", f"--deselect={FIVE_MILLION}"]
+CASES += [f"{INTEGRATION}/admin/test_{name}.py" for name in ("cluster", "streams")]
+CASES += [f"{INTEGRATION}/test_failures.py", f"--deselect={FIVE_MILLION}"]
 #: Logins, administration, command lines and configuration files.
 ACCESS = [f"{INTEGRATION}/{name}" for name in ("security", "admin", "cli", "config")]
 #: Groups through ZooKeeper, in its outages, and together with other clients.
@@ -304,8 +305,10 @@ MATRIX = {
         "4.3.1", ["-m", "matrix", *(f"tests/spark/test_{name}.py" for name in ("logins", "secrets"))], 4
     ),
     "spark-killed": Part(
-        "4.3.1", ["tests/spark/test_kill.py", "tests/examples/test_flights.py", "-m", "matrix", "-k", "not cluster"], 7
+        "4.3.1", ["tests/spark/test_kill.py", "tests/examples/test_flights.py", "-m", "matrix", "-k", "not cluster"], 8
     ),
+    # Thirty kills, one after the other, in a cluster of Spark.
+    "spark-kills": Part("4.3.1", ["tests/spark/test_kill.py", "-m", "matrix", "-k", "cluster"], 20),
     "demo-on-a-cluster": Part("4.3.1", ["tests/examples/test_flights.py", "-m", "matrix", "-k", "cluster"], 5),
     "shipping": Part(
         "4.3.1", [*(f"tests/spark/test_{name}.py" for name in ("connect", "shipping")), "-m", "matrix"], 6

@@ -81,7 +81,8 @@ def test_cluster_that_is_none(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("broker", [pytest.param("kafka", marks=pytest.mark.matrix), "kafka-sasl"])
+@pytest.mark.matrix
+@pytest.mark.parametrize("broker", ["kafka", "kafka-sasl"])
 def test_job_on_kafka_that_it_starts(tmp_path: Path, broker: str) -> None:
     """BROKER=kafka: a broker is started and ended with the job; kafka-sasl: over TLS, with a login, in Spark too."""
     status, output = run(FLIGHTS, "--broker", broker, "--limit", "4000", "--directory", str(tmp_path), timeout=230)

@@ -48,6 +48,7 @@ def streams(hosts: str, group: str, source: str, sink: str, directory: Path) -> 
         program.wait()
 
 
+@pytest.mark.later("greenlets")
 def test_a_streams_group(client3: KafkaClient, topic: str, tmp_path: Path) -> None:
     admin, group, sink = client3.admin, unique("streams"), unique("t")
     admin.create_topics(NewTopic(sink, 1, 1))
