@@ -8,11 +8,33 @@ If nothing sets the Python of Spark's workers, an import of this package before 
 (PYSPARK_PYTHON), instead of the ``python3`` of the PATH.
 """
 
-from pykafka.spark.errors import DataLossError, OptionError, PollTimeoutError, SinkError
+from pykafka.spark.errors import (
+    DataLossError,
+    OpenTransactionError,
+    OptionError,
+    PackageMissingError,
+    PollTimeoutError,
+    RecreatedTopicError,
+    ShippedVersionError,
+    SinkError,
+    UnresolvedReferenceError,
+)
 from pykafka.spark.interpreter import offer_python
 from pykafka.spark.shipped import ship
 from pykafka.spark.source import KafkaDataSource
 
-__all__ = ["DataLossError", "KafkaDataSource", "OptionError", "PollTimeoutError", "SinkError", "ship"]
+__all__ = [
+    "DataLossError",
+    "KafkaDataSource",
+    "OpenTransactionError",
+    "OptionError",
+    "PackageMissingError",
+    "PollTimeoutError",
+    "RecreatedTopicError",
+    "ShippedVersionError",
+    "SinkError",
+    "UnresolvedReferenceError",
+    "ship",
+]
 
 offer_python()
