@@ -307,8 +307,13 @@ MATRIX = {
     "spark-killed": Part(
         "4.3.1", ["tests/spark/test_kill.py", "tests/examples/test_flights.py", "-m", "matrix", "-k", "not cluster"], 8
     ),
-    # Thirty kills, one after the other, in a cluster of Spark.
-    "spark-kills": Part("4.3.1", ["tests/spark/test_kill.py", "-m", "matrix", "-k", "cluster"], 20),
+    # Thirty kills, one after the other, in a cluster of Spark: ten a part.
+    **{
+        f"spark-kills-{turn}": Part(
+            "4.3.1", ["tests/spark/test_kill.py", "-m", "matrix", "-k", f"cluster and {turn}]"], 8
+        )
+        for turn in (1, 2, 3)
+    },
     "demo-on-a-cluster": Part("4.3.1", ["tests/examples/test_flights.py", "-m", "matrix", "-k", "cluster"], 5),
     "shipping": Part(
         "4.3.1", [*(f"tests/spark/test_{name}.py" for name in ("connect", "shipping")), "-m", "matrix"], 6

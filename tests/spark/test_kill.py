@@ -193,7 +193,7 @@ def test_driver_killed_anywhere(spark: SparkSession, topics: Topics, tmp_path: P
     job.kill_when(lambda: job.done(0))
     topics.numbered(topic, {0: 60 * LIMIT})
     seed = random.randrange(2**32)
-    print(f"seed {seed}")
+    print(f"turn {turn}, seed {seed}")
     chance = random.Random(seed)
     for _ in range(10):
         job.kill_after(chance.uniform(0, 4))
@@ -202,8 +202,8 @@ def test_driver_killed_anywhere(spark: SparkSession, topics: Topics, tmp_path: P
     assert landed(spark, tmp_path) == list(range(60 * LIMIT))
 
 
-#: How often each is killed.
-KILLS = {"driver": 10, "executor": 10, "worker": 10}
+#: How often each is killed in a turn; three turns are thirty kills.
+KILLS = {"driver": 3, "executor": 4, "worker": 3}
 #: What PySpark says if a Python process of it has not answered within ten seconds, and how often a run may end by that.
 TOO_BUSY, MAY_GIVE_UP = "connect back", 10
 #: Rows that are produced before each kill, to each of two partitions.
@@ -302,12 +302,13 @@ class ClusterJob:
 @pytest.mark.spark
 @pytest.mark.matrix
 @pytest.mark.usefixtures("quick_spark")
-@pytest.mark.timeout(3600)
-def test_thirty_kills_on_a_cluster(topics: Topics, tmp_path: Path) -> None:
-    """Rows land once as files, and at least once in the other topic."""
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("turn", [1, 2, 3])
+def test_ten_kills_on_a_cluster(topics: Topics, tmp_path: Path, turn: int) -> None:
+    """Rows land once as files, and at least once in the other topic: thirty kills in three turns."""
     topic, out = topics.create(partitions=2), topics.create()
     seed = random.randrange(2**32)
-    print(f"seed {seed}")
+    print(f"turn {turn}, seed {seed}")
     chance = random.Random(seed)
     kinds = [kind for kind, count in KILLS.items() for _ in range(count)]
     chance.shuffle(kinds)
