@@ -193,7 +193,7 @@ def test_driver_killed_anywhere(spark: SparkSession, topics: Topics, tmp_path: P
     job.kill_when(lambda: job.done(0))
     topics.numbered(topic, {0: 60 * LIMIT})
     seed = random.randrange(2**32)
-    print(f"turn {turn}, seed {seed}")
+    print(f"seed {seed}")
     chance = random.Random(seed)
     for _ in range(10):
         job.kill_after(chance.uniform(0, 4))
