@@ -31,11 +31,16 @@ def test_whole_job_on_embedded_broker(tmp_path: Path) -> None:
     """All flights: everything is counted once and every aggregate is right."""
     status, output = run(FLIGHTS, "--directory", str(tmp_path), timeout=390)
     assert status == 0, output
+    assert_right(output, tmp_path)
+    assert (tmp_path / "delays.png").read_bytes().startswith(b"\x89PNG")
+
+
+def assert_right(output: str, directory: Path) -> None:
+    """Assert that a whole job has checked its results, and left nothing else behind."""
     assert "right: 336,776 flights, each landed once" in output
     assert output.count("right: ") == 4
     assert "1,556 flights without weather, 8,255 that never left" in output
-    assert (tmp_path / "delays.png").read_bytes().startswith(b"\x89PNG")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints", "delays.png", "landed", "spark.log"]
+    assert sorted(path.name for path in directory.iterdir()) == ["checkpoints", "delays.png", "landed", "spark.log"]
 
 
 @pytest.mark.spark
@@ -47,12 +52,9 @@ def test_whole_job_on_a_cluster(tmp_path: Path) -> None:
     with program(FLIGHTS, "--cluster", "spark", "--directory", str(tmp_path)) as job:
         assert job.wait(600) == 0, job.output
         assert job.descendants() == []
-    assert "right: 336,776 flights, each landed once" in job.output
-    assert job.output.count("right: ") == 4
-    assert "1,556 flights without weather, 8,255 that never left" in job.output
+    assert_right(job.output, tmp_path)
     assert "the Pythons of driver and workers have no package" in job.output
     assert job.output.count("with its executor, by SIGKILL") == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints", "delays.png", "landed", "spark.log"]
 
 
 @pytest.mark.spark

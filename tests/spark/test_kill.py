@@ -258,7 +258,7 @@ class ClusterJob:
         self.wait(killed)
 
     def finish(self) -> None:
-        """Let the queries read the rest, and wait until the driver ends."""
+        """Wait until the queries have read the rest and the driver ends."""
         (self._path / killed_job.END).touch()
         landed = self._path / killed_job.LANDED
         self.wait(landed.exists)

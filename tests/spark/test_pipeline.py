@@ -431,7 +431,7 @@ def test_events_and_a_restart(made: Directory, topics: Topics, monkeypatch: pyte
 
 
 def test_dead_letters(made: Directory, topics: Topics, spark: SparkSession) -> None:
-    """What cannot be parsed or transformed goes to a topic in the same pass, once for two sinks, and never gets lost."""
+    """A record that fails goes to a topic in the same pass, once for two sinks, and never gets lost."""
     topic, dead = topics.create(3), topics.create(1)
     flag = made.path / "flag"
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from pykafka.exceptions import SchemaError, SchemaNotFoundError
 from pykafka.registry.framing import HEADERS, FramingError, read_header, read_id
-from pykafka.registry.schemas import Registered, Schema
+from pykafka.registry.schemas import Schema
 from pykafka.spark.formats.arrowtypes import as_array, ddl_of_fields, reason, settled
 from pykafka.spark.formats.options import CONFLUENT, HEADER, Side
-from pykafka.spark.formats.registries import registry_for
+from pykafka.spark.formats.registries import registry_for, resolve
 from pykafka.spark.packages import formats_needed
 
 #: Parses a record's bytes from a position on; raises whatever is wrong with them.
@@ -52,11 +52,7 @@ class SchemaDecoder(ABC):
 
     def __init__(self, side: Side) -> None:
         self.side = side
-        registry = None if side.registry is None else registry_for(side.registry)
-        #: The version of the rows' schema; None where it is a file's.
-        self.registered: Registered | None = side.resolve(registry)
-        self.schema: Schema | None = side.schema if self.registered is None else self.registered.schema
-        self.needed: dict[str, Schema] = {} if registry is None or self.schema is None else registry.needed(self.schema)
+        _, self.registered, self.schema, self.needed = resolve(side)
         self._kind: pa.StructType = self._arrow()
         self.ddl = ddl_of_fields(settled(self._kind))
         self._readers: dict[bytes, Read] = {}

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from pykafka.exceptions import RegistryError
 from pykafka.registry.framing import HEADERS, with_guid, with_id
-from pykafka.registry.schemas import Registered, Schema
+from pykafka.registry.schemas import Registered
 from pykafka.spark.errors import SinkError
 from pykafka.spark.formats.arrowtypes import check_zones, python_rows, reason
 from pykafka.spark.formats.options import CONFLUENT, HEADER, NONE, Side
-from pykafka.spark.formats.registries import registry_for
+from pykafka.spark.formats.registries import resolve
 from pykafka.spark.packages import formats_needed
 
 #: Returns the bytes of a row, without those that say the schema; raises whatever is wrong with the row.
@@ -56,10 +56,7 @@ class SchemaEncoder(ABC):
 
     def __init__(self, side: Side) -> None:
         self.side = side
-        registry = None if side.registry is None else registry_for(side.registry)
-        self.registered: Registered | None = side.resolve(registry)
-        self.schema: Schema | None = side.schema if self.registered is None else self.registered.schema
-        self.needed: dict[str, Schema] = {} if registry is None or self.schema is None else registry.needed(self.schema)
+        registry, self.registered, self.schema, self.needed = resolve(side)
         self._fields = self._names()
         if self.registered is None and registry is not None and side.framing != NONE and self.schema is not None:
             ask = registry.register if side.register else registry.look_up

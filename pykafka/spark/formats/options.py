@@ -28,7 +28,7 @@ from pathlib import Path
 
 from pykafka.config.references import resolved
 from pykafka.registry.client import Registry, check_urls
-from pykafka.registry.schemas import AVRO, JSON, PROTOBUF, Registered, Schema, topic_subject
+from pykafka.registry.schemas import AVRO, JSON, PROTOBUF, Schema, topic_subject
 from pykafka.security import SslConfig
 from pykafka.spark.errors import OptionError
 
@@ -196,15 +196,6 @@ class Side:
             raise OptionError("'subject' is missing, or 'topic', whose subject is <topic>-value")
         if "register" in options and _flag(options, "register") and files != ["schema_file"]:
             raise OptionError("'register' needs 'schema_file', the schema to add to the subject")
-
-    def resolve(self, registry: Registry | None) -> Registered | None:
-        """Return the version that rows have; None where a file has the schema.
-
-        :raises RegistryError: there is none, or the registry refuses, or does not answer
-        """
-        if registry is None or self.schema is not None or self.descriptors is not None:
-            return None
-        return registry.latest(self.subject) if self.version is None else registry.version(self.subject, self.version)
 
 
 def milliseconds(text: str | None) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from pykafka.handlers import ThreadingHandler
 from pykafka.registry.client import Registry
-from pykafka.spark.formats.options import RegistryOptions
+from pykafka.registry.schemas import Registered, Schema
+from pykafka.spark.formats.options import RegistryOptions, Side
 from pykafka.utils.concealed import concealing
 
 handler = ThreadingHandler()
@@ -28,3 +30,32 @@ def registry_for(options: RegistryOptions) -> Registry:
     if found is None or found[0] != given:
         found = _registries[key] = given, options.connect(given, handler)
     return found[1]
+
+
+class Resolved(NamedTuple):
+    """The schema of the rows, as their options name it.
+
+    :param registry: None without one
+    :param registered: the version of the subject; None where a file has the schema
+    :param schema: None where a file has descriptors
+    :param needed: the schemas that it refers to, by name
+    """
+
+    registry: Registry | None
+    registered: Registered | None
+    schema: Schema | None
+    needed: dict[str, Schema]
+
+
+def resolve(side: Side) -> Resolved:
+    """Return the schema of the rows; on the driver.
+
+    :raises RegistryError: there is none, or the registry refuses, or does not answer
+    """
+    registry = None if side.registry is None else registry_for(side.registry)
+    registered, schema = None, side.schema
+    if registry is not None and schema is None and side.descriptors is None:
+        wanted = side.version
+        registered = registry.latest(side.subject) if wanted is None else registry.version(side.subject, wanted)
+        schema = registered.schema
+    return Resolved(registry, registered, schema, {} if registry is None or schema is None else registry.needed(schema))

@@ -111,23 +111,14 @@ def _declaration(top: Table, path: Path, problems: list[Problem]) -> Declaration
             )
     sources = [read_source(table) for table in sections]
     outputs: list[tuple[Table, Output]] = []
-    views: list[str] = []
     inputs: list[Input] = []
     malformed_tables: list[tuple[Table, Input]] = []
     for table, source in zip(sections, sources, strict=True):
-        view = read_view(table, "view", RECORDS, [name.lower() for name in views])
-        views.append(view)
-        parse_table, malformed_table = _inner(table, "parse", parse), _inner(table, "malformed", kept)
-        parsing = read_parsing(parse_table, source)
-        malformed, malformed_place = None, ""
-        if malformed_table is not None:
-            malformed, malformed_place = read_sink(malformed_table, [source], _KEPT), malformed_table.place()
-            malformed_table.finish()
-        watermark = read_watermark(table.table("watermark"))
-        table.finish()
-        inputs.append(Input(table.place(), view, source, parsing, malformed, malformed_place, watermark))
+        malformed_table = _inner(table, "malformed", kept)
+        inputs.append(_input(table, source, _inner(table, "parse", parse), malformed_table, inputs))
         if malformed_table is not None:
             malformed_tables.append((malformed_table, inputs[-1]))
+    views = [one.view for one in inputs]
     if not sections:  # so that their mistakes are told at once with it
         read_parsing(parse, None)
         if kept is not None:
@@ -168,6 +159,20 @@ def _declaration(top: Table, path: Path, problems: list[Problem]) -> Declaration
     )
     _check_loops(made, problems)
     return made
+
+
+def _input(
+    table: Table, source: Source, parse: Table | None, malformed_table: Table | None, others: Sequence[Input]
+) -> Input:
+    view = read_view(table, "view", RECORDS, [other.view.lower() for other in others])
+    parsing = read_parsing(parse, source)
+    malformed, malformed_place = None, ""
+    if malformed_table is not None:
+        malformed, malformed_place = read_sink(malformed_table, [source], _KEPT), malformed_table.place()
+        malformed_table.finish()
+    watermark = read_watermark(table.table("watermark"))
+    table.finish()
+    return Input(table.place(), view, source, parsing, malformed, malformed_place, watermark)
 
 
 def _inner(table: Table, key: str, outer: Table | None) -> Table | None:

@@ -32,7 +32,7 @@ PAGES = ("/SQL/", "/StreamingQuery/", "/jobs/", "/environment/")
 
 
 class Job:
-    """What a session does with the options, and where it notes what Spark shows.
+    """A session's work with the options, and the place where it notes what Spark shows.
 
     :param spark: the session
     :param options: of format("pykafka")

@@ -1,4 +1,4 @@
-"""What format("pykafka") makes of an option of Spark's own connector."""
+"""Fate of an option of Spark's own connector in format("pykafka")."""
 
 from __future__ import annotations
 

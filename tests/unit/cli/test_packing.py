@@ -37,7 +37,7 @@ def make_wheel(folder: Path, name: str, tag: str) -> Path:
 
 @pytest.fixture
 def no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let pip find packages in a directory alone; return it."""
+    """Return a directory, where alone pip finds packages."""
     folder = tmp_path / "wheels"
     folder.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -76,7 +76,7 @@ def test_no_python(tmp_path: Path) -> None:
 
 
 def test_this_python(tmp_path: Path) -> None:
-    """What is installed here is taken as it is, and a bare Python imports it; compiled if it is compiled here."""
+    """Installed packages are taken as they are, and a bare Python imports it; compiled if it is compiled here."""
     made = pack(target(), tmp_path / "a.tar.gz", without=["pyarrow"])
     found = names(made.path)
     assert {"pykafka/spark/reader.py", "pykafka/handlers/base.py", "pyspark_pykafka/__init__.py"} <= found

@@ -1,4 +1,4 @@
-"""What Spark's Pythons say of themselves, and what is said where Spark does not find the format."""
+"""Spark's Pythons describe themselves, and an error helps where Spark does not find the format."""
 
 from __future__ import annotations
 

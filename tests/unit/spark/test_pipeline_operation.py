@@ -471,7 +471,7 @@ def test_a_signal_before_spark_starts_is_no_failure(signal: type[BaseException])
 
 
 def test_a_closed_output_keeps_no_alert_back() -> None:
-    """Who prints events comes first, and raises; the others hear of them all the same."""
+    """The watcher that prints events comes first, and raises; the others hear of them all the same."""
     heard: list[Event] = []
 
     def closed(event: Event) -> None:

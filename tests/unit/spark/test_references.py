@@ -68,7 +68,7 @@ def test_files_and_lines_of_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
 def test_every_option_takes_references(option: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a reference brings is what would be written."""
+    """A reference brings the value that would be written."""
     texts = {
         "kafka.bootstrap.servers": "a:1",
         "proxy": "socks5://localhost:1080",
