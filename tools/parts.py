@@ -157,7 +157,11 @@ SAME = [
     "tests/embedded/metadata",
     *(f"tests/embedded/test_{name}.py" for name in ("embedded", "loglimit")),
     # Spark's planning
-    *(f"tests/unit/spark/test_{name}.py" for name in ("import", "offsets", "options", "pipeline_declaration")),
+    *(f"tests/unit/spark/test_{name}.py" for name in ("import", "offsets", "options")),
+    *(
+        f"tests/unit/spark/test_pipeline_{name}.py"
+        for name in ("checks", "command", "declaration", "mistakes", "progress", "tables")
+    ),
     *(f"tests/unit/spark/test_{name}.py" for name in ("formats", "stream", "tls_options")),
     "tests/unit/registry",
 ]

@@ -114,8 +114,14 @@ def _line(archive: Path, manager: str) -> str:
     lines = " \\\n    ".join(words)
     if manager not in _DRIVER_HERE:
         return lines
-    folder = shlex.quote(str(archive.resolve().with_name(packing.FOLDER)))
-    unpack = f"mkdir -p {folder} && tar -xzf {path} -C {folder}  # for the driver"
+    folder, made = (
+        shlex.quote(str(archive.resolve().with_name(name))) for name in (packing.FOLDER, f"{packing.FOLDER}.new")
+    )
+    # A folder made anew has no files of an older archive, and is there only if the archive is whole.
+    unpack = (
+        f"rm -rf {made} && mkdir -p {made} && tar -xzf {path} -C {made} && \\\n"
+        f"    rm -rf {folder} && mv {made} {folder}  # for the driver"
+    )
     return f"{unpack}\nPYTHONPATH={folder} {lines}"
 
 

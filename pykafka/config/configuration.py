@@ -269,4 +269,4 @@ def _secure(client: dict[str, Any], values: Mapping[str, Any], replaced: Collect
     if tls and "ssl_config" not in {*client, *replaced}:
         client["ssl_config"] = tls_of(values)
     if sasl and "sasl" not in {*client, *replaced}:
-        client["sasl"] = mechanism_of(values)
+        client["sasl"] = mechanism_of(values, client.get("hosts", ""))

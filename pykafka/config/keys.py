@@ -20,6 +20,7 @@ from pykafka.metadata.settings import REBOOTSTRAP, STAY, MetadataSettings
 from pykafka.network.settings import ALL_ADDRESSES, CANONICAL, ConnectionSettings
 from pykafka.partitioners import HashingPartitioner, Murmur2Partitioner, RandomPartitioner
 from pykafka.producer.options import ProducerOptions
+from pykafka.security.callbacks import CALLBACKS
 from pykafka.utils.similar import most_similar
 
 #: `(value, key) -> the value that the option takes`; raises ConfigurationError, which names the key and never the value.
@@ -265,6 +266,7 @@ SASL = frozenset(
         *("sasl.oauthbearer.scope", "sasl.oauthbearer.extensions", "sasl.oauthbearer.method"),
         *("sasl.oauthbearer.header.urlencode", "sasl.oauthbearer.config"),
         *("oauth.cb", "https.ca.location", "https.ca.pem"),
+        *CALLBACKS,
     }
 )
 _SECRETS: dict[str, Parse] = dict.fromkeys(
@@ -278,6 +280,7 @@ _SECRETS: dict[str, Parse] = dict.fromkeys(
 _SECURE: dict[str, Parse] = {
     **_SECRETS,
     **dict.fromkeys(("ssl.context", "sasl.oauth.token.provider", "oauth.cb"), _object),
+    **dict.fromkeys(CALLBACKS, text),
 }
 PROTOCOL = "security.protocol"
 #: Keys that have a meaning only in other clients, by their beginnings (with "*") or as they are.
@@ -292,7 +295,7 @@ _IGNORED = (
     *("ssl.provider", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation"),
     *("ssl.engine.factory.class", "ssl.engine.*", "ssl.providers", "ssl.curves.list", "ssl.sigalgs.list"),
     *("ssl.ca.certificate.stores", "enable.sasl.oauthbearer.unsecure.jwt"),
-    *("sasl.client.callback.handler.class", "sasl.login.*", "sasl.kerberos.*", "sasl.oauthbearer.*"),
+    *("sasl.login.*", "sasl.kerberos.*", "sasl.oauthbearer.*"),
     *("api.version.*", "broker.version.fallback", "api.version", "broker.address.*", "socket.*", "log.*", "log_level"),
     *("debug", "statistics.interval.ms", "builtin.features", "plugin.library.paths", "topic.metadata.refresh.*"),
     *("topic.blacklist", "queued.min.messages", "queue.buffering.*", "batch.num.messages", "sticky.partitioning.*"),

@@ -18,6 +18,14 @@ from pykafka.security import (
     SslConfigLike,
     mechanism_of_jaas,
 )
+from pykafka.security.callbacks import (
+    AWS_MSK_IAM,
+    CALLBACKS,
+    MSK_LINES,
+    CallbackError,
+    is_known,
+    mechanism_of_callbacks,
+)
 from pykafka.security.javatls import VERSIONS, TlsOptionError, TlsOptions, tls_options
 from pykafka.security.othernames import TokensOfCallback, token_function
 from pykafka.security.ssl_config import check_agrees
@@ -68,7 +76,7 @@ def protocol_of(values: Mapping[str, Any]) -> tuple[bool, bool]:
             "ssl.protocol",
             "ssl.enabled.protocols",
         }
-        harmless |= {"sasl.mechanism", "sasl.mechanisms"}
+        harmless |= {"sasl.mechanism", "sasl.mechanisms", *CALLBACKS}
         about_it = sorted(key for key in values if key.startswith(prefix) and key not in harmless)
         if about_it and not wanted:
             raise ConfigurationError(
@@ -229,7 +237,7 @@ _OF_MECHANISM = {
     "OAUTHBEARER": ("sasl.oauthbearer.", *_SOURCES, *_AUTHORITIES),
     "GSSAPI": ("sasl.kerberos.",),
 }
-_OF_ALL = {PROTOCOL, "sasl.mechanism", "sasl.mechanisms", _JAAS}
+_OF_ALL = {PROTOCOL, "sasl.mechanism", "sasl.mechanisms", _JAAS, *CALLBACKS}
 
 
 def _name_of(values: Mapping[str, Any]) -> str:
@@ -248,26 +256,32 @@ def _name_of(values: Mapping[str, Any]) -> str:
 
 
 def idle(values: Mapping[str, Any]) -> list[str]:
-    """Return the keys of a configuration that are about other mechanisms than its own."""
+    """Return the keys of a configuration that are about other mechanisms than its own, or name a class that is not called."""
     own = _OF_MECHANISM.get(_name_of(values))
+    classes = [key for key in CALLBACKS if key in values and not is_known(values[key])]
     if own is None:
-        return []
+        return classes
     others = [key for key in values if key in SASL and key not in _OF_ALL and not key.startswith(own)]
-    return others + ([_CALLBACK_CONFIG] if _CALLBACK_CONFIG in values and "oauth.cb" not in values else [])
+    return others + classes + ([_CALLBACK_CONFIG] if _CALLBACK_CONFIG in values and "oauth.cb" not in values else [])
 
 
-def mechanism_of(values: Mapping[str, Any]) -> Mechanism:
+def mechanism_of(values: Mapping[str, Any], hosts: str) -> Mechanism:
     """Return the credentials of a configuration.
 
     :param values: {key: value}, keys as `references.plain` returns them
+    :param hosts: "host:port,host:port"; those of AWS MSK show the region
     :raises ConfigurationError: the mechanism is unknown, something that it needs is missing, or keys contradict each other
     """
     name = _name_of(values)
-    if name == "AWS_MSK_IAM":
-        raise ConfigurationError(
-            "sasl.mechanism is AWS_MSK_IAM, which only Java has: give KafkaClient sasl=OAuthBearer(...), as in "
-            "examples/msk_iam.py"
-        )
+    named = {key: values[key] for key in CALLBACKS if key in values and is_known(values[key])}
+    try:
+        called = mechanism_of_callbacks(named, name, values.get(_JAAS, ""), hosts)
+    except CallbackError as error:
+        raise ConfigurationError(str(error)) from None
+    if called is not None:
+        return called
+    if name == AWS_MSK_IAM:
+        raise ConfigurationError(f"{MSK_LINES}. Or give KafkaClient sasl=OAuthBearer(...), as in examples/msk_iam.py")
     if name not in _MECHANISMS:
         raise ConfigurationError(f"sasl.mechanism must be one of {', '.join(_MECHANISMS)}: one that the brokers offer")
     try:

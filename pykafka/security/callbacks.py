@@ -19,6 +19,13 @@ from pykafka.utils.concealed import concealing
 AWS_MSK_IAM = "AWS_MSK_IAM"
 _IAM_MODULE, _OAUTH_MODULE = "IAMLoginModule", "OAuthBearerLoginModule"
 _IAM = ("IAMClientCallbackHandler", "IAMOAuthBearerLoginCallbackHandler")
+#: The properties of a Java client that name such a class.
+CALLBACKS = ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class")
+#: The lines for MSK, where a configuration has the mechanism alone.
+MSK_LINES = (
+    "AWS_MSK_IAM needs the two lines that Java's clients have, sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule "
+    "required; and sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+)
 _ENTRA = ("CustomAuthenticateCallbackHandler", "KafkaOAuth2AuthenticateCallbackHandler")
 #: What Java's own client needs for tokens of an endpoint, and this one does without.
 _OIDC = ("OAuthBearerLoginCallbackHandler",)
@@ -27,6 +34,19 @@ _EVENT_HUBS = re.compile(r"([\w-]+\.servicebus\.(?:windows\.net|usgovcloudapi\.n
 #: Options of a JAAS text for MSK, and those of them without a meaning here.
 _PROFILE, _ROLE, _SESSION = "awsProfileName", "awsRoleArn", "awsRoleSessionName"
 _TUNING = ("awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs", "awsStsRegion")
+
+
+class CallbackError(ValueError):
+    """A callback class that cannot be used here.
+
+    :param key: the property that names it
+    :param reason: what goes behind that name in a sentence
+    """
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"{key} {reason}")
+        self.key = key
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -53,7 +73,7 @@ class MskIam:
         region = self.region or region_of_environment()
         if not region:
             raise TokenUnavailableError(
-                "there is no AWS region to sign a token for: set AWS_REGION on driver and executors"
+                "there is no AWS region to sign a token for: set AWS_REGION (with Spark, on driver and executors)"
             )
         if self.role:
             more = (self.session,) if self.session else ()
@@ -89,22 +109,44 @@ def is_needless(name: str) -> bool:
     return _last(name) in _OIDC
 
 
-@concealing
-def mechanism_of_callback(name: str, mechanism: str, jaas: str, hosts: str) -> OAuthBearer | None:
-    """Return the credentials for which a Java client names a callback class; None if the class is unknown.
+def is_known(name: str) -> bool:
+    """Return whether a callback class has a counterpart here.
 
-    :param name: of the class
+    :param name: of a Java class
+    """
+    return _last(name) in (*_IAM, *_ENTRA)
+
+
+@concealing
+def mechanism_of_callbacks(named: Mapping[str, str], mechanism: str, jaas: str, hosts: str) -> OAuthBearer | None:
+    """Return the credentials for which a Java client names a callback class; None if it names none that is needed here.
+
+    :param named: classes by the property that names them, of `CALLBACKS`
     :param mechanism: `sasl.mechanism`
     :param jaas: `sasl.jaas.config`
     :param hosts: "host:port,host:port"
-    :raises ValueError: something cannot be used here; the error shows no secrets
+    :raises CallbackError: a class has no counterpart, or something beside it cannot be used; the error shows no secrets
     """
+    for key, name in named.items():
+        if is_needless(name):
+            continue
+        if not is_known(name):
+            raise CallbackError(
+                key,
+                "is refused: it is a Java class, and only those of AWS MSK and Azure Event Hubs have a counterpart here; "
+                "credentials are those of the JAAS text, and tokens those of the token endpoint",
+            )
+        try:
+            return _mechanism_of_callback(name, mechanism, jaas, hosts)
+        except ValueError as error:
+            raise CallbackError(key, f"cannot be used: {error}") from None
+    return None
+
+
+def _mechanism_of_callback(name: str, mechanism: str, jaas: str, hosts: str) -> OAuthBearer:
+    wanted = {"OAUTHBEARER": _OAUTH_MODULE}
     if _last(name) in _IAM:
-        wanted = {AWS_MSK_IAM: _IAM_MODULE, "OAUTHBEARER": _OAUTH_MODULE}
-    elif _last(name) in _ENTRA:
-        wanted = {"OAUTHBEARER": _OAUTH_MODULE}
-    else:
-        return None
+        wanted = {AWS_MSK_IAM: _IAM_MODULE, **wanted}
     modules = parse_jaas(jaas)
     if mechanism not in wanted or len(modules) != 1 or _last(modules[0].name) != wanted[mechanism]:
         pairs = " or ".join(f"{one} with {module}" for one, module in wanted.items())
@@ -129,7 +171,9 @@ def _msk(options: Mapping[str, str], hosts: str) -> OAuthBearer:
         )
     region = _REGION.search(hosts)
     if region is None and not region_of_environment():
-        raise ValueError("the brokers' names do not show the AWS region: set AWS_REGION on driver and executors")
+        raise ValueError(
+            "the brokers' names do not show the AWS region: set AWS_REGION (with Spark, on driver and executors)"
+        )
     _member("aws_msk_iam_sasl_signer", "MSKAuthTokenProvider", "aws-msk-iam-sasl-signer-python", ValueError)
     given = (options.get(name, "") for name in (_PROFILE, _ROLE, _SESSION))
     return OAuthBearer(MskIam("" if region is None else region[1], *given))
@@ -145,8 +189,8 @@ def _member(module: str, name: str, package: str, kind: type[Exception] = TokenU
         return getattr(import_module(module), name)
     except ImportError as error:
         raise kind(
-            f"tokens are signed by the package {package}, which cannot be imported here ({error}): pip install {package}, "
-            "on the driver and on every executor"
+            f"tokens are signed by the package {package}, which cannot be imported here ({error}): pip install {package} "
+            "(with Spark, on the driver and on every executor)"
         ) from None
 
 

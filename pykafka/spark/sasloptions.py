@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykafka.security import Mechanism, mechanism_of_jaas
-from pykafka.security.callbacks import is_needless, mechanism_of_callback
+from pykafka.security.callbacks import AWS_MSK_IAM, CALLBACKS, MSK_LINES, CallbackError, mechanism_of_callbacks
 from pykafka.spark.errors import OptionError
 
 _PREFIX = "kafka.sasl."
-_CALLBACKS = ("kafka.sasl.client.callback.handler.class", "kafka.sasl.login.callback.handler.class")
 
 
 def sasl_options(values: Mapping[str, Any]) -> Mechanism | None:
@@ -34,30 +33,18 @@ def sasl_options(values: Mapping[str, Any]) -> Mechanism | None:
             f"option 'kafka.sasl.jaas.config' is missing: 'kafka.security.protocol' is {protocol.upper()}, and it has the "
             "credentials for 'kafka.sasl.mechanism'"
         )
-    called = _called(given, mechanism, jaas, values["kafka.bootstrap.servers"] or "")
+    properties = {name.removeprefix("kafka."): value for name, value in given.items()}
+    named = {key: properties[key] for key in CALLBACKS if key in properties}
+    try:
+        called = mechanism_of_callbacks(named, mechanism, jaas, values["kafka.bootstrap.servers"] or "")
+    except CallbackError as error:
+        option = f"kafka.{error.key}"
+        raise OptionError(f"option {option!r} {error.reason}") from None
     if called is not None:
         return called
-    properties = {name.removeprefix("kafka."): value for name, value in given.items()}
+    if mechanism == AWS_MSK_IAM:
+        raise OptionError(f"options 'kafka.sasl.*' cannot be used: {MSK_LINES}, each with 'kafka.' before it")
     try:
         return mechanism_of_jaas(jaas, mechanism, properties)
     except (ValueError, ImportError) as error:
         raise OptionError(f"options 'kafka.sasl.*' cannot be used: {error}") from None
-
-
-def _called(given: Mapping[str, Any], mechanism: str, jaas: str, hosts: str) -> Mechanism | None:
-    """Return the credentials for the callback class that the options name; None without one, or if nothing needs it here."""
-    for option in _CALLBACKS:
-        name = given.get(option)
-        if name is None or is_needless(name):
-            continue
-        try:
-            found = mechanism_of_callback(name, mechanism, jaas, hosts)
-        except ValueError as error:
-            raise OptionError(f"option {option!r} cannot be used: {error}") from None
-        if found is None:
-            raise OptionError(
-                f"option {option!r} is refused: it is a Java class, and only those of AWS MSK and Azure Event Hubs have a "
-                "counterpart here; credentials are those of 'kafka.sasl.jaas.config', and tokens those of the token endpoint"
-            )
-        return found
-    return None

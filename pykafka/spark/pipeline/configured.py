@@ -17,6 +17,7 @@ from pykafka.config.keys import PROTOCOL, SASL, TLS, flag, is_ignored, secret, t
 from pykafka.config.references import in_quotes, literal, plain, resolved
 from pykafka.config.security import SYSTEM
 from pykafka.exceptions import ConfigurationError
+from pykafka.security.callbacks import CALLBACKS, is_known
 from pykafka.spark.javaoptions import why_refused
 from pykafka.spark.optiontable import OPTIONS
 from pykafka.spark.pipeline.tables import Table
@@ -116,6 +117,8 @@ def _options_of(written: str, value: Any) -> Mapping[str, str]:
     text = resolved(kept, written, os.environ)
     if key == "enable.ssl.certificate.verification" and not flag(text, written):
         raise ConfigurationError(f"{written} cannot be false in a pipeline: give ssl.ca.location")
+    if key in CALLBACKS and not is_known(text):
+        return {}  # as in other configurations: it is not called
     if key == "sasl.oauthbearer.method" and text.strip().lower() != "oidc":
         raise ConfigurationError(f"{written} must be oidc in a pipeline")
     if key == "proxy":

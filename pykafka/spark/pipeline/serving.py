@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from pykafka.spark.pipeline.operation import Address
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+
+log = logging.getLogger("pykafka.spark.pipeline")
 
 #: How long a request and its answer may take together (s), and how often the server looks whether it is to end (s).
 REQUEST_S, _LOOK_S = 5.0, 0.5
@@ -24,7 +27,8 @@ _RESOLVE_S = 10.0
 class TextServer:
     """A server of `GET /metrics` for the length of a `with` block, with one worker of its own that answers one by one.
 
-    Each connection has a deadline as a whole, so a client that hangs delays others by seconds and no end at all.
+    Each connection has a deadline as a whole, so a client that hangs delays others by seconds and no end at all. An error of
+    `render` answers one request with status 500; a log line tells of it once, until the next request is answered.
 
     :param handler: makes the socket and the worker
     :param address: where it listens
@@ -38,6 +42,7 @@ class TextServer:
         self._kind = kind
         self._render = render
         self._ending = handler.Event()
+        self._failed = False
         self._listener = self._listen(address)
         host, port = self._listener.getsockname()[:2]
         #: Where it listens in fact.
@@ -65,21 +70,29 @@ class TextServer:
             ) from error
 
     def _serve(self) -> None:
-        self._listener.settimeout(_LOOK_S)
-        while not self._ending.is_set():
-            try:
-                connection, _ = self._listener.accept()
-            except TimeoutError:
-                continue
-            except OSError:  # as where this process has no descriptor left
-                self._handler.sleep(_LOOK_S)
-                continue
-            try:
-                self._answer(connection)
-            except OSError:  # the client's trouble
-                continue
-            finally:
-                connection.close()
+        try:
+            self._listener.settimeout(_LOOK_S)
+            while not self._ending.is_set():
+                self._serve_one()
+        except BaseException as error:
+            log.error("metrics are no longer served at %s: %s: %s", self.address, type(error).__name__, error)
+            raise
+
+    def _serve_one(self) -> None:
+        """Answer the next connection, if one comes."""
+        try:
+            connection, _ = self._listener.accept()
+        except TimeoutError:
+            return
+        except OSError:  # as where this process has no descriptor left
+            self._ending.wait(_LOOK_S)
+            return
+        try:
+            self._answer(connection)
+        except OSError:  # the client's trouble
+            return
+        finally:
+            connection.close()
 
     def _answer(self, connection: Any) -> None:
         deadline = self._handler.now() + REQUEST_S
@@ -100,8 +113,7 @@ class TextServer:
             if not part:
                 return
             head += part
-        status, body = self._response(head)
-        text = body.encode()
+        status, text = self._response(head)
         lines = [
             f"HTTP/1.1 {status}",
             f"Content-Type: {self._kind}",
@@ -116,12 +128,21 @@ class TextServer:
             except TimeoutError:
                 continue
 
-    def _response(self, head: bytes) -> tuple[str, str]:
+    def _response(self, head: bytes) -> tuple[str, bytes]:
+        """Return status and body."""
         words = head.partition(b"\r\n")[0].split(b" ")
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-            return "400 Bad Request", "not HTTP/1.1\n"
+            return "400 Bad Request", b"not HTTP/1.1\n"
         if words[0] not in (b"GET", b"HEAD"):
-            return "405 Method Not Allowed", "only GET\n"
+            return "405 Method Not Allowed", b"only GET\n"
         if words[1].partition(b"?")[0] not in _PATHS:
-            return "404 Not Found", "the metrics are at /metrics\n"
-        return "200 OK", self._render()
+            return "404 Not Found", b"the metrics are at /metrics\n"
+        try:
+            text = self._render().encode()
+        except Exception as error:  # noqa: BLE001 - of whatever it renders: the next request may find it well
+            if not self._failed:
+                log.error("metrics cannot be rendered for %s: %s: %s", self.address, type(error).__name__, error)
+            self._failed = True
+            return "500 Internal Server Error", b"the metrics cannot be rendered; the pipeline's log has the error\n"
+        self._failed = False
+        return "200 OK", text

@@ -163,7 +163,7 @@ def test_the_command(tmp_path: Path) -> None:
     words = ["spark-pack", "-o", str(output), *(word for name in HEAVY for word in ("--without", name))]
     done = CliRunner().invoke(tools, words)
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("mkdir -p ")
+    assert done.stdout.startswith(f"rm -rf {tmp_path}/pykafka_libs.new && mkdir -p ")
     assert f"--archives {output}#pykafka_libs" in done.stdout
     assert "spark.executorEnv.PYTHONPATH=./pykafka_libs" in done.stdout
     assert "not tried" in done.stderr
@@ -183,6 +183,29 @@ def test_the_line_of_an_archive_whose_path_has_a_space(manager: str) -> None:
     assert manager != "standalone" or {"/jobs of all/pykafka_libs", "PYTHONPATH=/jobs of all/pykafka_libs"} <= set(
         words
     )
+
+
+def test_the_drivers_folder_is_made_anew(tmp_path: Path) -> None:
+    """No file of an older archive stays in it; it stays as it is where the archive is not whole."""
+    archive, folder = tmp_path / "all jobs" / "a.tar.gz", tmp_path / "all jobs" / "pykafka_libs"
+    folder.mkdir(parents=True)
+    (folder / "stale.py").touch()
+    (tmp_path / "fresh.py").touch()
+    unpack = _line(archive, "standalone").partition("\nPYTHONPATH=")[0]
+
+    def run() -> int:
+        done = subprocess.run(["sh", "-c", unpack], stderr=subprocess.DEVNULL, timeout=60, check=False)
+        return done.returncode
+
+    archive.write_bytes(b"cut off")
+    assert run() != 0
+    assert [path.name for path in folder.iterdir()] == ["stale.py"]
+    with tarfile.open(archive, "w:gz") as made:
+        made.add(tmp_path / "fresh.py", "fresh.py")
+    for _ in range(2):
+        assert run() == 0
+        assert [path.name for path in folder.iterdir()] == ["fresh.py"]
+    assert sorted(path.name for path in archive.parent.iterdir()) == ["a.tar.gz", "pykafka_libs"]
 
 
 def test_errors_of_the_command(tmp_path: Path) -> None:

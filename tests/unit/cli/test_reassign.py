@@ -1,4 +1,4 @@
-"""What a dry run of `kafka-tools reassign start` finds."""
+"""A dry run of `kafka-tools reassign start` refuses brokers and partitions that the cluster does not know."""
 
 from __future__ import annotations
 

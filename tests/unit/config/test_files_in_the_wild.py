@@ -217,7 +217,7 @@ def test_a_java_client_logs_in_by_kerberos_where_nothing_else_is_said(monkeypatc
         (
             "c.properties",
             "security.protocol=SASL_SSL\nsasl.mechanism=AWS_MSK_IAM",
-            "only Java has.*examples/msk_iam.py",
+            "needs the two lines .*IAMLoginModule required; and sasl.client.callback.handler.class=.*examples/msk_iam.py",
         ),
         (
             "c.properties",

@@ -22,6 +22,7 @@ from pykafka.network.settings import CANONICAL, ConnectionSettings
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.options import ProducerOptions
 from pykafka.security import OAuthBearer, SslConfig
+from pykafka.security.callbacks import CALLBACKS
 
 SECRET = "hunter2-do-not-show"
 PEM = "-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n"
@@ -240,7 +241,8 @@ def with_gssapi(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pykafka.security.kerberos._library", lambda: None)
 
 
-@pytest.mark.parametrize("key", sorted((SASL | {PROTOCOL}) - {"sasl.oauthbearer.method"}))
+#: The classes have tests of their own: test_callback_classes.py.
+@pytest.mark.parametrize("key", sorted((SASL | {PROTOCOL}) - {"sasl.oauthbearer.method", *CALLBACKS}))
 def test_of_credentials(key: str, with_gssapi: None) -> None:
     others, value = CREDENTIALS[key]
     written = next((one for one in others if one.replace("_", ".") == key), key)

@@ -1,4 +1,4 @@
-"""What consumers log and raise of partitions that cannot be fetched."""
+"""Consumers say by log lines and errors which partitions they cannot fetch, and why."""
 
 from __future__ import annotations
 

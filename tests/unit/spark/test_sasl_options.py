@@ -199,12 +199,16 @@ def test_event_hubs_by_their_callback_class(monkeypatch: pytest.MonkeyPatch) -> 
             "awsRoleSecretAccessKey in the JAAS text cannot be used here",
         ),
         (ENTRA, "is known for Azure Event Hubs only"),
-        ({**IAM, **MSK_HOSTS}, "pip install aws-msk-iam-sasl-signer-python, on the driver and on every executor"),
+        ({**IAM, **MSK_HOSTS}, "pip install aws-msk-iam-sasl-signer-python (with Spark, on the driver and on every"),
         (
             {**ENTRA, "kafka.bootstrap.servers": "me.servicebus.windows.net:9093"},
-            "pip install azure-identity, on the driver and on every executor",
+            "pip install azure-identity (with Spark, on the driver and on every executor)",
         ),
         ({**ENTRA, "kafka.sasl.login.callback.handler.class": "x-secret"}, "refused: it is a Java class"),
+        (
+            {name: text for name, text in IAM.items() if not name.endswith(".class")},
+            "AWS_MSK_IAM needs the two lines that Java's clients have",
+        ),
     ],
 )
 def test_callback_classes_that_cannot_be_used(

@@ -1,0 +1,127 @@
+"""A run of a pipeline with its watchers: they hear of its failure once, and all its queries are stopped."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pykafka.exceptions import SocketDisconnectedError
+from pykafka.handlers import ThreadingHandler
+from pykafka.spark.pipeline import Declaration, Pipeline, PipelineError, StopRequest, launch, running
+from pykafka.spark.pipeline.events import ENDED, FAILED, QUERY_FAILED, STARTED, Event, Journal
+from pykafka.spark.pipeline.operation import Address, Alert, Operation, Restart
+from pykafka.spark.pipeline.progress import Progress
+from pykafka.spark.pipeline.running import stopped_at_the_end
+from pykafka.spark.pipeline.watching import watched
+from tests.support.spark.watchers import Endpoint, ask, broken
+
+
+def test_watched(endpoint: Endpoint) -> None:
+    """A failure is told once, and the end too; the metrics are there meanwhile."""
+    operation = Operation(Address("127.0.0.1", 0), Alert(endpoint.url), Restart())
+    declaration = Declaration("clicks", "/c", "once", (), (), (), "", {}, operation)
+    handler = ThreadingHandler()
+    events: list[Event] = []
+    with pytest.raises(SocketDisconnectedError):
+        with watched(declaration, handler, StopRequest(1), str, (events.append,)) as watch:
+            assert watch.metrics is not None
+            assert b"pykafka_pipeline_up" in ask(handler, watch.metrics, b"GET /metrics HTTP/1.1\r\n\r\n")
+            watch.restarts.run(lambda: (_ for _ in ()).throw(broken()))
+    assert [event.kind for event in events] == [STARTED, FAILED, ENDED]
+    assert events[-1].facts == {"status": "failed"}
+    assert [body["event"] for body in endpoint.bodies] == ["failed"]
+
+
+def test_a_failure_before_the_start_is_the_last() -> None:
+    """As where Spark does not start: no restart follows, and nobody is told of one."""
+    declaration = Declaration("clicks", "/c", "once", (), (), (), "", {}, Operation(restart=Restart(5)))
+    events: list[Event] = []
+    with pytest.raises(PipelineError):
+        with watched(declaration, ThreadingHandler(), StopRequest(1), str, (events.append,)):
+            raise PipelineError("no Java")
+    assert events[1].facts == {"reason": "no Java", "failures": 1, "lasting": False, "restarts": False}
+
+
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
+def test_a_signal_before_spark_starts_is_no_failure(signal: type[BaseException]) -> None:
+    declaration = Declaration("clicks", "/c", "once", (), (), (), "", {}, Operation(Address("127.0.0.1", 0)))
+    events: list[Event] = []
+    with pytest.raises(signal):
+        with watched(declaration, ThreadingHandler(), StopRequest(1), str, (events.append,)) as watch:
+            watch.tell_start()
+            raise signal
+    assert [event.kind for event in events] == [STARTED, STARTED, ENDED]
+    assert events[0].facts == events[1].facts == {"metrics": str(watch.metrics)}
+    assert events[-1].facts == {"status": "stopped"}
+
+
+def test_which_query_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At its start, or later."""
+
+    def start(*args: Any) -> Any:
+        raise PySparkException("no table")
+
+    monkeypatch.setattr(running, "start", start)
+    events: list[Event] = []
+    pipeline: Any = Pipeline.__new__(Pipeline)
+    pipeline._journal, pipeline._trigger = Journal("clicks", ThreadingHandler(), [events.append]), {}
+    query: Any = running._Query(cast(Any, None), cast(Any, None), "/c", Progress("clicks-x"))
+    with pytest.raises(PySparkException):
+        pipeline._start([query])
+    query.running = SimpleNamespace(exception=lambda: PySparkException("lost"))
+    pipeline._malformed, pipeline._rows = [], [query]
+    with pytest.raises(PySparkException):
+        pipeline._look()
+    assert [(event.kind, event.facts) for event in events] == [(QUERY_FAILED, {"query": "clicks-x"})] * 2
+
+
+class Stubborn:
+    """A query that is stopped, or does not stop."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.isActive = True
+        self.error = error
+
+    def stop(self) -> None:
+        """End."""
+        if self.error is not None:
+            raise self.error
+        self.isActive = False
+
+
+def test_all_queries_are_stopped(caplog: pytest.LogCaptureFixture) -> None:
+    """Also where one does not stop in time; and the error of the run stays the error."""
+    for error in (Py4JError("TimeoutException"), PySparkException("no"), ConnectionRefusedError("gone")):
+        queries: Any = [Stubborn(error), Stubborn()]
+        with pytest.raises(SocketDisconnectedError):
+            with stopped_at_the_end(partial(list, queries)):
+                raise broken()
+        assert not queries[1].isActive
+        assert str(error) in caplog.text
+        queries = [Stubborn(error), Stubborn()]
+        with pytest.raises(type(error)):
+            with stopped_at_the_end(partial(list, queries)):
+                pass
+        assert not queries[1].isActive
+
+
+def test_spark_that_is_gone_hides_no_error(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    class Gone:
+        def stop(self) -> None:
+            raise ConnectionRefusedError("[Errno 111] Connection refused")
+
+    monkeypatch.setenv("PYSPARK_PYTHON", "python")  # else the session sets it
+    monkeypatch.setattr(launch, "_started", lambda settings: Gone())
+    monkeypatch.setattr(launch, "_need_java", lambda: None)
+    monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: None))
+    declaration = Declaration("clicks", "/c", "once", (), (), (), "", {})
+    with pytest.raises(Py4JError, match="the JVM is gone"):
+        with launch.session(declaration):
+            raise Py4JError("the JVM is gone")
+    assert "Spark did not stop: [Errno 111]" in caplog.text
