@@ -162,7 +162,7 @@ SAME = [
         f"tests/unit/spark/test_pipeline_{name}.py"
         for name in ("checks", "command", "declaration", "mistakes", "progress", "tables")
     ),
-    *(f"tests/unit/spark/test_{name}.py" for name in ("formats", "stream", "tls_options")),
+    *(f"tests/unit/spark/test_{name}.py" for name in ("stream", "tls_options")),
     "tests/unit/registry",
 ]
 #: Tests against real brokers of the modules that may be compiled.

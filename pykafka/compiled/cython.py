@@ -14,10 +14,11 @@ compiled = False
 nogil = nullcontext()
 
 # Names of C that only compiled branches use (the .pxd files bring them in); here for linters and type checkers.
-address = cast = Py_ssize_t = uchar = pointer = None  # type names and conversions
+address = cast = Py_ssize_t = uchar = pointer = NULL = None  # type names and conversions
 memcpy: Any = None
 PyBytes_AS_STRING: Any = None
 PyBytes_FromStringAndSize: Any = None
+PyUnicode_DecodeUTF8: Any = None
 PyObject_GC_UnTrack: Any = None
 
 

@@ -1,4 +1,4 @@
-"""Avro: schemas with those that they refer to, and values as fastavro has them."""
+"""Avro: schemas with those that they refer to, and values as fastavro writes them."""
 
 from __future__ import annotations
 
@@ -6,27 +6,31 @@ import json
 from collections.abc import Mapping
 from decimal import Decimal
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry.schemas import AVRO, Schema
 
-#: Logical types whose numbers mean the same wherever only one of a line occurs.
-_TIMES = (
-    {"timestamp-millis", "timestamp-micros", "timestamp-nanos"},
-    {"local-timestamp-millis", "local-timestamp-micros", "local-timestamp-nanos"},
-    {"time-millis", "time-micros"},
-)
-#: Logical types that are read as the type below them; `decimal` is not.
-PLAIN = frozenset({"date", "uuid", *_TIMES[0], *_TIMES[1], *_TIMES[2]})
+#: Types may nest so deep, as one record in another: code that follows them calls itself.
+DEPTH_MAX = 50
 
 
-def parsed(schema: Schema, needed: Mapping[str, Schema], without: frozenset[str] = frozenset()) -> Any:
-    """Return a schema as fastavro takes it.
+class Parsed(NamedTuple):
+    """A schema as fastavro takes it.
+
+    :param tree: the schema
+    :param names: the definitions of its named types, and of those that it refers to, by full name
+    """
+
+    tree: Any
+    names: dict[str, Any]
+
+
+def parsed(schema: Schema, needed: Mapping[str, Schema]) -> Parsed:
+    """Return a schema as fastavro takes it, with defaults of fields as values.
 
     :param schema: the schema
     :param needed: those that it refers to, each behind those that it refers to itself
-    :param without: logical types to leave out, so that values are those of the type below
     :raises SchemaError: it is none of Avro
     """
     import fastavro
@@ -34,67 +38,59 @@ def parsed(schema: Schema, needed: Mapping[str, Schema], without: frozenset[str]
     names: dict[str, Any] = {}
     try:
         for one in needed.values():
-            fastavro.parse_schema(_plain(_loaded(one), without), named_schemas=names)
-        tree = fastavro.parse_schema(_plain(_loaded(schema), without), named_schemas=names)
+            fastavro.parse_schema(_loaded(one), named_schemas=names)
+        tree = fastavro.parse_schema(_loaded(schema), named_schemas=names)
+        defaults = _Defaults(names)
         for one in (tree, *names.values()):
-            _set_defaults(one, names)
-        return tree
+            defaults.set(one)
     except SchemaError:
         raise
     except Exception as error:
         raise SchemaError(f"the schema is none of Avro: {type(error).__name__}: {error}") from error
+    return Parsed(tree, names)
 
 
-def names_of(schema: Schema, needed: Mapping[str, Schema]) -> dict[str, Any]:
-    """Return the definitions of a schema's named types, and those that it refers to, by full name."""
-    import fastavro
+def check_bounded(schema: Parsed) -> None:
+    """Refuse schemas by which a few bytes end or fill the process.
 
-    names: dict[str, Any] = {}
-    for one in (*needed.values(), schema):
-        fastavro.parse_schema(_loaded(one), named_schemas=names)
-    return names
-
-
-def check_bounded(tree: Any, names: Mapping[str, Any]) -> None:
-    """Refuse schemas by which a few bytes end or fill the process: fastavro nests calls of C without a limit.
-
-    :param tree: from `parsed`
-    :param names: from `names_of`
-    :raises SchemaError: a type contains itself, or an array has items without bytes
+    :raises SchemaError: a type contains itself, types nest too deep, or an array has items without bytes
     """
-    _check_bounded(tree, names, (), set())
+    _check(schema.tree, schema.names, (), 0, {})
 
 
-def _check_bounded(tree: Any, names: Mapping[str, Any], around: tuple[str, ...], done: set[str]) -> None:
+def _check(tree: Any, names: Mapping[str, Any], around: tuple[str, ...], depth: int, known: dict[str, int]) -> int:
+    """Return how many types lie within each other in a type.
+
+    :param around: names of those that it lies in
+    :param depth: how many those are, with others
+    :param known: the results by name
+    """
     if isinstance(tree, list):
-        for one in tree:
-            _check_bounded(one, names, around, done)
-    elif isinstance(tree, dict):
-        name = tree.get("name")
-        if name in around:
-            raise SchemaError(
-                f"it has a {name} within a {name}: such records are not read, for they can nest without end"
-            )
-        if name is not None and name in done:
-            return
-        inner = around if name is None else (*around, name)
-        for key in ("type", "items", "values"):
-            _check_bounded(tree.get(key), names, inner, done)
-        for one in tree.get("fields", ()):
-            _check_bounded(one["type"], names, inner, done)
-        # Behind the walk, which has found types that contain themselves.
-        if tree["type"] == "array" and _is_empty(tree["items"], names):
-            raise SchemaError("it has an array whose items have no bytes: not read, for few bytes can fill the memory")
-        if name is not None:
-            done.add(name)
-    elif tree in names:
-        _check_bounded(names[tree], names, around, done)
+        return max((_check(one, names, around, depth, known) for one in tree), default=0)
+    if not isinstance(tree, dict):
+        return _check(names[tree], names, around, depth, known) if tree in names else 0
+    name = tree.get("name")
+    if name in around:
+        raise SchemaError(f"it has a {name} within a {name}: such records are not read, for they can nest without end")
+    if depth + known.get(name, 0) >= DEPTH_MAX:
+        raise SchemaError(f"it has types that nest more than {DEPTH_MAX} deep: such records are not read")
+    if name in known:
+        return known[name]
+    inner = around if name is None else (*around, name)
+    parts = [tree.get(key) for key in ("type", "items", "values")] + [one["type"] for one in tree.get("fields", ())]
+    height = 1 + max(_check(one, names, inner, depth + 1, known) for one in parts)
+    # Behind the walk, which has found types that contain themselves.
+    if tree["type"] == "array" and _is_empty(tree["items"], names):
+        raise SchemaError("it has an array whose items have no bytes: not read, for few bytes can fill the memory")
+    if name is not None:
+        known[name] = height
+    return height
 
 
 def _is_empty(tree: Any, names: Mapping[str, Any]) -> bool:
     """Return whether values of a type have no bytes; of a type that does not contain itself, or of one in a union."""
     if isinstance(tree, dict):
-        if tree["type"] == "record":
+        if tree["type"] in ("record", "error"):
             return all(_is_empty(one["type"], names) for one in tree["fields"])
         return tree["size"] == 0 if tree["type"] == "fixed" else _is_empty(tree["type"], names)
     return tree == "null" or (isinstance(tree, str) and tree in names and _is_empty(names[tree], names))
@@ -106,30 +102,6 @@ def logical_types(schema: Schema, needed: Mapping[str, Schema]) -> set[str]:
     for one in (schema, *needed.values()):
         _gather(_loaded(one), found)
     return found
-
-
-def mixed_times(types: set[str]) -> bool:
-    """Return whether among logical types there are two that count time in different units."""
-    return any(len(types & line) > 1 for line in _TIMES)
-
-
-def read(data: bytes, start: int, writer: Any, reader: Any) -> Any:
-    """Return a value; raise any error of fastavro.
-
-    :param data: the bytes of a record
-    :param start: where the value begins
-    :param writer: the schema that it was written with
-    :param reader: the schema that it is to be of; None for the same
-    :raises ValueError: there are bytes behind it
-    """
-    import fastavro
-
-    stream = BytesIO(data)
-    stream.seek(start)
-    value = fastavro.schemaless_reader(stream, writer, reader)
-    if stream.tell() != len(data):
-        raise ValueError(f"{len(data) - stream.tell()} of {len(data) - start} bytes are left behind the value")
-    return value
 
 
 def written(value: Any, schema: Any) -> bytes:
@@ -157,55 +129,60 @@ def _loaded(schema: Schema) -> Any:
         raise SchemaError("the schema is none of Avro: its text is no JSON") from None
 
 
-def _set_defaults(tree: Any, names: Mapping[str, Any]) -> None:
-    """Make the defaults of fields values as fastavro has them; it takes them as JSON has them, as text of bytes."""
-    for one in tree if isinstance(tree, list) else ():
-        _set_defaults(one, names)
-    if isinstance(tree, dict):
-        for key in ("type", "items", "values"):
-            _set_defaults(tree.get(key), names)
-        for one in tree.get("fields", ()):
-            _set_defaults(one["type"], names)
-            if "default" in one:
-                one["default"] = _default(one["default"], one["type"], names)
+class _Defaults:
+    """Makes the defaults of fields values as fastavro has them; it takes them as JSON has them, as text of bytes.
 
+    :param names: the definitions of named types
+    """
 
-def _default(value: Any, tree: Any, names: Mapping[str, Any]) -> Any:
-    if isinstance(tree, list):
-        left = [one for one in tree if one != "null"]
-        return value if value is None or not left else _default(value, left[0], names)
-    if isinstance(tree, str):
-        if tree in names:
-            return _default(value, names[tree], names)
-        return value.encode("latin-1") if tree == "bytes" and isinstance(value, str) else value
-    kind = tree["type"]
-    if kind in ("bytes", "fixed") and isinstance(value, str):
-        data = value.encode("latin-1")
-        if tree.get("logicalType") != "decimal":
-            return data
-        return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-tree.get("scale", 0))
-    if kind == "record" and isinstance(value, dict):
-        return {
-            one["name"]: _default(value.get(one["name"], one.get("default")), one["type"], names)
-            for one in tree["fields"]
-        }
-    if kind == "array" and isinstance(value, list):
-        return [_default(one, tree["items"], names) for one in value]
-    if kind == "map" and isinstance(value, dict):
-        return {name: _default(one, tree["values"], names) for name, one in value.items()}
-    return value if isinstance(kind, str) and kind not in names else _default(value, kind, names)
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+        #: By the identity of a field: each is made once, however often its record is in the default of another one.
+        self._made: dict[int, Any] = {}
 
+    def set(self, tree: Any) -> None:
+        """Set those of the fields in a type."""
+        for one in tree if isinstance(tree, list) else ():
+            self.set(one)
+        if isinstance(tree, dict):
+            for key in ("type", "items", "values"):
+                self.set(tree.get(key))
+            for one in tree.get("fields", ()):
+                self.set(one["type"])
+                if "default" in one:
+                    one["default"] = self._of_field(one)
 
-def _plain(schema: Any, without: frozenset[str]) -> Any:
-    if isinstance(schema, list):
-        return [_plain(one, without) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: value if key == "default" else _plain(value, without)
-        for key, value in schema.items()
-        if not (key == "logicalType" and value in without)
-    }
+    def _of_field(self, field: Mapping[str, Any]) -> Any:
+        if id(field) not in self._made:
+            self._made[id(field)] = self._value(field.get("default"), field["type"])
+        return self._made[id(field)]
+
+    def _value(self, value: Any, tree: Any) -> Any:
+        if isinstance(tree, list):
+            left = [one for one in tree if one != "null"]
+            return value if value is None or not left else self._value(value, left[0])
+        if isinstance(tree, str):
+            if tree in self._names:
+                return self._value(value, self._names[tree])
+            return value.encode("latin-1") if tree == "bytes" and isinstance(value, str) else value
+        kind = tree["type"]
+        if kind in ("bytes", "fixed") and isinstance(value, str):
+            data = value.encode("latin-1")
+            if tree.get("logicalType") != "decimal":
+                return data
+            return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-tree.get("scale", 0))
+        if kind == "record" and isinstance(value, dict):
+            return {
+                one["name"]: self._value(value[one["name"]], one["type"])
+                if one["name"] in value
+                else self._of_field(one)
+                for one in tree["fields"]
+            }
+        if kind == "array" and isinstance(value, list):
+            return [self._value(one, tree["items"]) for one in value]
+        if kind == "map" and isinstance(value, dict):
+            return {name: self._value(one, tree["values"]) for name, one in value.items()}
+        return value if isinstance(kind, str) and kind not in self._names else self._value(value, kind)
 
 
 def _gather(schema: Any, found: set[str]) -> None:

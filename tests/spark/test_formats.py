@@ -28,10 +28,10 @@ from pykafka.spark.formats import make_decoder, make_encoder
 from pykafka.spark.formats.columns import decoded, encoded
 from pykafka.spark.pipeline.errors import DeclarationError
 from tests.spark.test_pipeline import Directory
+from tests.support.formats import CLICK, JSON_SCHEMA, NEWER, PROTO, arrow_of, avro_bytes, order, values
 from tests.support.registry import register, running_registry
 from tests.support.registrystub import RegistryStub
 from tests.support.spark.topics import Record, Topics
-from tests.unit.spark.test_formats import CLICK, JSON_SCHEMA, NEWER, PROTO, arrow_of, avro_bytes, order, values
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +28,8 @@ _DDL = {
     TIMESTAMP: "TIMESTAMP",
     TIMESTAMP_NTZ: "TIMESTAMP_NTZ",
 }
+#: So deep may types lie in each other, and so many of them may a schema become.
+DEPTH_MAX, COLUMNS_MAX = 50, 10_000
 #: Digits of the longest decimal of Spark.
 DECIMAL_MAX = 38
 
@@ -68,6 +70,32 @@ def decimal(precision: Any, scale: Any, path: str) -> pa.DataType:
     return pa.decimal128(precision, scale)
 
 
+class Bounds:
+    """Counts the columns that a schema becomes: names that refer to each other can make endless ones of a short text."""
+
+    def __init__(self) -> None:
+        self._columns = 0
+        self._depth = 0
+
+    @contextmanager
+    def within(self, path: str) -> Iterator[None]:
+        """Enter a type that has others in it.
+
+        :param path: of the field, for the error
+        :raises SchemaError: there are too many, or too many around it
+        """
+        self._columns += 1
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            raise SchemaError(f"{path} is nested more than {DEPTH_MAX} deep: take a schema with fewer levels")
+        if self._columns > COLUMNS_MAX:
+            raise SchemaError(
+                f"{path} is one of more than {COLUMNS_MAX:,} structs, lists and maps: take a smaller schema"
+            )
+        yield
+        self._depth -= 1
+
+
 def settled(kind: pa.DataType) -> pa.DataType:
     """Return a type as Spark has it: times in microseconds."""
     if pa.types.is_timestamp(kind):
@@ -79,6 +107,33 @@ def settled(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([(one.name, settled(one.type)) for one in _fields(kind)])
     return kind
+
+
+class ListRows:
+    """Rows as dicts, until they become an array.
+
+    :param kind: the type that they fit
+    """
+
+    def __init__(self, kind: pa.StructType) -> None:
+        self._kind = kind
+        self._rows: list[Any] = []
+
+    def add(self, row: Any) -> None:
+        """Add a row."""
+        self._rows.append(row)
+
+    def lose(self, _: int) -> None:
+        """Add null in place of a row."""
+        self._rows.append(None)
+
+    def finish(self, reasons: list[str | None]) -> pa.Array:
+        """Return the rows; one that does not fit becomes null, with a reason."""
+        return as_array(self._rows, reasons, self._kind)
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._rows.clear()
 
 
 def as_array(rows: list[Any], reasons: list[str | None], kind: pa.DataType) -> pa.Array:

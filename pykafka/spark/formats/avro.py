@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -12,7 +11,8 @@ from pykafka.exceptions import SchemaError
 from pykafka.registry import avro
 from pykafka.registry.schemas import Schema
 from pykafka.spark.errors import SinkError
-from pykafka.spark.formats.arrowtypes import decimal
+from pykafka.spark.formats.arrowtypes import Bounds, decimal, settled
+from pykafka.spark.formats.avroplan import ColumnRows
 from pykafka.spark.formats.decoder import Read, SchemaDecoder
 from pykafka.spark.formats.encoder import SchemaEncoder, Write
 
@@ -46,39 +46,25 @@ class AvroDecoder(SchemaDecoder):
 
     def _arrow(self) -> pa.StructType:
         assert self.schema is not None
-        tree = avro.parsed(self.schema, self.needed)
-        names = avro.names_of(self.schema, self.needed)
-        kind = _Types(names).of(tree, "the schema", ())
-        avro.check_bounded(tree, names)
+        parsed = avro.parsed(self.schema, self.needed)
+        kind = _Types(parsed.names).of(parsed.tree, "the schema", ())
+        avro.check_bounded(parsed)
         self._is_record = pa.types.is_struct(kind)
         return kind if self._is_record else pa.struct([(VALUE, kind)])
 
+    def _new_rows(self) -> ColumnRows:
+        assert self.schema is not None
+        reader = avro.parsed(self.schema, self.needed)
+        return ColumnRows(reader, settled(self._kind), None if self._is_record else VALUE)
+
     def _reader(self, schema: Schema | None, path: bytes | None) -> Read:
         assert self.schema is not None
+        assert isinstance(self._rows, ColumnRows)
         if schema is None or schema == self.schema:
-            writer, reader = avro.parsed(self.schema, self.needed, avro.PLAIN), None
-        else:
-            needed = self._needed(schema)
-            without = self._without(schema, needed)
-            writer, reader = avro.parsed(schema, needed, without), avro.parsed(self.schema, self.needed, without)
-            avro.check_bounded(writer, avro.names_of(schema, needed))
-        if self._is_record:
-            return partial(_read, writer, reader)
-        return lambda data, start: {VALUE: avro.read(data, start, writer, reader)}
-
-    def _without(self, schema: Schema, needed: Mapping[str, Schema]) -> frozenset[str]:
-        """Return the logical types to read as plain numbers: all, unless the two schemas count in different units."""
-        assert self.schema is not None
-        types = avro.logical_types(schema, needed) | avro.logical_types(self.schema, self.needed)
-        if not avro.mixed_times(types):
-            return avro.PLAIN
-        if {"time-millis", "time-micros"} <= types or any(name.endswith("nanos") for name in types):
-            raise SchemaError("it and the schema of the rows count time in different units")
-        return frozenset({"date", "uuid", "time-millis", "time-micros"})
-
-
-def _read(writer: Any, reader: Any, data: bytes, start: int) -> Any:
-    return avro.read(data, start, writer, reader)
+            return self._rows.parser(avro.parsed(self.schema, self.needed)).read
+        writer = avro.parsed(schema, self._needed(schema))
+        avro.check_bounded(writer)
+        return self._rows.parser(writer).read
 
 
 class AvroEncoder(SchemaEncoder):
@@ -86,7 +72,7 @@ class AvroEncoder(SchemaEncoder):
 
     def _names(self) -> list[str]:
         assert self.schema is not None
-        tree = avro.parsed(self.schema, self.needed)
+        tree, self._named = avro.parsed(self.schema, self.needed)
         if not isinstance(tree, dict) or tree.get("type") != "record":
             raise SchemaError("the schema is no record: rows cannot be written by it")
         types = avro.logical_types(self.schema, self.needed)
@@ -94,7 +80,6 @@ class AvroEncoder(SchemaEncoder):
         self._required = [
             one["name"] for one in tree["fields"] if "default" not in one and not _takes_null(one["type"])
         ]
-        self._named = avro.names_of(self.schema, self.needed)
         self._kinds = {one["name"]: one["type"] for one in tree["fields"]}
         return list(self._kinds)
 
@@ -108,7 +93,7 @@ class AvroEncoder(SchemaEncoder):
 
     def _writer(self) -> Write:
         assert self.schema is not None
-        tree, required = avro.parsed(self.schema, self.needed), self._required
+        (tree, _), required = avro.parsed(self.schema, self.needed), self._required
 
         def write(row: dict[str, Any]) -> bytes:
             for name in required:
@@ -199,6 +184,7 @@ class _Types:
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = names
+        self._bounds = Bounds()
 
     def of(self, schema: Any, path: str, around: tuple[str, ...]) -> pa.DataType:
         """Return a type.
@@ -211,12 +197,16 @@ class _Types:
             return self._of_union(schema, path, around)
         if isinstance(schema, str):
             return _PRIMITIVE[schema] if schema in _PRIMITIVE else self.of(self._names[schema], path, around)
+        with self._bounds.within(path):
+            return self._of_dict(schema, path, around)
+
+    def _of_dict(self, schema: Mapping[str, Any], path: str, around: tuple[str, ...]) -> pa.DataType:
         kind, logical = schema["type"], schema.get("logicalType")
         if logical == "decimal" and kind in ("bytes", "fixed"):
             return decimal(schema["precision"], schema.get("scale", 0), path)
         if isinstance(kind, str) and (kind, logical) in _LOGICAL:
             return _LOGICAL[kind, logical]
-        if kind == "record":
+        if kind in ("record", "error"):
             return self._of_record(schema, path, around)
         if kind == "array":
             return pa.list_(self.of(schema["items"], f"{path}[]", around))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pykafka.exceptions import SchemaError, SchemaNotFoundError
 from pykafka.registry.framing import HEADERS, FramingError, read_header, read_id
 from pykafka.registry.schemas import Schema
-from pykafka.spark.formats.arrowtypes import as_array, ddl_of_fields, reason, settled
+from pykafka.spark.formats.arrowtypes import ListRows, ddl_of_fields, reason, settled
 from pykafka.spark.formats.options import CONFLUENT, HEADER, Side
 from pykafka.spark.formats.registries import registry_for, resolve
 from pykafka.spark.packages import formats_needed
@@ -19,6 +19,25 @@ from pykafka.spark.packages import formats_needed
 #: Parses a record's bytes from a position on; raises whatever is wrong with them.
 Read = Callable[[bytes, int], Any]
 _ID_END = 5
+
+
+class Rows(Protocol):
+    """The rows of a batch, one by one; afterwards it is used again."""
+
+    def add(self, row: Any) -> None:
+        """Add what a parser returns."""
+
+    def lose(self, number: int) -> None:
+        """Add null as the row of this number, and forget what a parser has added of it."""
+
+    def finish(self, reasons: list[str | None]) -> pa.Array:
+        """Return the rows.
+
+        :param reasons: of each row, which takes more of them
+        """
+
+    def clear(self) -> None:
+        """Forget all rows."""
 
 
 class Decoder(Protocol):
@@ -56,9 +75,10 @@ class SchemaDecoder(ABC):
         self._kind: pa.StructType = self._arrow()
         self.ddl = ddl_of_fields(settled(self._kind))
         self._readers: dict[bytes, Read] = {}
+        self._rows: Rows | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_readers": {}}
+        return {**self.__dict__, "_readers": {}, "_rows": None}
 
     def __repr__(self) -> str:
         of = self.registered
@@ -66,25 +86,35 @@ class SchemaDecoder(ABC):
         return f"<{type(self).__name__} to rows of {where}>"
 
     def decode(self, values: pa.Array, headers: pa.Array | None) -> tuple[pa.StructArray, pa.StringArray]:
-        rows: list[Any] = []
-        reasons: list[str | None] = []
+        if self._rows is None:
+            with formats_needed():
+                self._rows = self._new_rows()
+        rows, reasons = self._rows, list[str | None]()
+        rows.clear()
         for data, find in self._found(values, headers):
-            row = why = None
-            if data is not None:
+            why = None
+            if data is None:
+                rows.lose(len(reasons))
+            else:
                 try:
                     read, start = find(data)
-                    row = read(data, start)
+                    rows.add(read(data, start))
                 except (FramingError, SchemaNotFoundError, SchemaError) as error:
                     why = str(error)
                 except _Elsewhere as error:
                     raise error.error from None
                 except Exception as error:  # noqa: BLE001 - libraries raise anything at the bytes of strangers
                     why = reason(error)
-            rows.append(row)
+                if why is not None:
+                    rows.lose(len(reasons))
             reasons.append(why)
-        # First, for it adds reasons.
-        array = as_array(rows, reasons, self._kind)
+        array = rows.finish(reasons)  # first, for it adds reasons
+        rows.clear()
         return array, pa.array(reasons, pa.string())
+
+    def _new_rows(self) -> Rows:
+        """Return an empty collection of rows."""
+        return ListRows(self._kind)
 
     @abstractmethod
     def _arrow(self) -> pa.StructType:

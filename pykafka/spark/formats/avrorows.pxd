@@ -1,0 +1,139 @@
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int64_t
+
+
+@cython.final
+cdef class Cursor:
+    cdef bytes held
+    cdef const unsigned char* data
+    cdef Py_ssize_t at
+    cdef Py_ssize_t end
+
+    cdef start(self, bytes held, Py_ssize_t at)
+
+    @cython.locals(at=Py_ssize_t, end=Py_ssize_t, number="unsigned long long", shift=int, byte="unsigned long long")
+    cdef int64_t varint(self) except? -1
+
+    @cython.locals(at=Py_ssize_t)
+    cdef Py_ssize_t take(self, long long size) except -1
+
+    @cython.locals(count="long long", left="long long")
+    cdef int64_t block(self) except -1
+
+
+cdef class Step:
+    cdef readonly str path
+
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Wrong(Step):
+    cdef str _why
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Constant(Step):
+    cdef object _column
+    cdef object _value
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Number(Step):
+    cdef list _values
+    cdef long long _least
+    cdef long long _most
+    cdef bint _real
+
+    @cython.locals(number="long long")
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Time(Step):
+    cdef list _values
+    cdef tuple _limits
+    cdef object _times
+    cdef object _over
+    cdef tuple _column_limits
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Boolean(Step):
+    cdef list _values
+
+    @cython.locals(byte=int)
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Real(Step):
+    cdef list _values
+    cdef Py_ssize_t _size
+    cdef object _unpack
+
+    @cython.locals(at=Py_ssize_t)
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Text(Step):
+    cdef list _values
+
+    @cython.locals(at=Py_ssize_t, size="long long")
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Bytes(Step):
+    cdef list _values
+    cdef Py_ssize_t _size
+
+    @cython.locals(at=Py_ssize_t, size="long long")
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Digits(Step):
+    cdef list _values
+    cdef Py_ssize_t _size
+    cdef tuple _written
+    cdef tuple _wanted
+
+    @cython.locals(at=Py_ssize_t, size="long long")
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Symbol(Step):
+    cdef list _values
+    cdef list _symbols
+
+    @cython.locals(index="long long")
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Union(Step):
+    cdef list _branches
+
+    @cython.locals(index="long long", step=Step)
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Record(Step):
+    cdef list _present
+    cdef list _steps
+
+    @cython.locals(step=Step)
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Blocks(Step):
+    cdef object _column
+    cdef list _steps
+
+    @cython.locals(total="long long", count="long long", step=Step)
+    cdef int read(self, Cursor cursor) except -1
+
+
+@cython.final
+cdef class Parser:
+    cdef Step _step
+    cdef Cursor _cursor
+
+    cpdef read(self, bytes data, Py_ssize_t start)

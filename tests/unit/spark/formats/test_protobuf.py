@@ -1,0 +1,99 @@
+"""Protobuf as rows of Arrow, and back: types, messages, descriptors and imports."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pykafka.exceptions import SchemaError
+from pykafka.registry import protobuf
+from pykafka.registry.framing import with_id
+from pykafka.spark.formats import make_decoder, make_encoder
+from tests.support.formats import PROTO, arrow_of, file, order, values
+from tests.support.registrystub import RegistryStub
+
+
+def test_types_of_protobuf(stub: RegistryStub) -> None:
+    stub.add("orders-value", PROTO, "PROTOBUF")
+    options = {"registry": stub.url, "topic": "orders"}
+    decoder = pickle.loads(pickle.dumps(make_decoder("protobuf", options)))
+    assert decoder.ddl.startswith(
+        "`id` BIGINT, `who` STRING, `at` TIMESTAMP, `tags` ARRAY<STRING>, `counts` MAP<STRING, INT>"
+    )
+    rows = pa.array([order(), None], arrow_of(decoder))
+    encoder = pickle.loads(pickle.dumps(make_encoder("protobuf", options)))
+    data = encoder.encode(rows)
+    assert data[0].as_py()[:6] == with_id(1) + b"\0"
+    assert not data[1].is_valid
+    found, reasons = decoder.decode(data, None)
+    assert found.to_pylist() == [order(), None]
+    assert reasons.null_count == 2
+    found, reasons = decoder.decode(values(with_id(1) + b"\0", with_id(1) + b"\2\2", with_id(1) + b"\0\xff\xff"), None)
+    assert found[0].as_py()["id"] == 0
+    assert found[0].as_py()["at"] is None
+    assert "it is a message shop.Other, not a shop.Order" in reasons[1].as_py()
+    assert "DecodeError" in reasons[2].as_py()
+
+
+def test_one_message_of_several(stub: RegistryStub) -> None:
+    stub.add("orders-value", PROTO, "PROTOBUF")
+    for name, ddl, path in (
+        ("Other", "`z` INT", b"\2\2"),
+        ("shop.Order.Item", "`number` DECIMAL(20,0), `raw` BINARY", b"\4\0\0"),
+    ):
+        options = {"registry": stub.url, "topic": "orders", "message": name}
+        decoder, encoder = make_decoder("protobuf", options), make_encoder("protobuf", options)
+        assert decoder.ddl == ddl
+        rows = pa.array([{arrow_of(decoder).field(0).name: 3}], pa.struct([arrow_of(decoder).field(0)]))
+        data = encoder.encode(rows)
+        assert data[0].as_py().startswith(with_id(1) + path)
+        assert decoder.decode(data, None)[1].null_count == 1
+    # Some clients count the entries of maps, before it here, as messages.
+    assert make_decoder("protobuf", options).decode(values(with_id(1) + b"\4\0\2"), None)[1].null_count == 1
+    with pytest.raises(SchemaError, match="no message 'Nobody'; in it are shop.Order, shop.Other"):
+        make_decoder("protobuf", {**options, "message": "Nobody"})
+
+
+def test_descriptors_and_imports(stub: RegistryStub, tmp_path: Path) -> None:
+    stub.add("inner", 'syntax = "proto3"; package p; message In { int32 i = 1; }', "PROTOBUF")
+    text = 'syntax = "proto3"; import "dir/inner.proto"; message Out { p.In one = 1; }'
+    stub.add("t-value", text, "PROTOBUF", [{"name": "dir/inner.proto", "subject": "inner", "version": 1}])
+    decoder = make_decoder("protobuf", {"registry": stub.url, "topic": "t"})
+    assert decoder.ddl == "`one` STRUCT<`i`: INT>"
+    descriptors = tmp_path / "t.desc"
+    descriptors.write_bytes(protobuf._compile((("dir/inner.proto", stub.schemas[0]["schema"]),), text))
+    for more in ({}, {"registry": stub.url, "topic": "t"}):
+        assert make_decoder("protobuf", {"descriptor_file": str(descriptors), **more}).ddl == decoder.ddl
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('syntax = "proto3"; message A { A a = 1; }', "a is a A within a A"),
+        ('syntax = "proto3"; message A { }', "message without fields, A"),
+        ('syntax = "proto3"; enum E { X = 0; }', "has no message"),
+        ('syntax = "proto3"; message A { int32 a = 1 }', "protoc refuses the schema: schema.proto:1:"),
+    ],
+)
+def test_protobuf_that_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(SchemaError, match=words):
+        make_decoder("protobuf", file(tmp_path, text))
+
+
+def test_an_import_of_the_same_name_as_the_schema_has_here(stub: RegistryStub) -> None:
+    stub.add("inner", 'syntax = "proto3"; message Inner { int32 z = 1; }', "PROTOBUF")
+    outer = 'syntax = "proto3"; import "schema.proto"; message Outer { Inner inner = 1; }'
+    stub.add("t-value", outer, "PROTOBUF", [{"name": "schema.proto", "subject": "inner", "version": 1}])
+    assert make_decoder("protobuf", {"registry": stub.url, "topic": "t"}).ddl == "`inner` STRUCT<`z`: INT>"
+
+
+@pytest.mark.parametrize("name", ["", ".", "../x.proto", "/x.proto", "a\0b"])
+def test_an_import_that_is_no_name_of_a_file(stub: RegistryStub, name: str) -> None:
+    stub.add("inner", 'syntax = "proto3"; message Inner { int32 z = 1; }', "PROTOBUF")
+    outer = 'syntax = "proto3"; message Outer { int32 z = 1; }'
+    stub.add("t-value", outer, "PROTOBUF", [{"name": name, "subject": "inner", "version": 1}])
+    with pytest.raises(SchemaError, match="no name of a file below another"):
+        make_decoder("protobuf", {"registry": stub.url, "topic": "t"})
