@@ -69,10 +69,10 @@ def _check(tree: Any, names: Mapping[str, Any], around: tuple[str, ...], depth: 
         return max((_check(one, names, around, depth, known) for one in tree), default=0)
     if not isinstance(tree, dict):
         return _check(names[tree], names, around, depth, known) if tree in names else 0
-    name = tree.get("name")
+    name: Any = tree.get("name")
     if name in around:
         raise SchemaError(f"it has a {name} within a {name}: such records are not read, for they can nest without end")
-    if depth + known.get(name, 0) >= DEPTH_MAX:
+    if depth + known.get(name, 1) > DEPTH_MAX:
         raise SchemaError(f"it has types that nest more than {DEPTH_MAX} deep: such records are not read")
     if name in known:
         return known[name]

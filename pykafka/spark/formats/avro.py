@@ -201,7 +201,8 @@ class _Types:
             return self._of_dict(schema, path, around)
 
     def _of_dict(self, schema: Mapping[str, Any], path: str, around: tuple[str, ...]) -> pa.DataType:
-        kind, logical = schema["type"], schema.get("logicalType")
+        kind: Any = schema["type"]
+        logical: Any = schema.get("logicalType")
         if logical == "decimal" and kind in ("bytes", "fixed"):
             return decimal(schema["precision"], schema.get("scale", 0), path)
         if isinstance(kind, str) and (kind, logical) in _LOGICAL:

@@ -19,6 +19,8 @@ from pykafka.spark.packages import formats_needed
 #: Parses a record's bytes from a position on; raises whatever is wrong with them.
 Read = Callable[[bytes, int], Any]
 _ID_END = 5
+#: So many parsers are kept: strangers can put any bytes behind an id in a header.
+READERS_MAX = 1_000
 
 
 class Rows(Protocol):
@@ -180,6 +182,8 @@ class SchemaDecoder(ABC):
     def _made(self, key: int | str, path: bytes | None) -> Read:
         """Return the parser of a schema; for one that cannot be read, a parser that says so of each record."""
         schema = self._asked(lambda: self._registry().schema(key))
+        if len(self._readers) >= READERS_MAX:
+            self._readers.clear()
         try:
             return self._parser(schema, path)
         except SchemaError as error:

@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from math import isfinite
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry.schemas import JSON, Schema
-from pykafka.spark.formats.arrowtypes import TIMESTAMP
+from pykafka.spark.formats.arrowtypes import TIMESTAMP, Bounds
 from pykafka.spark.formats.decoder import Read, SchemaDecoder
 from pykafka.spark.formats.encoder import SchemaEncoder, Write
 
@@ -28,12 +29,14 @@ class Column(NamedTuple):
     :param read: makes a value of Arrow of one of JSON, which is not null
     :param write: makes a value of JSON of one of Spark, which is not null
     :param takes_null: whether null is a value of it
+    :param fields: of an object with properties
     """
 
     kind: pa.DataType
     read: Callable[[Any], Any]
     write: Callable[[Any], Any]
     takes_null: bool = False
+    fields: Mapping[str, Column] | None = None
 
 
 class JsonDecoder(SchemaDecoder):
@@ -124,6 +127,7 @@ def _validator(schema: Schema | None, needed: Mapping[str, Schema]) -> Callable[
         kind.check_schema(main)
     except WrongSchemaError as error:
         raise SchemaError(f"the schema is none of JSON Schema: {error.message}") from error
+    _check_references(main, documents)
     validator = kind(main, registry=documents)
 
     def check(value: Any) -> None:
@@ -131,6 +135,53 @@ def _validator(schema: Schema | None, needed: Mapping[str, Schema]) -> Callable[
             raise ValueError(f"{error.json_path}: {error.message}")
 
     return check
+
+
+def _check_references(main: Any, documents: Any) -> None:
+    """Follow all references that values may lead to.
+
+    :raises SchemaError: one of them leads nowhere
+    """
+    from referencing.jsonschema import DRAFT7, specification_with
+
+    dialect = main.get("$schema") if isinstance(main, dict) else None
+    words = DRAFT7 if dialect is None else specification_with(dialect, default=DRAFT7)
+    siblings_count, seen = _siblings_count(main), set[int]()
+    left = [(main, documents.resolver_with_root(words.create_resource(main)))]
+    while left:
+        part, resolver = left.pop()
+        if not isinstance(part, dict) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        for word in ("$ref", "$dynamicRef"):
+            if word in part:
+                found = _followed(part[word], resolver, "the schema")
+                left.append((found.contents, found.resolver))
+        if "$ref" in part and not siblings_count:
+            continue
+        # What is only defined matters where something refers to it.
+        used = {word: value for word, value in part.items() if word not in ("definitions", "$defs")}
+        left += (
+            (inner, resolver.in_subresource(words.create_resource(inner))) for inner in words.subresources_of(used)
+        )
+
+
+def _followed(reference: Any, resolver: Any, path: str) -> Any:
+    """Return what a reference refers to.
+
+    :raises SchemaError: it is in no schema
+    """
+    from referencing.exceptions import Unresolvable
+
+    try:
+        return resolver.lookup(reference)
+    except (Unresolvable, TypeError, AttributeError) as error:
+        raise SchemaError(f"{path} refers to {reference!r}, which is in no schema that this one names") from error
+
+
+def _siblings_count(main: Any) -> bool:
+    """Return whether words beside `$ref` have a meaning: in all drafts behind number 7."""
+    return isinstance(main, dict) and "draft-0" not in str(main.get("$schema", "draft-07"))
 
 
 def _column(schema: Schema | None, needed: Mapping[str, Schema]) -> Column:
@@ -144,7 +195,7 @@ def _column(schema: Schema | None, needed: Mapping[str, Schema]) -> Column:
     try:
         main, documents = _documents(schema, needed)
         resource = referencing.Resource.from_contents(main, default_specification=DRAFT7)
-        return _Columns().of(main, documents.resolver_with_root(resource), "the schema", ())
+        return _Columns(_siblings_count(main)).of(main, documents.resolver_with_root(resource), "the schema", ())
     except SchemaError:
         raise
     except (AttributeError, TypeError, ValueError, RecursionError) as error:  # a word has a value that it cannot have
@@ -152,7 +203,14 @@ def _column(schema: Schema | None, needed: Mapping[str, Schema]) -> Column:
 
 
 class _Columns:
-    """Columns of the parts of a schema."""
+    """Columns of the parts of a schema.
+
+    :param siblings_count: whether words beside `$ref` have a meaning
+    """
+
+    def __init__(self, siblings_count: bool) -> None:
+        self._siblings_count = siblings_count
+        self._bounds = Bounds()
 
     def of(self, schema: Any, resolver: Any, path: str, around: tuple[int, ...]) -> Column:
         """Return the column of a part.
@@ -166,9 +224,16 @@ class _Columns:
             return _ANY
         if id(schema) in around:
             raise SchemaError(f"{path} contains itself: Spark has no such type")
-        around = (*around, id(schema))
+        with self._bounds.within(path):
+            return self._of_part(schema, resolver, path, (*around, id(schema)))
+
+    def _of_part(self, schema: dict[str, Any], resolver: Any, path: str, around: tuple[int, ...]) -> Column:
         if "$ref" in schema:
-            return self._of_reference(schema["$ref"], resolver, path, around)
+            found = self._of_reference(schema["$ref"], resolver, path, around)
+            if not self._siblings_count or "properties" not in schema:
+                return found
+            own = self._of_part({k: v for k, v in schema.items() if k != "$ref"}, resolver, path, around)
+            return found if own.fields is None else _object_of({**(found.fields or {}), **own.fields}, path)
         for word in ("oneOf", "anyOf", "allOf"):
             if word in schema and "properties" not in schema:
                 return self._of_choice(schema[word], resolver, path, around)
@@ -179,12 +244,7 @@ class _Columns:
         return found._replace(takes_null=found.takes_null or "null" in kinds)
 
     def _of_reference(self, reference: Any, resolver: Any, path: str, around: tuple[int, ...]) -> Column:
-        from referencing.exceptions import Unresolvable
-
-        try:
-            found = resolver.lookup(reference)
-        except (Unresolvable, TypeError, AttributeError) as error:
-            raise SchemaError(f"{path} refers to {reference!r}, which is in no schema that this one names") from error
+        found = _followed(reference, resolver, path)
         return self.of(found.contents, found.resolver, path, around)
 
     def _of_choice(self, choices: Any, resolver: Any, path: str, around: tuple[int, ...]) -> Column:
@@ -219,31 +279,40 @@ class _Columns:
             for name, one in properties.items()
         }
 
-        def read(value: Any) -> Any:
-            if not isinstance(value, dict):
-                raise ValueError(f"{path} is no object")
-            found: dict[str, Any] = {}
-            for name, one in inner.items():
-                given = value.get(name)
-                if given is not None:
-                    try:
-                        found[name] = one.read(given)
-                    except _WrongError as error:
-                        raise ValueError(f"{name} {error}") from None
-            return found
-
-        def write(value: Any) -> Any:
-            return {
-                name: None if given is None else inner[name].write(given)
-                for name, given in value.items()
-                if given is not None or (name in inner and inner[name].takes_null)
-            }
-
-        return Column(pa.struct([(name, one.kind) for name, one in inner.items()]), read, write)
+        return _object_of(inner, path)
 
 
 class _WrongError(ValueError):
     """A value is not of its type."""
+
+
+def _object_of(inner: Mapping[str, Column], path: str) -> Column:
+    """Return the column of an object.
+
+    :param inner: the columns of its properties
+    """
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise ValueError(f"{path} is no object")
+        found: dict[str, Any] = {}
+        for name, one in inner.items():
+            given = value.get(name)
+            if given is not None:
+                try:
+                    found[name] = one.read(given)
+                except _WrongError as error:
+                    raise ValueError(f"{name} {error}") from None
+        return found
+
+    def write(value: Any) -> Any:
+        return {
+            name: None if given is None else inner[name].write(given)
+            for name, given in value.items()
+            if given is not None or (name in inner and inner[name].takes_null)
+        }
+
+    return Column(pa.struct([(name, one.kind) for name, one in inner.items()]), read, write, fields=inner)
 
 
 def _list_of(inner: Column, path: str) -> Column:
@@ -299,7 +368,10 @@ def _integer(value: Any) -> int:
 def _number(value: Any) -> float:
     if type(value) not in (int, float):
         raise _WrongError("is no number")
-    return float(value)
+    found = float(value)
+    if not isfinite(found):  # JSON's parser takes 1e999 for infinite
+        raise _WrongError("is too large for DOUBLE")
+    return found
 
 
 def _boolean(value: Any) -> bool:

@@ -12,7 +12,7 @@ from pykafka.registry import protobuf
 from pykafka.registry.framing import FramingError, read_indexes, with_indexes
 from pykafka.registry.schemas import Schema
 from pykafka.spark.errors import OptionError
-from pykafka.spark.formats.arrowtypes import TIMESTAMP
+from pykafka.spark.formats.arrowtypes import TIMESTAMP, Bounds
 from pykafka.spark.formats.decoder import Read, SchemaDecoder
 from pykafka.spark.formats.encoder import SchemaEncoder, Write
 from pykafka.spark.formats.options import NONE, Side
@@ -22,7 +22,9 @@ _WRAPPERS = {
     f"google.protobuf.{name}Value"
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 }
-_MICROS, _NANOS = 1_000_000, 1_000
+_MICROS, _NANOS, _NANOS_MAX = 1_000_000, 1_000, 1_000_000_000
+#: The first second of the year 1, and the last one of 9999, since 1970.
+_FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799
 _REPEATED, _GROUP, _MESSAGE, _ENUM = 3, 10, 11, 14
 #: By the numbers of FieldDescriptorProto.Type.
 _SCALARS = {
@@ -64,7 +66,7 @@ class ProtobufDecoder(_Message, SchemaDecoder):
     def _arrow(self) -> pa.StructType:
         _, message = self.found()
         self._name = message.full_name
-        kind, _ = _of_message(message, (), "")
+        kind, _ = _of_message(message, (), "", Bounds())
         return kind
 
     def _reader(self, schema: Schema | None, path: bytes | None) -> Read:
@@ -72,7 +74,7 @@ class ProtobufDecoder(_Message, SchemaDecoder):
 
         own, mine = self.found()
         parse = message_factory.GetMessageClass(mine).FromString
-        _, convert = _of_message(mine, (), "")
+        _, convert = _of_message(mine, (), "", Bounds())
         if schema is None:
             return lambda data, start: convert(parse(data[start:]))
         file = own if schema == self.schema else protobuf.compiled(schema, self._needed(schema))
@@ -116,7 +118,7 @@ class ProtobufEncoder(_Message, SchemaEncoder):
     def _names(self) -> list[str]:
         file, message = self.found()
         self._at = file.path_of(message.full_name) if self.side.framing != NONE else ()
-        _of_message(message, (), "")  # what has no type cannot be written either
+        _of_message(message, (), "", Bounds())  # what has no type cannot be written either
         return [one.name for one in message.fields]
 
     def _path(self) -> bytes:
@@ -150,11 +152,14 @@ def _described(message: Any) -> dict[str, Any]:
     return {one.name: one for one in copied.field}
 
 
-def _of_message(message: Any, around: tuple[str, ...], path: str) -> tuple[pa.StructType, Callable[[Any], Any]]:
+def _of_message(
+    message: Any, around: tuple[str, ...], path: str, bounds: Bounds
+) -> tuple[pa.StructType, Callable[[Any], Any]]:
     """Return the type of a message, and what makes a dict of one.
 
     :param around: names of the messages that it lies in
     :param path: of the field, for errors
+    :param bounds: of the schema
     :raises SchemaError: Spark has no type for it
     """
     name = message.full_name
@@ -164,12 +169,13 @@ def _of_message(message: Any, around: tuple[str, ...], path: str) -> tuple[pa.St
         raise SchemaError(f"{path or 'the schema'} is a message without fields, {name}: Spark has no such type")
     kinds: list[tuple[str, pa.DataType]] = []
     getters: list[tuple[str, Callable[[Any], Any]]] = []
-    for one in message.fields:
-        kind, get = _of_field(
-            one, _described(message)[one.name], (*around, name), f"{path}.{one.name}" if path else one.name
-        )
-        kinds.append((one.name, kind))
-        getters.append((one.name, get))
+    described = _described(message)
+    with bounds.within(path or "the schema"):
+        for one in message.fields:
+            inside = f"{path}.{one.name}" if path else one.name
+            kind, get = _of_field(one, described[one.name], (*around, name), inside, bounds)
+            kinds.append((one.name, kind))
+            getters.append((one.name, get))
 
     def convert(value: Any) -> dict[str, Any]:
         return {field: get(value) for field, get in getters}
@@ -177,17 +183,19 @@ def _of_message(message: Any, around: tuple[str, ...], path: str) -> tuple[pa.St
     return pa.struct(kinds), convert
 
 
-def _of_field(field: Any, told: Any, around: tuple[str, ...], path: str) -> tuple[pa.DataType, Callable[[Any], Any]]:
+def _of_field(
+    field: Any, told: Any, around: tuple[str, ...], path: str, bounds: Bounds
+) -> tuple[pa.DataType, Callable[[Any], Any]]:
     """Return the type of a field, and what gets it of its message."""
     name = field.name
     if told.label == _REPEATED and told.type == _MESSAGE and field.message_type.GetOptions().map_entry:
         parts = field.message_type.fields_by_name
-        key, _ = _of_value(parts["key"], told=None, around=around, path=path)
-        item, convert = _of_value(parts["value"], told=None, around=around, path=f"{path}{{}}")
+        key, _ = _of_value(parts["key"], told=None, around=around, path=path, bounds=bounds)
+        item, convert = _of_value(parts["value"], told=None, around=around, path=f"{path}{{}}", bounds=bounds)
         if convert is None:
             return pa.map_(key, item), lambda message: list(getattr(message, name).items())
         return pa.map_(key, item), lambda message: [(k, convert(v)) for k, v in getattr(message, name).items()]
-    kind, convert = _of_value(field, told, around, f"{path}[]" if told.label == _REPEATED else path)
+    kind, convert = _of_value(field, told, around, f"{path}[]" if told.label == _REPEATED else path, bounds)
     if told.label == _REPEATED:
         if convert is None:
             return pa.list_(kind), lambda message: list(getattr(message, name))
@@ -200,7 +208,9 @@ def _of_field(field: Any, told: Any, around: tuple[str, ...], path: str) -> tupl
     return kind, lambda message: convert(getattr(message, name))
 
 
-def _of_value(field: Any, told: Any, around: tuple[str, ...], path: str) -> tuple[pa.DataType, _Convert]:
+def _of_value(
+    field: Any, told: Any, around: tuple[str, ...], path: str, bounds: Bounds
+) -> tuple[pa.DataType, _Convert]:
     """Return the type of one value of a field, and what makes a value of Arrow."""
     kind = field.type if told is None else told.type
     if kind == _ENUM:
@@ -210,11 +220,22 @@ def _of_value(field: Any, told: Any, around: tuple[str, ...], path: str) -> tupl
         return _SCALARS[kind], None
     full = field.message_type.full_name
     if full == _TIMESTAMP:
-        return TIMESTAMP, lambda value: value.seconds * _MICROS + value.nanos // _NANOS
+        return TIMESTAMP, _micros
     if full in _WRAPPERS:
-        inner, _ = _of_value(field.message_type.fields_by_name["value"], None, around, path)
+        inner, _ = _of_value(field.message_type.fields_by_name["value"], None, around, path, bounds)
         return inner, lambda value: value.value
-    return _of_message(field.message_type, around, path)
+    return _of_message(field.message_type, around, path, bounds)
+
+
+def _micros(value: Any) -> int:
+    """Return a timestamp in microseconds.
+
+    :raises ValueError: it is none by Protobuf's own definition
+    """
+    seconds, nanos = value.seconds, value.nanos
+    if not (_FIRST_S <= seconds <= _LAST_S and 0 <= nanos < _NANOS_MAX):
+        raise ValueError(f"{seconds} s and {nanos} ns are no Timestamp, which is of the years 1 to 9999")
+    return int(seconds * _MICROS + nanos // _NANOS)
 
 
 def _same(value: Any) -> Any:
@@ -223,7 +244,8 @@ def _same(value: Any) -> Any:
 
 def _filler(message: Any) -> Callable[[Any, dict[str, Any]], None]:
     """Return what fills a message from a dict; null leaves a field out."""
-    fields = {one.name: _setter(one, told) for one in message.fields for told in (_described(message)[one.name],)}
+    described = _described(message)
+    fields = {one.name: _setter(one, described[one.name]) for one in message.fields}
 
     def fill(target: Any, row: dict[str, Any]) -> None:
         for name, value in row.items():

@@ -111,3 +111,59 @@ def test_a_schema_that_cannot_check_is_refused_at_the_start(tmp_path: Path) -> N
         make_decoder("json-schema", file(tmp_path, schema) | {"validate": "true"})
     with pytest.raises(SchemaError, match="none of JSON Schema"):
         make_encoder("json-schema", file(tmp_path, schema))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"$ref": "gone.json"}},
+        {"type": "object", "properties": {"a": {"type": "string"}}, "if": {"$ref": "#/nowhere"}, "then": {}},
+        {
+            "properties": {"a": {"allOf": [{"$ref": "#/definitions/A"}, {}]}},
+            "definitions": {"A": {"not": {"$ref": "b"}}},
+        },
+        {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            **{"type": "object", "properties": {"a": {"type": "string"}}, "$ref": "#/$defs/Base"},
+            "$defs": {"Base": {"properties": {"b": {"type": "integer"}}, "unevaluatedProperties": {"$ref": "gone"}}},
+        },
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_told_at_the_start(tmp_path: Path, schema: Any) -> None:
+    options = file(tmp_path, schema)
+    with pytest.raises(SchemaError, match="refers to '.*', which is in no schema"):
+        make_decoder("json-schema", options | {"validate": "true"})
+    with pytest.raises(SchemaError, match="refers to '.*', which is in no schema"):
+        make_encoder("json-schema", options)
+    assert make_decoder("json-schema", options).ddl  # nothing follows it
+
+
+def test_a_reference_that_nothing_leads_to_does_no_harm(tmp_path: Path) -> None:
+    draft = {"$ref": "#/definitions/A", "if": {"$ref": "gone"}}  # beside which draft 7 sees nothing
+    schema = {
+        "properties": {"a": draft},
+        "definitions": {"A": {"type": "string"}, "B": {"$ref": "gone"}},
+    }
+    decoder = make_decoder("json-schema", {**file(tmp_path, schema), "validate": "true"})
+    assert decoder.ddl == "`a` STRING"
+    assert decoder.decode(values(b'{"a": "x"}', b'{"a": 1}'), None)[0].to_pylist() == [{"a": "x"}, None]
+
+
+def test_properties_beside_a_reference_count_where_the_draft_says_so(tmp_path: Path) -> None:
+    schema: dict[str, Any] = {
+        "$ref": "#/$defs/Base",
+        "properties": {"a": {"type": "string"}},
+        "$defs": {"Base": {"type": "object", "properties": {"b": {"type": "integer"}}}},
+    }
+    assert make_decoder("json-schema", file(tmp_path, schema)).ddl == "`b` BIGINT"
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    decoder = make_decoder("json-schema", {**file(tmp_path, schema), "validate": "true"})
+    assert decoder.ddl == "`b` BIGINT, `a` STRING"
+    assert decoder.decode(values(b'{"a": "x", "b": 1}'), None)[0].to_pylist() == [{"b": 1, "a": "x"}]
+
+
+def test_a_number_that_no_double_has(tmp_path: Path) -> None:
+    decoder = make_decoder("json-schema", file(tmp_path, JSON_SCHEMA))
+    rows, reasons = decoder.decode(values(b'{"score": 1e999}', b'{"score": 1e308}'), None)
+    assert [row is None for row in rows.to_pylist()] == [True, False]
+    assert "score is too large for DOUBLE" in reasons[0].as_py()
