@@ -51,7 +51,9 @@ class Tools(click.Group):
             # With --zookeeper, --broker was not used.
             tried = isinstance(error, NoBrokersAvailableError) and ctx.params["zookeeper"] is None
             if tried and ctx.invoked_subcommand != "doctor":
-                click.echo(f"`kafka-tools doctor {ctx.params['host']}` looks closer", err=True)
+                # The brokers of a pipeline are those of its file.
+                asked = "HOST:PORT" if ctx.invoked_subcommand == "pipeline" else ctx.params["host"]
+                click.echo(f"`kafka-tools doctor {asked}` looks closer", err=True)
             ctx.exit(status_of(error))
 
 

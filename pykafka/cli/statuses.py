@@ -77,7 +77,12 @@ def explain(error: KafkaException) -> str:
 
 
 def in_options(text: str) -> str:
-    """Return a sentence of the library, with kafka-tools' options added if it names parameters for TLS or SASL."""
+    """Return a sentence of the library, with kafka-tools' options added if it names parameters for TLS or SASL.
+
+    An error of a pipeline names the options of its file itself.
+    """
+    if " As options: " in text:
+        return text
     if "ssl_config" in text or "SslConfig" in text:
         return f"{text} (of kafka-tools: --tls, --cafile, --certfile, --keyfile)"
     if "sasl=" in text or "sasl_" in text:

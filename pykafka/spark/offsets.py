@@ -351,7 +351,10 @@ def report_gone(start: Collection[TopicPartition], now: Collection[TopicPartitio
     """Report the partitions of `start` that are not in `now`."""
     gone = _names(tp for tp in start if tp not in now)
     if gone:
-        report(f"{gone} cannot be read any more: the topic was deleted, or its partitions are no longer subscribed to")
+        report(
+            f"{gone} cannot be read any more: the topic was deleted, or its partitions are no longer subscribed to. If the "
+            "query is to read other topics, give it a checkpointLocation of its own"
+        )
 
 
 def limit_rows(

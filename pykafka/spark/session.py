@@ -73,6 +73,8 @@ def _with_values(options: ClientOptions) -> ClientOptions:
 
 
 def _connected(options: ClientOptions) -> BaseCluster:
+    # The errors have all that those before them say: `from None` spares the users of a stream the stack of those, which
+    # Spark would print above the sentence.
     try:
         return BaseCluster(
             options.hosts,
@@ -94,12 +96,12 @@ def _connected(options: ClientOptions) -> BaseCluster:
             f"stage SASL, from {here()}: {said}. As options: 'kafka.sasl.mechanism', 'kafka.sasl.jaas.config' and "
             "'kafka.sasl.oauthbearer.*'; the listener is that of 'kafka.bootstrap.servers'",
         )
-        raise told from error
+        raise told from None
     except SaslRequiredError as error:
         raise OptionError(
             f"stage SASL, from {here()}: {error}. As options: sasl= is 'kafka.security.protocol' = SASL_SSL or SASL_PLAINTEXT, "
             "'kafka.sasl.mechanism' and 'kafka.sasl.jaas.config'"
-        ) from error
+        ) from None
     except NoBrokersAvailableError as error:
         tls = (
             "an SslConfig is 'kafka.security.protocol' = SSL"
@@ -109,7 +111,7 @@ def _connected(options: ClientOptions) -> BaseCluster:
         )
         raise NoBrokersAvailableError(
             f"from {here()}: {error}. As options: hosts= is 'kafka.bootstrap.servers', {tls}", ledger=error.ledger
-        ) from error
+        ) from None
 
 
 def forget(options: ClientOptions) -> None:
@@ -150,5 +152,5 @@ def _ssl_config(tls: TlsOptions) -> SslConfig:
         raise OptionError(
             f"the options 'kafka.ssl.truststore.*', 'kafka.ssl.keystore.*' and 'kafka.ssl.key.password' cannot be "
             f"used on this machine: {error}. Files must be there on the driver and on every executor"
-        ) from error
+        ) from None
     return config

@@ -9,6 +9,8 @@ _HANDLING = "During handling of the above exception, another exception occurred:
 #: The line of a Python stack with its error: not indented, a name, and mostly a text.
 _ERROR = re.compile(r"[A-Za-z_][\w.]*(: .*|$)")
 _CAUSED_BY = "Caused by: "
+#: How Py4J begins the second line of its errors, which has that of Java.
+_OF_JAVA = ": "
 
 
 def first_line(error: Exception) -> str:
@@ -23,7 +25,8 @@ def first_and_last(error: Exception) -> str:
 
 
 def root_cause(text: str) -> str | None:
-    """Return the line with the cause of an error: of the first Python stack, else the last cause that Java names.
+    """Return the line with the cause of an error: of the first Python stack, else the last cause that Java names, or its
+    error.
 
     :param text: the text of an error of Spark
     """
@@ -33,12 +36,14 @@ def root_cause(text: str) -> str | None:
 def _of_python(lines: list[str]) -> str | None:
     found: str | None = None
     within = wanted = False
-    for line in lines:
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
         if _STACK.search(line):
             within, wanted = True, found is None or wanted
         elif within and not line[:1].isspace() and _ERROR.match(line.strip()):
             if wanted:
-                found = line.strip()
+                # Py4J's own line says less than that of Java below it.
+                below = after.strip()
+                found = below.removeprefix(_OF_JAVA) if below.startswith(_OF_JAVA) else line.strip()
             within = wanted = False
         elif line.strip() == _HANDLING:
             # An error in the handling of the first one says more; an error that was raised because of it says less.
@@ -48,4 +53,6 @@ def _of_python(lines: list[str]) -> str | None:
 
 def _of_java(lines: list[str]) -> str | None:
     causes = [line.strip().removeprefix(_CAUSED_BY) for line in lines if line.strip().startswith(_CAUSED_BY)]
-    return causes[-1] if causes else None
+    if causes:
+        return causes[-1]
+    return lines[1].removeprefix(_OF_JAVA).strip() if len(lines) > 1 and lines[1].startswith(_OF_JAVA) else None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 #: The table with the number of the last micro-batch of each query.
 BATCHES = "pykafka_batches"
+_JARS = 'and see that its jar is there, as by "spark.jars.packages" in [spark.config]'
 
 
 def table_beside(table: str, query: str) -> str:
@@ -48,6 +49,7 @@ class DatabaseWriter:
 
     :param spark: the session
     :param sink: the table
+    :raises PipelineError: the database's driver is not found
     """
 
     #: The column that says whether a row deletes its key.
@@ -61,7 +63,9 @@ class DatabaseWriter:
             options.put(name, text)
         # As Spark's own writer connects: with the driver's class from the session's jars, and its providers of logins.
         scala = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(options)
-        self._options = self._jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(scala)
+        with self._explained(f"give the driver's class as the option driver, such as org.postgresql.Driver, {_JARS}"):
+            # Without the option Spark asks for a driver of the URL, and Java has only those of its own class path.
+            self._options = self._jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(scala)
         self._dialect = self._jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(sink.options["url"])
 
     def check(self) -> None:
@@ -154,11 +158,11 @@ class DatabaseWriter:
             finally:
                 statement.close()
 
-    @staticmethod
-    def _execute(connection: Any, text: str) -> None:
+    def _execute(self, connection: Any, text: str) -> None:
         statement = connection.createStatement()
         try:
-            statement.executeUpdate(text)
+            with self._explained(f"it was asked to {text}"):
+                statement.executeUpdate(text)
         finally:
             statement.close()
 
@@ -167,15 +171,18 @@ class DatabaseWriter:
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        try:
+        with self._explained(f"check url, user and password, {_JARS}"):
             connection = self._dialect.createConnectionFactory(self._options).apply(-1)
-        except Py4JJavaError as error:
-            said = without_secrets(error.java_exception.toString(), self._sink.options)
-            raise PipelineError(
-                f"{self._sink}: {said}: check url, user and password, and that the driver is "
-                'among the jars, as by "spark.jars.packages" in [spark.config]'
-            ) from None
         try:
             yield connection
         finally:
             connection.close()
+
+    @contextmanager
+    def _explained(self, advice: str) -> Iterator[None]:
+        """Turn an error of the driver, or of its absence, into one that says what to do, without secrets."""
+        try:
+            yield
+        except Py4JJavaError as error:
+            said = without_secrets(error.java_exception.toString(), self._sink.options)
+            raise PipelineError(f"{self._sink}: {said}: {advice}") from None

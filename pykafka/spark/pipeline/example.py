@@ -77,7 +77,8 @@ partition_by = ["day"]
 # format = "jdbc"
 # url = "jdbc:postgresql://localhost/shop"
 # table = "clicks"
-# options = { user = "loader", password = "${file:/run/secrets/shop}" }
+# options = { user = "loader", password = "${file:/run/secrets/shop}", driver = "org.postgresql.Driver" }
+# and in [spark.config]: "spark.jars.packages" = "org.postgresql:postgresql:42.7.4"
 
 # Several: [[source]] with view = "clicks", [[sink]] with name = "copy" and from = "clicks", see docs/pipeline.md.
 

@@ -12,7 +12,7 @@ from pykafka.spark.formats import FORMATS
 from pykafka.spark.formats.options import HEADER, Side, known
 from pykafka.spark.loss import warn
 from pykafka.spark.options import read_options, write_options
-from pykafka.spark.optiontable import Mode, parse
+from pykafka.spark.optiontable import OPTIONS, Mode, parse
 from pykafka.spark.pipeline.configured import configured, with_secrets
 from pykafka.spark.pipeline.model import Parsing, Source, Watermark
 from pykafka.spark.pipeline.tables import Table, as_text
@@ -27,6 +27,8 @@ _SAID_ELSEWHERE = {
     "includeheaders": "columns",
     "topic": "topic",
 }
+#: What names of options with dots begin with, as without quotes they are tables of that name.
+_FIRST_PARTS = {option.name.lower().partition(".")[0] for option in OPTIONS if "." in option.name}
 INTERVAL = re.compile(r"\d+ ?(milliseconds?|seconds?|minutes?|hours?|days?)")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -74,6 +76,11 @@ def free_options(table: Table) -> dict[str, str]:
         if key is not None:
             table.problem(f"options {name}", f"has a key of its own, {table.place(key)}; write it there")
             del options[name]
+        elif name.lower() in _FIRST_PARTS:
+            table.problem(
+                f"options {name}", "in TOML a.b = 1 is a table a: write the whole name with its dots in quotes"
+            )
+            del options[name]
     return with_secrets(table, options)
 
 
@@ -82,7 +89,8 @@ def check_options(table: Table, options: Mapping[str, str], mode: Mode, whole: b
 
     :param whole: whether contradictions can be looked for: nothing required is missing
     """
-    wrong = False
+    # What is missing since it could not be read is no further problem.
+    wrong = table.is_wrong("options") or table.is_wrong("config")
     for name, text in options.items():
         try:
             parse({name: text}, mode)

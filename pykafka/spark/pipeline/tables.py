@@ -51,8 +51,14 @@ class Table:
         return " ".join(filter(None, (f"[{self._name}]" if self._name else "", key)))
 
     def problem(self, key: str, sentence: str) -> None:
-        """Note a problem of a key."""
-        self._problems.append(Problem(self.place(key), sentence))
+        """Note a problem of a key; a sentence that begins with the place has it once."""
+        place = self.place(key)
+        self._problems.append(Problem(place, sentence.removeprefix(f"{place} ").removeprefix(f"{key} ")))
+
+    def is_wrong(self, key: str) -> bool:
+        """Return whether there is a problem of a key, or of something within it."""
+        place = self.place(key)
+        return any(f"{problem.place} ".startswith(f"{place} ") for problem in self._problems)
 
     def value(self, key: str, kinds: tuple[type, ...], required: bool = False) -> Any:
         """Return a value of one of these types; None if it is missing or of another type."""

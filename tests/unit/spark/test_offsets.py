@@ -162,6 +162,7 @@ def test_advance_reports_gone_and_recreated_partitions() -> None:
     assert advance({A0: 150, B0: 3}, BOUNDS, losses.append) == {A0: 100, A1: 0}
     assert len(losses) == 2
     assert "b-0 cannot be read any more" in losses[0]
+    assert "give it a checkpointLocation of its own" in losses[0]
     assert "read up to offset 150, but it ends at 100" in losses[1]
 
 

@@ -96,7 +96,7 @@ def test_a_configuration_file_and_references(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(DeclarationError) as caught:
         Declaration.load(file)
     assert "ssl.truststore.password refers to the environment variable TRUST_PASSWORD" in str(caught.value)
-    assert "options kafka.client.id refers to the environment variable TRUST_PASSWORD" in str(caught.value)
+    assert "options kafka.client.id: refers to the environment variable TRUST_PASSWORD" in str(caught.value)
     file.write_text(text.replace(str(properties), "/no/such"))
     with pytest.raises(DeclarationError, match="config.* the configuration file '/no/such' cannot be read"):
         Declaration.load(file)

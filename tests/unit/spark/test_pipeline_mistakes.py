@@ -151,3 +151,23 @@ def test_file_that_is_not_there(tmp_path: Path) -> None:
 )
 def test_wrong_overrides(file: Path, override: str, expected: str) -> None:
     assert any(problem.startswith(expected) for problem in problems(file, MINIMAL, override))
+
+
+OPTIONS_OF_SOURCE = 'checkpoint = "/c"\n[source]\nbrokers = "a:1"\ntopic = "t"\n[source.options]\n%s\n' + (
+    '[sink]\nformat = "parquet"\npath = "/d"\n'
+)
+
+
+def test_a_reference_that_leads_nowhere_is_one_problem(file: Path) -> None:
+    """The option is not missing, too; and the place stands once."""
+    jaas = "org.apache.kafka.common.security.scram.ScramLoginModule required username=a password=${env:NO_SUCH};"
+    options = '"kafka.security.protocol" = "SASL_SSL"\n"kafka.sasl.mechanism" = "SCRAM-SHA-512"\n'
+    assert problems(file, OPTIONS_OF_SOURCE % f"{options}\"kafka.sasl.jaas.config\" = '{jaas}'") == [
+        "[source] options kafka.sasl.jaas.config: refers to the environment variable NO_SUCH, which is not set: set it"
+    ]
+
+
+def test_names_with_dots_and_without_quotes(file: Path) -> None:
+    assert problems(file, OPTIONS_OF_SOURCE % 'kafka.security.protocol = "SSL"') == [
+        "[source] options kafka: in TOML a.b = 1 is a table a: write the whole name with its dots in quotes"
+    ]

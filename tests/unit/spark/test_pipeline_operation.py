@@ -50,7 +50,7 @@ def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("[alert]\n", "[alert] url: missing, but required"),
         ('[alert]\nurl = "ftp://s3cret"\n', "[alert] url: must be a URL that begins with https:// or http://"),
         ('[alert]\nurl = "https://me:s3cret@host/"\n', "[alert] url: must be a URL"),
-        ('[alert]\nurl = "${env:NOT_SET_S3}"\n', "[alert] url refers to the environment variable NOT_SET_S3"),
+        ('[alert]\nurl = "${env:NOT_SET_S3}"\n', "[alert] url: refers to the environment variable NOT_SET_S3"),
         ('[alert]\nurl = "https://h/"\nattempts = 0\n', "[alert] attempts: must be 1 or more, not 0"),
         ('[alert]\nurl = "https://h/"\ntimeout = "soon"\n', "[alert] timeout: must be an interval like '10 seconds'"),
         ("[restart]\nattempts = -1\n", "[restart] attempts: must be 0 or more, not -1"),

@@ -108,11 +108,11 @@ def test_columns_that_a_database_cannot_quote(file: Path, name: str) -> None:
         ('format = "iceberg"\npath = "/d"', '[sink] path: contradicts format = "iceberg"'),
         ('format = "jdbc"\nurl = "postgresql://h"\ntable = "t"', "[sink] url: must begin with jdbc:"),
         ('format = "jdbc"\nurl = "jdbc:x"\ntable = "t"\noptions = { dbtable = "t" }', "has a key of its own, [sink] table"),
-        ('format = "jdbc"\nurl = "jdbc:${NO_SUCH}"\ntable = "t"', "url refers to the environment variable NO_SUCH"),
-        ('format = "csv"\npath = "/d"\noptions = { a = "${NO_SUCH}" }', "options a refers to the environment variable NO_SUCH"),
+        ('format = "jdbc"\nurl = "jdbc:${NO_SUCH}"\ntable = "t"', "url: refers to the environment variable NO_SUCH"),
+        ('format = "csv"\npath = "/d"\noptions = { a = "${NO_SUCH}" }', "options a: refers to the environment variable"),
         ('format = "topic"\ntopic = "x"\nmerge = "id"', '[sink] merge: contradicts format = "topic"'),
         ('format = "parquet"\npath = "/d"\n[udf]\nmodules = "my.py/x"', "[udf] modules: 'my.py/x' is no name of a module"),
-        ('format = "parquet"\npath = "/d"\n[spark.config]\na = "${NO_SUCH}"', "[spark] config a: config a refers to"),
+        ('format = "parquet"\npath = "/d"\n[spark.config]\na = "${NO_SUCH}"', "[spark] config a: refers to"),
     ],
 )  # fmt: skip
 def test_mistakes_of_sinks(file: Path, text: str, expected: str) -> None:
