@@ -433,6 +433,8 @@ class RegistryUnavailableError(RegistryError):
     """Raised when a schema registry did not answer in time, however often it was asked."""
 
     retriable = True
+    #: How long the registry has asked to wait (s); 0 if it did not.
+    retry_after_s: float = 0.0
 
 
 class SchemaNotFoundError(RegistryError):

@@ -38,6 +38,16 @@ _TELLING_S = 1.0
 _ID_MAX = 2**32 - 1
 #: Records of strangers can name any id: so many unknown ones are remembered.
 _UNKNOWN_MAX = 10_000
+#: What to do about errors of TLS, by words of OpenSSL's.
+_REMEDIES = {
+    "mismatch": "use an address that the certificate names",
+    "expired": "the registry needs a new certificate",
+    "not yet valid": "check the clocks of both machines",
+    "self-signed": "give the cafile of its authority, or of the certificate itself if it has signed itself",
+    "unable to get": "give the cafile of its authority",
+    "wrong version number": "it speaks no TLS there: is its address http://, or its port another one?",
+    "certificate required": "it asks clients for a certificate: give certfile and keyfile",
+}
 _BAD_TOKEN = (
     "the token of the schema registry is empty, or has a character that no HTTP header can have, such as a space or the end "
     "of a line: correct it"
@@ -184,9 +194,19 @@ class Registry:
             raise _strange(self) from None
         if not 0 <= made.id <= _ID_MAX:
             raise _strange(self)
+        known = self._by_id.get(made.id)
+        if known is not None and not known.says_the_same(made.schema):
+            raise self.replaced(made.id)
         self._by_version[made.subject, made.version] = made
         self._by_id[made.id] = made.schema
         return made
+
+    def replaced(self, number: int | str) -> RegistryError:
+        """Return the error about an id that has become another schema's."""
+        return RegistryError(
+            f"{self!r} has another schema {number} than before: it was made anew, or its addresses are of different "
+            "registries, and nothing says which schema a record was written with: start again with the right one"
+        )
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the answer to a request.
@@ -194,7 +214,7 @@ class Registry:
         :raises RegistryError: it is refused, or there is no answer in time
         """
         deadline = self._handler.now() + self._timeout_s
-        failures, data = 0, None if body is None else json.dumps(body).encode()
+        failures, asked, data = 0, 0.0, None if body is None else json.dumps(body).encode()
         said: RegistryUnavailableError | None = None
         while True:
             url = self._urls[failures % len(self._urls)]
@@ -205,12 +225,12 @@ class Registry:
                 failures += 1
                 # The last try may have little time: an error before it says more.
                 said = error if said is None or left >= _TELLING_S else said
-                pause = self._backoff.seconds(failures) if failures % len(self._urls) == 0 else 0.0
+                asked = max(asked, error.retry_after_s)
+                pause = 0.0
+                if failures % len(self._urls) == 0:
+                    pause, asked = max(self._backoff.seconds(failures), asked), 0.0
                 if self._handler.now() + pause >= deadline:
-                    raise RegistryUnavailableError(
-                        f"{said}; it was asked {failures} times in {self._timeout_s:g} s: check its address, that the "
-                        "service is up, and the network between"
-                    ) from None
+                    raise _given_up(said, failures, self._timeout_s, error.retry_after_s) from None
             self._handler.sleep(pause)
 
     @concealing
@@ -220,7 +240,7 @@ class Registry:
         :param seconds: how long it may take (s)
         """
         # Here, since these modules take longer to import than all of a client's.
-        from pykafka.security.timed_http import NoAnswerError, NotTrustedError, exchange
+        from pykafka.security.timed_http import HandshakeError, NoAnswerError, NotTrustedError, exchange
 
         token = self._token() if callable(self._token) else self._token
         secrets = [text for text in (self._password, self._login, token) if text]
@@ -231,8 +251,10 @@ class Registry:
             answer = exchange(request, self._ssl_config, seconds, ANSWER_MAX + 1)
         except NotTrustedError as error:
             raise RegistryError(
-                f"the certificate of the schema registry {url} is not trusted ({error}): give the cafile of its authority"
+                f"the certificate of the schema registry {url} is not trusted ({error}): {_remedy(str(error))}"
             ) from None
+        except HandshakeError as error:
+            raise RegistryError(f"TLS with the schema registry {url} fails ({error}): {_remedy(str(error))}") from None
         except NoAnswerError as error:
             said = redacted(str(error), *secrets)
             raise RegistryUnavailableError(f"the schema registry {url} does not answer: {said}") from None
@@ -319,6 +341,29 @@ def _schema(answer: Mapping[str, Any], registry: Registry) -> Schema:
     return Schema(str(answer.get("schemaType") or AVRO).upper(), text, references)
 
 
+def _remedy(said: str) -> str:
+    """Return what to do about an error of TLS.
+
+    :param said: by OpenSSL
+    """
+    words = said.lower().replace("_", " ")
+    for part, remedy in _REMEDIES.items():
+        if part in words:
+            return remedy
+    return "check its address, and that certfile and keyfile are of a client that it knows"
+
+
+def _given_up(said: Exception, failures: int, seconds: float, asked_s: float) -> RegistryUnavailableError:
+    times = "once" if failures == 1 else f"{failures} times"
+    waiting = f", and wants {asked_s:g} s of peace: give it a longer time" if asked_s >= seconds else ""
+    made = RegistryUnavailableError(
+        f"{said}; it was asked {times} in {seconds:g} s{waiting}"
+        + ("" if waiting else ": check its address, that the service is up, and the network between")
+    )
+    made.retry_after_s = asked_s
+    return made
+
+
 def _strange(registry: Registry) -> RegistryError:
     return RegistryError(f"{registry!r} answers what no schema registry does: is that its address?")
 
@@ -337,8 +382,10 @@ def _refused(url: str, method: str, path: str, answer: Answer, secrets: Sequence
     said = redacted(said, *secrets)
     text = f"the schema registry {url} answers {status} to {method} {path}" + (f": {said}" if said else "")
     if status in _RETRIED or status >= _SERVER_ERRORS:
-        return RegistryUnavailableError(text)
-    if status == _NOT_FOUND and code in _NO_SUCH:
+        unavailable = RegistryUnavailableError(text)
+        unavailable.retry_after_s = answer.retry_after_s
+        return unavailable
+    if status == _NOT_FOUND and isinstance(code, int) and code in _NO_SUCH:
         return SchemaNotFoundError(text)
     if status < _CLIENT_ERRORS:
         return RegistryError(f"{text}; it leads elsewhere, where no login is sent: give the address that it leads to")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 #: Kinds of schemas, as a registry names them.
@@ -34,6 +35,18 @@ class Schema:
     kind: str
     text: str
     references: tuple[Reference, ...] = ()
+
+    def says_the_same(self, other: Schema) -> bool:
+        """Return whether another schema is this one, perhaps with other spaces."""
+        return self.kind == other.kind and (self.text == other.text or _bare(self.text) == _bare(other.text))
+
+
+def _bare(text: str) -> str:
+    """Return a text without spaces, and without what else differs between two texts of one JSON."""
+    try:
+        return json.dumps(json.loads(text), sort_keys=True)
+    except (ValueError, RecursionError):
+        return "".join(text.split())
 
 
 @dataclass(frozen=True)

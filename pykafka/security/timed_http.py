@@ -4,8 +4,10 @@ has no end."""
 from __future__ import annotations
 
 import io
+import re
 import ssl
 from collections.abc import Callable
+from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.error import HTTPError, URLError
@@ -14,9 +16,19 @@ from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Opene
 from pykafka.handlers.threads import ThreadingHandler
 
 if TYPE_CHECKING:
+    from email.message import Message
+
     from _typeshed import WriteableBuffer
 
     from pykafka.security.ssl_config import SslConfig
+
+
+#: The network's part in the errors of TLS.
+_CUT_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+#: The place in OpenSSL's and Python's sources.
+_LIBRARY = re.compile(r" ?\(_ssl\.c:\d+\)$")
+#: No server is waited for longer, whatever it says (s).
+_WAIT_MAX_S = 86_400.0
 
 
 class Answer(NamedTuple):
@@ -24,10 +36,12 @@ class Answer(NamedTuple):
 
     :param status: of HTTP
     :param body: without a limit on its meaning: an error has one, too
+    :param retry_after_s: how long the server asks to wait (s); 0 if it does not
     """
 
     status: int
     body: bytes
+    retry_after_s: float = 0.0
 
 
 class NoAnswerError(OSError):
@@ -36,6 +50,10 @@ class NoAnswerError(OSError):
 
 class NotTrustedError(OSError):
     """The server's certificate is not trusted."""
+
+
+class HandshakeError(OSError):
+    """TLS fails, and not by the network: the server wants another certificate, or speaks no TLS."""
 
 
 class _Timed(io.RawIOBase):
@@ -111,6 +129,7 @@ def exchange(request: Request, ssl_config: SslConfig | None, seconds: float, mos
     :param seconds: how long it may take, the answer included (s)
     :param most: how much of the answer to read (bytes)
     :raises NotTrustedError: the server's certificate is not trusted
+    :raises HandshakeError: TLS fails for another reason
     :raises NoAnswerError: it cannot be reached, or does not answer in time
     :raises TlsError: the certificates of `ssl_config` cannot be used
     """
@@ -123,11 +142,26 @@ def exchange(request: Request, ssl_config: SslConfig | None, seconds: float, mos
     except HTTPError as error:
         with error:
             try:
-                return Answer(error.code, error.read(most))
+                body = error.read(most)
             except (OSError, HTTPException):
-                return Answer(error.code, b"")
+                body = b""
+            return Answer(error.code, body, _retry_after(error.headers))
     except (OSError, ValueError, HTTPException) as error:
         reason = error.reason if isinstance(error, URLError) else error
         if isinstance(reason, ssl.SSLCertVerificationError):
             raise NotTrustedError(reason.verify_message) from None
+        if isinstance(reason, ssl.SSLError) and not isinstance(reason, _CUT_OFF):
+            raise HandshakeError(_LIBRARY.sub("", str(reason.args[-1]))) from None
         raise NoAnswerError(str(reason) or type(reason).__name__) from None
+
+
+def _retry_after(headers: Message) -> float:
+    """Return how long an answer asks to wait (s), by a number or by a date, which is held against the answer's own."""
+    text = (headers.get("Retry-After") or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(min(int(text[:9]), _WAIT_MAX_S))
+    try:
+        found = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("Date", ""))
+    except (TypeError, ValueError):
+        return 0.0
+    return min(max(found.total_seconds(), 0.0), _WAIT_MAX_S)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
+import ssl
 import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -13,14 +18,53 @@ from uuid import UUID, uuid5
 _SPACE = UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
 
 
+class Other(Enum):
+    """What a registry does instead of answering."""
+
+    SILENT = "says nothing"
+    SLOW_HEAD = "sends its headers byte by byte"
+    SLOW = "sends its answer byte by byte"
+
+
+class Server(ThreadingHTTPServer):
+    """A server whose handshakes are the business of each connection's own thread."""
+
+    tls: ssl.SSLContext | None = None
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Speak TLS if that is wanted; a client that refuses it has been heard."""
+        if self.tls is None:
+            super().finish_request(request, client_address)
+            return
+        plain = request.dup()  # which outlives a handshake that fails
+        with plain, suppress(OSError):
+            try:
+                with self.tls.wrap_socket(request, server_side=True) as secure:
+                    super().finish_request(secure, client_address)
+            except OSError:
+                # Bytes that nobody reads would reset the connection before the client has read why.
+                plain.shutdown(socket.SHUT_WR)
+                plain.settimeout(5)
+                while plain.recv(4096):
+                    pass
+
+
 class RegistryStub:
     """Keep schemas by subject; `guids=False` is a registry without GUIDs.
 
     :param user: who must log in, with password "secret"; None for nobody
     :param token: what must be given as a bearer token; None for nothing
+    :param tls: speak https with this
     """
 
-    def __init__(self, *, guids: bool = True, user: str | None = None, token: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        guids: bool = True,
+        user: str | None = None,
+        token: str | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.guids = guids
         self._authorization = None
         if user is not None:
@@ -31,7 +75,9 @@ class RegistryStub:
         self.subjects: dict[str, list[int]] = {}
         #: Method and path of each request.
         self.asked: list[str] = []
-        self._failures: list[tuple[int, bytes]] = []
+        self._failures: list[tuple[int, bytes, Mapping[str, str]]] = []
+        self._other: Other | None = None
+        self._awake = threading.Event()
         stub = self
 
         class Answers(BaseHTTPRequestHandler):
@@ -44,7 +90,9 @@ class RegistryStub:
             def log_message(self, format: str, *args: Any) -> None:
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+        self._scheme = "http" if tls is None else "https"
+        self._server = Server(("127.0.0.1", 0), Answers)
+        self._server.tls = tls
         self._server.daemon_threads = False
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="registry-stub")
 
@@ -55,6 +103,7 @@ class RegistryStub:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._awake.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -62,7 +111,12 @@ class RegistryStub:
     @property
     def url(self) -> str:
         """Its address."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
+
+    @property
+    def port(self) -> int:
+        """Its port."""
+        return int(self._server.server_address[1])
 
     def add(
         self, subject: str, text: Any, kind: str = "AVRO", references: list[dict[str, Any]] | None = None
@@ -71,9 +125,13 @@ class RegistryStub:
         body = {"schema": text if isinstance(text, str) else json.dumps(text), "schemaType": kind}
         return self._added(subject, {**body, "references": references or []})
 
-    def fail(self, status: int, times: int, body: bytes = b"") -> None:
+    def fail(self, status: int, times: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
         """Answer the next requests with a status."""
-        self._failures += [(status, body)] * times
+        self._failures += [(status, body, headers or {})] * times
+
+    def behave(self, other: Other | None) -> None:
+        """Answer from now on in another way; as it should with None."""
+        self._other = other
 
     def _added(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
         kept = {"schemaType": "AVRO", "references": [], **body}
@@ -97,8 +155,12 @@ class RegistryStub:
     def _serve(self, request: BaseHTTPRequestHandler, method: str) -> None:
         self.asked.append(f"{method} {request.path}")
         body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
+        if self._other is not None:
+            self._drip(request, self._other)
+            return
+        headers: Mapping[str, str] = {}
         if self._failures:
-            status, told = self._failures.pop(0)
+            status, told, headers = self._failures.pop(0)
         elif self._authorization not in (None, request.headers.get("Authorization")):
             status, told = 401, json.dumps({"error_code": 401, "message": "Unauthorized"}).encode()
         else:
@@ -106,10 +168,26 @@ class RegistryStub:
                 method, request.path.partition("?")[0].split("/")[1:], json.loads(body or b"null")
             )
             told = json.dumps(answer).encode()
-        request.send_response(status)
-        request.send_header("Content-Length", str(len(told)))
-        request.end_headers()
-        request.wfile.write(told)
+        with suppress(OSError):  # a client may give up first
+            request.send_response_only(status)
+            for name, text in {"Content-Length": str(len(told)), **headers}.items():
+                request.send_header(name, text)
+            request.end_headers()
+            request.wfile.write(told)
+
+    def _drip(self, request: BaseHTTPRequestHandler, other: Other) -> None:
+        """Send a byte now and then, or nothing, for some seconds."""
+        head = b"HTTP/1.0 200 OK\r\nContent-Length: 1000\r\n\r\n"
+        sent = {Other.SILENT: b"", Other.SLOW_HEAD: head, Other.SLOW: head + b" " * 999}[other]
+        with suppress(OSError):
+            if other is Other.SLOW:
+                request.wfile.write(head)
+                sent = sent[len(head) :]
+            for number in range(50):
+                if self._awake.wait(0.1):
+                    return
+                request.wfile.write(sent[number : number + 1])
+                request.wfile.flush()
 
     def _answer(self, method: str, path: list[str], body: Any) -> tuple[int, Any]:
         match method, path:

@@ -182,6 +182,9 @@ class SchemaDecoder(ABC):
     def _made(self, key: int | str, path: bytes | None) -> Read:
         """Return the parser of a schema; for one that cannot be read, a parser that says so of each record."""
         schema = self._asked(lambda: self._registry().schema(key))
+        own = () if self.registered is None else (self.registered.id, self.registered.guid)
+        if key in own and self.schema is not None and not schema.says_the_same(self.schema):
+            raise _Elsewhere(self._registry().replaced(key))
         if len(self._readers) >= READERS_MAX:
             self._readers.clear()
         try:
