@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from pykafka.admin.operations import AclOperation, operations
 from pykafka.consumer.offsets import GroupOffsets
-from pykafka.exceptions import KafkaException, UnknownMemberId
+from pykafka.exceptions import GroupAuthorizationFailed, KafkaException, UnknownMemberId
+from pykafka.metadata.groupoffsets import CHANNEL
+from pykafka.protocol import wire
 from pykafka.spark import session
 from pykafka.spark.anchors import Kept, kept, texts
 from pykafka.spark.loss import warn
@@ -25,6 +28,12 @@ CLOSE_TIMEOUT_S = 10.0
 ANCHOR_TIMEOUT_S = 10.0
 #: What has not changed is committed again after this time (s): brokers forget offsets after offsets.retention.minutes.
 AGAIN_S = 3600.0
+#: The right that a request needs; READ includes DESCRIBE, unless an ACL denies that.
+_RIGHTS = {"OffsetCommit": AclOperation.READ}
+#: The last DescribeGroups that says the rights also of a group that does not exist yet.
+_DESCRIBE_CEILING = 5
+# Groups whose lack of a right this process has told; it changes by single operations.
+_told: set[str] = set()
 
 
 class Progress(NamedTuple):
@@ -121,7 +130,11 @@ class ProgressCommitter:
                 consumed_in={tp: ids.get(tp.topic) for tp in offsets},
             )
             self._last_problem = ""
+            _told.discard(self._group)
         except KafkaException as error:
+            if (right := _lacking(error)) is not None:
+                _tell_right(self._group, right)
+                return
             problem = str(error)
             if isinstance(error.__cause__, UnknownMemberId):
                 problem = f"the group {self._group!r} has consumers as members; name a group of its own"
@@ -133,13 +146,57 @@ class ProgressCommitter:
 def read_anchors(client: ClientOptions, group: str, start: Offsets) -> Kept | None:
     """Return what the group knows of the topics of a query that continues; None with a warning if it cannot be asked.
 
+    A group that takes no commits of this query, for want of a right, has no offsets because of that: no topic counts as absent.
+
     :param client: how to reach the cluster
     :param group: the group of the query's progress
     :param start: where the query continues
     """
     try:
-        committed = GroupOffsets(session.cluster_for(client), group, BACKOFF_MS, RETRIES).fetch(start)
+        offsets = GroupOffsets(session.cluster_for(client), group, BACKOFF_MS, RETRIES)
+        committed = offsets.fetch(start)
     except KafkaException as error:
+        if (right := _lacking(error)) is not None:
+            _tell_right(group, right)
+            return None
         warn(f"nothing tells whether topics were made anew since the query's last run (commitProgressTo): {error}")
         return None
-    return kept(start, {tp: (found.offset, found.metadata) for tp, found in committed.items()})
+    found = kept(start, {tp: (one.offset, one.metadata) for tp, one in committed.items()})
+    if found.absent and not _may_commit(offsets, group):
+        _tell_right(group, AclOperation.READ)
+        return Kept(found.ids, ())
+    return found
+
+
+def _may_commit(offsets: GroupOffsets, group: str) -> bool:
+    """Return whether the group takes commits of this query's principal; True if its coordinator does not say."""
+    request = wire.DescribeGroupsRequest(groups=[group], include_authorized_operations=True)
+    try:
+        coordinator = offsets.coordinator
+        version = coordinator.api_version(wire.DescribeGroupsRequest, _DESCRIBE_CEILING)
+        answer = coordinator.call(request, CHANNEL, version=version)
+    except KafkaException:
+        return True
+    told = [operations(one.authorized_operations) for one in answer.groups]
+    return all(allowed is None or AclOperation.READ in allowed for allowed in told)
+
+
+def _lacking(error: KafkaException) -> AclOperation | None:
+    """Return the right to the group that an error says is lacking; None for another error."""
+    for one in (error, error.__cause__):
+        if isinstance(one, GroupAuthorizationFailed):
+            return _RIGHTS.get(one.api or "", AclOperation.DESCRIBE)
+    return None
+
+
+def _tell_right(group: str, right: AclOperation) -> None:
+    """Warn, once, that a right to the group is lacking."""
+    if group in _told:
+        return
+    _told.add(group)
+    warn(
+        f"the principal of this query lacks the right {right.name} on the group {group!r} (commitProgressTo). The query goes "
+        "on, but the group does not show its progress, and after a restart nothing tells whether topics were made anew "
+        "meanwhile. Allow READ on the group, which includes DESCRIBE unless an ACL denies that: kafka-acls --add --allow-principal "
+        f"User:NAME --operation READ --group {group}"
+    )
