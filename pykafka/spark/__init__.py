@@ -20,8 +20,21 @@ from pykafka.spark.errors import (
     UnresolvedReferenceError,
 )
 from pykafka.spark.interpreter import offer_python
-from pykafka.spark.shipped import ship
-from pykafka.spark.source import KafkaDataSource
+
+try:
+    from pykafka.spark.shipped import ship
+    from pykafka.spark.source import KafkaDataSource
+except ModuleNotFoundError as error:
+    if error.name != "pyspark.sql.datasource":
+        raise
+    import sys
+
+    from pyspark import __version__
+
+    raise PackageMissingError(
+        f"format('pykafka') needs PySpark 4.0 or later, and {sys.executable} has {__version__}: "
+        "pip install 'pyspark>=4'"
+    ) from error
 
 __all__ = [
     "DataLossError",

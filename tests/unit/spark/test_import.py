@@ -75,3 +75,25 @@ def test_workers_run_this_python_where_nobody_says_otherwise(
         check=True,
     )
     assert result.stdout.strip() == str(sys.executable if expected == "this" else expected)
+
+
+def test_an_older_pyspark_is_named(tmp_path: Path) -> None:
+    """PySpark 3 has no sources in Python."""
+    (tmp_path / "pyspark" / "sql").mkdir(parents=True)
+    for name, text in (("", "__version__ = '3.5.3'"), ("cloudpickle/", ""), ("sql/", "")):
+        file = tmp_path / "pyspark" / name / "__init__.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    for words in (("-c", "import pykafka.spark"), ("-m", "pykafka.cli", "pipeline", "--init")):
+        result = subprocess.run(
+            [sys.executable, *words],
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        last = result.stderr.splitlines()[-1]
+        assert result.returncode == 1, result.stderr
+        assert f"needs PySpark 4.0 or later, and {sys.executable} has 3.5.3: pip install" in last
