@@ -107,7 +107,7 @@ def pipeline(
     init: bool,
     script: bool,
 ) -> None:
-    """Land topics as Parquet, or mirror them. FILE (TOML) declares the pipeline.
+    """Take topics to files, tables or other topics. FILE (TOML) declares the pipeline.
 
     A pipeline continues where its last run ended. On a cluster of Spark: --master, or
     `spark-submit $(kafka-tools pipeline --script) FILE`. FILE names the brokers.
