@@ -197,6 +197,6 @@ def _tell_right(group: str, right: AclOperation) -> None:
     warn(
         f"the principal of this query lacks the right {right.name} on the group {group!r} (commitProgressTo). The query goes "
         "on, but the group does not show its progress, and after a restart nothing tells whether topics were made anew "
-        "meanwhile. Allow READ on the group, which includes DESCRIBE unless an ACL denies that: kafka-acls --add --allow-principal "
-        f"User:NAME --operation READ --group {group}"
+        "meanwhile. Allow READ on the group, which includes DESCRIBE unless an ACL denies that: kafka-acls --add "
+        f"--allow-principal User:NAME --operation READ --group {group}"
     )
