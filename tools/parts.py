@@ -78,7 +78,8 @@ ACCESS = [f"{INTEGRATION}/{name}" for name in ("security", "admin", "cli", "conf
 BALANCED = [f"{INTEGRATION}/groups/test_balanced_{name}.py" for name in ("outages", "mixed")]
 #: Pipelines, as Python calls them and as programs.
 SPARK_PIPELINES = [
-    f"tests/spark/test_{name}.py" for name in ("pipeline", "pipeline_programs", "pipeline_sinks", "pipeline_terminal")
+    f"tests/spark/test_{name}.py"
+    for name in ("pipeline", "pipeline_programs", "pipeline_sinks", "pipeline_stops", "pipeline_terminal")
 ]
 #: Programs that start Spark themselves, and Spark that is killed.
 SPARK_PROGRAMS = [f"tests/spark/test_{name}.py" for name in ("connect", "executor_faults", "kill", "shipping")]
@@ -206,7 +207,7 @@ def has_library(name: str) -> bool:
 #: {part: why it is not listed on this machine}
 UNLISTED = {}
 if not has_library(KERBEROS_LIBRARY):
-    UNLISTED["kerberos"] = f"needs {KERBEROS_LIBRARY} (libgssapi-krb5-2, krb5-libs)"
+    UNLISTED["kerberos"] = UNLISTED["kerberos-spark"] = f"needs {KERBEROS_LIBRARY} (libgssapi-krb5-2, krb5-libs)"
 if shutil.which("krb5-config") is None:
     UNLISTED["kerberos-package"] = "needs Kerberos' headers with krb5-config (libkrb5-dev, krb5-devel)"
 
@@ -274,6 +275,7 @@ MATRIX = {
     # The same tests by the binding of the tests, over the system's library, and by the package that users install.
     "kerberos": Part("4.3.1", [KERBEROS], 4),
     "kerberos-package": Part("4.3.1", [KERBEROS], 4, ".venvs/gssapi"),
+    "kerberos-spark": Part("4.3.1", ["tests/spark/test_kerberos.py"], 3),
     "lost-and-replicas": Part(
         "4.3.1",
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -42,6 +43,7 @@ _EXECUTOR = re.compile(r"\((\S+ executor \S+)\)")
 
 #: How long Spark may take to end when its micro-batch has, or may go on no longer (s): it waits for its own parts.
 SPARK_END_S = 90.0
+_STDOUT, _STDERR = 1, 2
 NOT_WAITED_FOR = (
     "Spark did not end in time and was left behind; nothing is lost: the checkpoint has the progress, and the next run goes on "
     "from there"
@@ -131,10 +133,11 @@ def pipeline(
             _explain(declaration, svg)
             return
         stop = StopRequest(grace)
-        if compact:
-            status = _compact(declaration, master)
-        else:
-            status = _try(declaration, master, stop) if dry_run else _run(declaration, master, stop, form == "json")
+        with _warnings_shown():
+            if compact:
+                status = _compact(declaration, master)
+            else:
+                status = _try(declaration, master, stop) if dry_run else _run(declaration, master, stop, form == "json")
     except DeclarationError as error:
         click.echo(f"kafka-tools: {error}", err=True)
         status = Status.USAGE
@@ -151,6 +154,29 @@ def _needing_spark(ctx: click.Context) -> Iterator[None]:
         missing = error.name.partition(".")[0]
         click.echo(f"kafka-tools: {missing} is not installed; pipelines need it: pip install pyspark pyarrow", err=True)
         ctx.exit(Status.FAILED)
+
+
+class _Warnings(logging.Handler):
+    """Prints warnings to stderr, as sentences of this program."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one."""
+        click.echo(f"kafka-tools: {record.getMessage()}", err=True)
+
+
+@contextmanager
+def _warnings_shown() -> Iterator[None]:
+    """Print the warnings of a pipeline's watchers, as of a webhook that failed; with --verbose the log has them."""
+    log = logging.getLogger("pykafka.spark.pipeline")
+    if logging.getLogger().handlers:
+        yield
+        return
+    shown = _Warnings(logging.WARNING)
+    log.addHandler(shown)
+    try:
+        yield
+    finally:
+        log.removeHandler(shown)
 
 
 # -- --explain
@@ -264,47 +290,66 @@ def _run(declaration: Declaration, master: str, stop: StopRequest, as_json: bool
 
     from pykafka.handlers import ThreadingHandler
     from pykafka.spark.pipeline import Pipeline
-    from pykafka.spark.pipeline.checks import cluster_checks, storage_checks
+    from pykafka.spark.pipeline.checks import check_aside, cluster_checks, storage_checks
+    from pykafka.spark.pipeline.events import ENDED, Event
     from pykafka.spark.pipeline.launch import kill, session
     from pykafka.spark.pipeline.watching import watched
 
-    def start() -> Sequence[Progress]:
+    def start() -> None:
         if watch.restarts.starts > 1:
             watch.tell_start()
-        for check in (*cluster_checks(declaration), *storage_checks(declaration, spark)):
+        for check in cluster_checks(declaration):
+            check_aside(handler, check, stop)
+        for check in storage_checks(declaration, spark):
             if not stop.asked:
                 check.find_out()
+        if stop.asked:
+            return
         if not made:
             made.append(Pipeline(declaration, spark, advance, stop, watch.journal))
-        return made[0].run()
+        made[0].run()
 
+    def print_event(event: Event) -> None:
+        if event.kind not in ("lag", "query_failed"):
+            said.add(event.kind)
+            click.echo(event.as_json())
+
+    def end_at_once() -> None:
+        """Kill Spark, and print the last line of JSON; a signal handler calls it."""
+        kill()
+        if as_json and ENDED not in said:
+            ended = Event(ENDED, declaration.name, handler.time_ms(), {"status": "stopped"})
+            # Not by a file, which the signal may have interrupted.
+            os.write(_STDOUT, f"{ended.as_json()}\n".encode())
+
+    handler = ThreadingHandler()
     made: list[Pipeline] = []  # one for all starts, so that it counts on
-    watchers = (_print_event,) if as_json else (_print_trouble,)
+    said: set[str] = set()
+    watchers = (print_event,) if as_json else (_print_trouble,)
     try:
-        with watched(declaration, ThreadingHandler(), stop, lambda error: reason(error)[1], watchers) as watch:
+        with (
+            _Signals(end_at_once) as signals,
+            watched(declaration, handler, stop, lambda error: reason(error)[1], watchers) as watch,
+        ):
             if not declaration.operation.restart.attempts:
                 for check in cluster_checks(declaration):  # at once: Spark takes seconds to start
                     check.find_out()
             with (
-                Patience(stop.grace_s + SPARK_END_S, NOT_WAITED_FOR, kill) as patience,
-                _Signals(kill) as signals,
+                Patience(stop.grace_s + SPARK_END_S, NOT_WAITED_FOR, end_at_once) as patience,
                 session(declaration, master) as spark,
                 _progress(declaration, stop, silent=as_json) as advance,
             ):
                 signals.ask(stop, times=2, patience=patience)
-                done = watch.restarts.run(start)
+                watch.restarts.run(start)
     except (PySparkException, Py4JError) as error:
         status, sentence = reason(error)
         click.echo(f"kafka-tools: {sentence}", err=True)
         return status
-    if done is not None and not as_json:
-        show.console().print(Text(_summary(declaration, done)))
+    if not as_json:
+        done = made[0].progress if made else ()
+        text = _summary(declaration, done) if done else f"{declaration.name}: stopped before it read anything"
+        show.console().print(Text(text))
     return signals.status()
-
-
-def _print_event(event: Event) -> None:
-    if event.kind not in ("lag", "query_failed"):
-        click.echo(event.as_json())
 
 
 def _print_trouble(event: Event) -> None:
@@ -358,6 +403,8 @@ class _Signals:
         if over or self._stop is None:
             # Not by an exception: py4j logs one that leaves a call to Spark's JVM, with its stack.
             self._kill()
+            # Neither by a file: the signal may have interrupted it.
+            os.write(_STDERR, f"kafka-tools: ended at once by {signal.Signals(number).name}\n".encode())
             os._exit(self.status())
         if len(self._received) == 1 and self._patience is not None:
             self._patience.begin(self.status())

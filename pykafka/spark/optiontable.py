@@ -19,7 +19,7 @@ from pykafka.network.settings import ALL_ADDRESSES, CANONICAL
 from pykafka.spark.errors import OptionError
 from pykafka.spark.javaoptions import why_harmless, why_refused
 from pykafka.spark.offsets import LATEST, parse_partitions
-from pykafka.spark.references import MARK, hiding, looked_up
+from pykafka.spark.references import MARK, RACK, hiding, looked_up
 from pykafka.spark.tlsoptions import tls_versions
 from pykafka.spark.values import (
     boolean,
@@ -176,7 +176,7 @@ OPTIONS = (
     Option("kafka.max.partition.fetch.bytes", number(1, 2**31 - 1), Mode.READ, 4 * 1024 * 1024),
     Option("kafka.fetch.max.bytes", number(1, 2**31 - 1), Mode.READ, 50 * 1024 * 1024),
     Option("kafka.fetch.max.wait.ms", number(0, 2**31 - 1), Mode.READ, 500),
-    Option("kafka.client.rack", verbatim, Mode.READ, ""),
+    Option(RACK, verbatim, Mode.READ, ""),
     Option("topic", topic, Mode.WRITE),
     Option("kafka.acks", one_of("all", "-1", unnamed=_FEWER_ACKS), Mode.WRITE, "all"),
     Option(
@@ -246,7 +246,7 @@ def _sentence(names: list[str], why: str) -> str:
 
 
 def _value(option: Option, text: str) -> Any:
-    if MARK not in text:
+    if MARK not in text or option.name == RACK:
         with hiding({option.name: text}):
             return option.parse(text, option.name)
     brought = looked_up(text, option.name)

@@ -32,6 +32,7 @@ from pykafka.spark.errors import DataLossError, PollTimeoutError
 from pykafka.spark.loss import LossReporter, warn
 from pykafka.spark.offsets import EARLIEST, LATEST, OffsetRange, gone_between
 from pykafka.spark.options import ReadOptions
+from pykafka.spark.references import RACK, looked_up
 from pykafka.spark.topicids import Recreated
 from pykafka.utils.backoff import Backoff
 
@@ -107,7 +108,7 @@ class RangeReader:
         self._pauses = Backoff(RETRY_BACKOFF_MS, RETRY_BACKOFF_MAX_MS, cluster.handler.random)
         self._failures = 0
         # The rack that requests name, until a replica there has failed, and the replica that the leader has named there.
-        self._rack = options.client_rack
+        self._rack = looked_up(options.client_rack, RACK).strip()
         self._replica: int | None = None
         self._topic_id = topic_id
         self._is_compared = topic_id is None

@@ -13,6 +13,8 @@ from pykafka.spark.errors import OptionError, UnresolvedReferenceError
 
 #: What a text with references has.
 MARK = "${"
+#: The option whose references each executor replaces by its own values: executors may be in several racks.
+RACK = "kafka.client.rack"
 #: Shorter parts of a value would be found by chance.
 _LEAST = 3
 
@@ -60,7 +62,7 @@ def hiding(raw: Mapping[str, str]) -> Iterator[None]:
 
     :param raw: the options, with their references
     """
-    brought = {looked_up(text, name) for name, text in raw.items() if MARK in text}
+    brought = {looked_up(text, name) for name, text in raw.items() if MARK in text and name.lower() != RACK}
     brought |= {text for text in raw.values() if _LIKE_A_SECRET.search(text)}
     parts = {part.strip() for text in brought for part in (text, *text.split(","))}
     parts |= {repr(part)[1:-1] for part in parts}  # as errors quote it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pykafka.security.posting import PostError, post
@@ -22,6 +23,8 @@ _FIRST_MS, _MOST_MS = 500, 5000
 _MOST_WAITING = 16
 #: How long the end of the program waits for alerts that are under way (s).
 END_S = 15.0
+#: How often that wait looks whether the program is to end at once (s).
+_LOOK_S = 0.2
 
 
 class Alerts:
@@ -48,15 +51,20 @@ class Alerts:
         except self._handler.QueueFullError:
             log.warning("an alert to %s was left out: %d wait already", self._alert.where, _MOST_WAITING)
 
-    def close(self, timeout: float = END_S) -> None:
+    def close(self, timeout: float = END_S, is_hurried: Callable[[], bool] = lambda: False) -> None:
         """End the worker when it has sent what waits.
 
         :param timeout: how long that may take (s)
+        :param is_hurried: returns whether to wait no longer
         """
         self._ended.set()
-        if not self._worker.join(timeout):
+        deadline = self._handler.now() + timeout
+        while not self._worker.join(min(_LOOK_S, max(deadline - self._handler.now(), 0.0))):
+            if self._handler.now() < deadline and not is_hurried():
+                continue
             self._hurry.set()
             log.warning("an alert to %s was given up: the program ends", self._alert.where)
+            return
 
     def _send(self) -> None:
         while not self._hurry.is_set():
@@ -75,6 +83,8 @@ class Alerts:
                 return
             except PostError as error:
                 reason, lasting = str(error), error.lasting
+            except Exception as error:  # noqa: BLE001 - the next alert may get through; the text may have the URL
+                reason, lasting = type(error).__name__, True
             if lasting or failures == self._alert.attempts or self._hurry.wait(self._backoff.seconds(failures)):
                 log.warning("an alert to %s failed after %d tries: %s", self._alert.where, failures, reason)
                 return

@@ -37,10 +37,15 @@ from pykafka.spark.pipeline.storage import SINK_LOG, Storage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from pykafka.handlers import Handler
+    from pykafka.spark.pipeline.running import StopRequest
+
 #: How long a task may take to read one record (s).
 TASK_TIMEOUT_S = 120
 #: How long the queries over empty streams may take (s).
 _PLAN_TIMEOUT_S = 120
+#: How often a check of a cluster looks for a stop request (s).
+_LOOK_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,31 @@ def cluster_checks(declaration: Declaration) -> Iterator[Check]:
     for one in declaration.inputs:
         if isinstance(one.malformed, TopicSink):
             yield Check(one.malformed_place, lambda sink=one.malformed: _topic(sink, None))  # type: ignore[misc]
+
+
+def check_aside(handler: Handler, check: Check, stop: StopRequest) -> None:
+    """Make a check of a cluster in a worker of its own, and leave it there at a stop request: brokers may not answer for long.
+
+    :param handler: makes the worker
+    :param check: raises the problem
+    :param stop: ends the wait
+    """
+    errors: list[Exception] = []
+
+    def find_out() -> None:
+        try:
+            check.find_out()
+        except Exception as error:  # noqa: BLE001 - raised below
+            errors.append(error)
+
+    if stop.asked:
+        return
+    worker = handler.spawn(find_out, name="pykafka-check")
+    while not worker.join(_LOOK_S):
+        if stop.asked:
+            return
+    if errors:
+        raise errors[0]
 
 
 def storage_checks(declaration: Declaration, spark: SparkSession) -> Iterator[Check]:

@@ -21,7 +21,7 @@ from pykafka.security.callbacks import CALLBACKS, is_known
 from pykafka.spark.javaoptions import why_refused
 from pykafka.spark.optiontable import OPTIONS
 from pykafka.spark.pipeline.tables import Table
-from pykafka.spark.references import is_sealed
+from pykafka.spark.references import RACK, is_sealed
 
 #: Options of format("pykafka"), as `plain` returns them.
 _OPTIONS = {option.name.lower(): option.name for option in OPTIONS}
@@ -133,7 +133,7 @@ def _options_of(written: str, value: Any) -> Mapping[str, str]:
         if why is not None or (key in TLS | SASL | {"source.address"} and key not in _NOTHING):
             raise ConfigurationError(f"{written} cannot be used in a pipeline: {why or 'remove it'}")
         return {}
-    if not is_sealed(option) or key in _DECIDING:
+    if (not is_sealed(option) and option != RACK) or key in _DECIDING:
         kept = literal(text)
     if key == "ssl.check.hostname":
         kept = "https" if flag(text, written) else ""
@@ -191,8 +191,10 @@ def _log_in(options: dict[str, str]) -> None:
 
 def with_secrets(table: Table, options: dict[str, str]) -> dict[str, str]:
     """Return a table's options of format("pykafka"), with their references replaced where they need not stay."""
-    values = with_values(table, options)
-    return {name: options[name] if is_sealed(name) else literal(text) for name, text in values.items()}
+    racks = {name: text for name, text in options.items() if name.lower() == RACK}
+    values = with_values(table, {name: text for name, text in options.items() if name not in racks})
+    kept = {name: options[name] if is_sealed(name) else literal(text) for name, text in values.items()}
+    return kept | racks
 
 
 def with_values(table: Table, options: Mapping[str, str], key: str = "options") -> dict[str, str]:

@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pykafka.exceptions import ConfigurationError, KafkaException, SaslRequiredError, TlsError
 from pykafka.spark.errors import DataLossError, OpenTransactionError, OptionError
 from pykafka.spark.pipeline.errors import DeclarationError
-from pykafka.spark.pipeline.events import BATCH, FAILED, QUERY_FAILED, RECOVERED, RESTARTING, Event, Journal
+from pykafka.spark.pipeline.events import BATCH, FAILED, LAG, QUERY_FAILED, RECOVERED, RESTARTING, Event, Journal
 from pykafka.spark.pipeline.operation import Restart
 
 if TYPE_CHECKING:
@@ -118,10 +118,10 @@ class Restarts(Generic[T]):
         self.starts = 0
 
     def watch(self, event: Event) -> None:
-        """Count anew after a micro-batch with records of the query that failed: the pipeline is well."""
+        """Count anew after a micro-batch of the query that failed, also one that found no records: the pipeline is well."""
         if event.kind == QUERY_FAILED:
             self._failed_query = event.facts["query"]
-        elif event.kind == BATCH and self._failures and self._failed_query in (None, event.facts["query"]):
+        elif event.kind in (BATCH, LAG) and self._failures and self._failed_query in (None, event.facts["query"]):
             self._failures, self._failed_query = 0, None
             self._journal.tell(RECOVERED)
 

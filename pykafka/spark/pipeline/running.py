@@ -140,7 +140,8 @@ class Pipeline:
         with stopped_at_the_end(lambda: [one.running for one in self._queries() if one.running is not None]):
             # First, and until their start is noted: if all start at `latest`, one would leave out malformed records between
             # the starts, and the other would not keep them.
-            self._start(self._malformed)
+            if not self._stop.asked:
+                self._start(self._malformed)
             if self._malformed and self._is_new:
                 self._watch(until=lambda: all(map(_has_begun, self._malformed)))
             if not self._stop.asked:
@@ -154,6 +155,11 @@ class Pipeline:
                             each.goal = Goal.of_queries(end for one in self._rows for end in one.ends)
                     self._start(behind)
                     self._watch(until=lambda: False)
+        return self.progress
+
+    @property
+    def progress(self) -> tuple[Progress, ...]:
+        """The progress of each sink in all runs so far, in the order of the declaration."""
         return tuple(query.progress for query in self._rows)
 
     def _start(self, queries: Iterable[_Query]) -> None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pykafka.spark.pipeline.alerts import Alerts
+from pykafka.spark.pipeline.alerts import END_S, Alerts
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.events import ENDED, STARTED, Journal, Watcher
 from pykafka.spark.pipeline.metrics import CONTENT_TYPE, Metrics
@@ -38,6 +38,11 @@ class Watch:
         self.journal.tell(STARTED, {"metrics": None if self.metrics is None else str(self.metrics)})
 
 
+def _close(alerts: Alerts, stop: StopRequest) -> None:
+    """Wait for alerts under way: within the grace period where a stop was requested, and no longer at a second request."""
+    alerts.close(min(END_S, stop.grace_s) if stop.asked else END_S, lambda: stop.asked > 1)
+
+
 @contextmanager
 def watched(
     declaration: Declaration,
@@ -65,7 +70,7 @@ def watched(
             address = stack.enter_context(TextServer(handler, operation.metrics, CONTENT_TYPE, metrics.render)).address
         if operation.alert is not None:
             alerts = Alerts(handler, operation.alert)
-            stack.callback(alerts.close)
+            stack.callback(_close, alerts, stop)
             journal.add(alerts.watch)
         restarts: Restarts[Any] = Restarts(handler, operation.restart, journal, stop, reason)
         journal.add(restarts.watch)  # last: it tells more in turn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -142,13 +143,17 @@ def test_the_leader_takes_over_when_the_replica_dies(client: KafkaClient, racks:
         assert take(consumer, 200) == values
 
 
-def test_a_task_of_spark_reads_from_the_replica_of_its_rack(client: KafkaClient, racks: KafkaCluster) -> None:
+@pytest.mark.parametrize("written", ["by name", "by the executor's file"])
+def test_a_task_of_spark_reads_from_the_replica_of_its_rack(
+    client: KafkaClient, racks: KafkaCluster, tmp_path: Path, written: str
+) -> None:
     topic, values = filled(client)
     replica = elsewhere(topic)
+    (tmp_path / "rack").write_text(f"{RACKS[replica]}\n")
     raw = {
         "kafka.bootstrap.servers": racks.hosts,
         "subscribe": topic.name,
-        "kafka.client.rack": RACKS[replica],
+        "kafka.client.rack": RACKS[replica] if written == "by name" else f"${{file:{tmp_path}/rack}}",
     }
     wanted = OffsetRange(TopicPartition(topic.name, 0), 0, len(values))
     reader = RangeReader(client.cluster, wanted, read_options(raw, Mode.BATCH_READ), ("value",))

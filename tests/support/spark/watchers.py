@@ -63,6 +63,7 @@ class Endpoint:
                 endpoint.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
                 self.send_response(endpoint.statuses.pop(0) if endpoint.statuses else 204)
                 self.send_header("Content-Length", "0")
+                self.send_header("Location", "/elsewhere")
                 self.end_headers()
                 endpoint.got.release()
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 
 from pykafka.handlers import ThreadingHandler
+from pykafka.security import posting
 from pykafka.spark.pipeline.alerts import Alerts
 from pykafka.spark.pipeline.events import BATCH, FAILED, RECOVERED, STARTED, Event
 from pykafka.spark.pipeline.operation import Alert
@@ -64,3 +66,52 @@ def test_the_end_does_not_wait_for_an_endpoint_that_hangs(caplog: pytest.LogCapt
     assert "s3cret" not in caplog.text
     assert alerts._worker.join(10)
     listener.close()
+
+
+@pytest.mark.parametrize("hurried", [False, True])
+def test_a_second_request_ends_the_wait_for_alerts(caplog: pytest.LogCaptureFixture, hurried: bool) -> None:
+    handler = ThreadingHandler()
+    listener = handler.Socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    alerts = Alerts(handler, Alert(f"http://127.0.0.1:{listener.getsockname()[1]}/s3cret", timeout_s=3.0, attempts=1))
+    alerts.watch(Event(FAILED, "clicks", 1000, {}))
+    start = handler.now()
+    alerts.close(timeout=60.0, is_hurried=lambda: hurried)
+    assert ("given up: the program ends" in caplog.text) is hurried
+    assert handler.now() - start < (2.5 if hurried else 50)
+    assert alerts._worker.join(20)
+    listener.close()
+
+
+def test_an_error_that_nobody_expects_ends_no_alerts(
+    endpoint: Endpoint, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be of the system's proxy settings; the next alert is sent."""
+    errors: list[Exception] = [RuntimeError("https://s3cret")]
+
+    def post(*arguments: Any) -> None:
+        if errors:
+            raise errors.pop()
+        posting.post(*arguments)
+
+    monkeypatch.setattr("pykafka.spark.pipeline.alerts.post", post)
+    alerts = Alerts(ThreadingHandler(), Alert(endpoint.url))
+    for number in range(2):
+        alerts.watch(Event(FAILED, "clicks", 1000, {"n": number}))
+    alerts.close()
+    assert [body["n"] for body in endpoint.bodies] == [1]
+    assert "an alert to 127.0.0.1 failed after 1 tries: RuntimeError" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+def test_redirects_are_not_followed(endpoint: Endpoint, caplog: pytest.LogCaptureFixture) -> None:
+    """They could lead the facts of a failure to somebody else."""
+    endpoint.statuses = [302, 307, 204]
+    alerts = Alerts(ThreadingHandler(), Alert(endpoint.url))
+    for number in range(3):
+        alerts.watch(Event(FAILED, "clicks", 1000, {"n": number}))
+    alerts.close()
+    assert [body["n"] for body in endpoint.bodies] == [0, 1, 2]
+    assert "the answer is 302" in caplog.text
+    assert "the answer is 307" in caplog.text

@@ -1,4 +1,4 @@
-"""A pipeline refuses a directory whose files another pipeline has written."""
+"""The checks of a pipeline refuse a directory of another pipeline, and do not hold the end of the program up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from pykafka.spark.pipeline.checks import _directory
+from pykafka.handlers import ThreadingHandler
+from pykafka.spark.pipeline import StopRequest
+from pykafka.spark.pipeline.checks import Check, _directory, check_aside
 from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.model import FileSink
 
@@ -48,3 +50,28 @@ def test_directories_with_files(sink: int | None, checkpoint: int | None, senten
         return
     with pytest.raises(PipelineError, match=sentence):
         _directory(storage, FileSink("/sink", (), {}), "/checkpoint")
+
+
+def test_a_check_that_hangs_is_left_at_a_stop_request() -> None:
+    """Brokers that do not answer would hold the end up for minutes."""
+    handler, stop = ThreadingHandler(), StopRequest(1)
+    answered = handler.Event()
+
+    def hang() -> str:
+        stop.ask()
+        answered.wait(60)
+        return "right"
+
+    start = handler.now()
+    check_aside(handler, Check("[source]", hang), stop)
+    assert handler.now() - start < 30
+    answered.set()
+    check_aside(handler, Check("[source]", pytest.fail), stop)  # none begins after that
+
+
+def test_a_check_aside_raises_its_problem() -> None:
+    def refuse() -> str:
+        raise PipelineError("no such topic")
+
+    with pytest.raises(PipelineError, match="no such topic"):
+        check_aside(ThreadingHandler(), Check("[source]", refuse), StopRequest(1))

@@ -11,7 +11,7 @@ from pykafka.exceptions import NoBrokersAvailableError, SaslAuthenticationFailed
 from pykafka.handlers import ThreadingHandler
 from pykafka.spark.errors import DataLossError, OptionError
 from pykafka.spark.pipeline import DeclarationError, StopRequest
-from pykafka.spark.pipeline.events import BATCH, FAILED, QUERY_FAILED, RECOVERED, RESTARTING, Event, Journal
+from pykafka.spark.pipeline.events import BATCH, FAILED, LAG, QUERY_FAILED, RECOVERED, RESTARTING, Event, Journal
 from pykafka.spark.pipeline.operation import Restart
 from pykafka.spark.pipeline.restarts import Restarts, is_lasting
 from tests.support.spark.watchers import broken, facts
@@ -96,6 +96,25 @@ def test_a_micro_batch_counts_anew() -> None:
 
     assert trial.restarts.run(start) == "done"
     assert trial.kinds.count(RECOVERED) == 7
+
+
+def test_a_trigger_without_records_counts_anew() -> None:
+    """Topics may be idle for weeks: the query that failed has planned again, and nothing waits for it."""
+    trial = Trial()
+
+    def start() -> str:
+        trial.starts += 1
+        if trial.starts < 9:
+            trial.journal.tell(QUERY_FAILED, {"query": "clicks"})
+            raise broken()
+        return "done"
+
+    with pytest.raises(SocketDisconnectedError):
+        trial.restarts.run(start)
+    trial.journal.tell(LAG, {**facts(), "query": "clicks-malformed"})
+    assert RECOVERED not in trial.kinds
+    trial.journal.tell(LAG, facts())
+    assert trial.kinds[-1] == RECOVERED
 
 
 def test_a_micro_batch_of_another_query_does_not_count_anew() -> None:
