@@ -329,7 +329,7 @@ def _run(declaration: Declaration, master: str, stop: StopRequest, as_json: bool
     try:
         with (
             _Signals(end_at_once) as signals,
-            watched(declaration, handler, stop, lambda error: reason(error)[1], watchers) as watch,
+            watched(declaration, handler, stop, lambda error: declaration.hide(reason(error)[1]), watchers) as watch,
         ):
             if not declaration.operation.restart.attempts:
                 for check in cluster_checks(declaration):  # at once: Spark takes seconds to start
@@ -343,7 +343,7 @@ def _run(declaration: Declaration, master: str, stop: StopRequest, as_json: bool
                 watch.restarts.run(start)
     except (PySparkException, Py4JError) as error:
         status, sentence = reason(error)
-        click.echo(f"kafka-tools: {sentence}", err=True)
+        click.echo(f"kafka-tools: {declaration.hide(sentence)}", err=True)
         return status
     if not as_json:
         done = made[0].progress if made else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pykafka.config.files import properties
@@ -43,6 +44,19 @@ def resolved(text: str, key: str, environment: Mapping[str, str]) -> str:
     if plain(key).endswith("sasl.jaas.config") and not _REFERENCE.fullmatch(text.strip()):
         return _in_jaas(text, look_up)
     return _REFERENCE.sub(lambda found: "$" if found[1] is None else look_up(found[1]), text)
+
+
+def brought(text: str, environment: Mapping[str, str]) -> set[str]:
+    """Return the values that the references in a text bring; those that lead nowhere bring none.
+
+    :param environment: variables by name
+    """
+    found = set()
+    for reference in _REFERENCE.finditer(text):
+        if reference[1] is not None:
+            with suppress(ConfigurationError):
+                found.add(_looked_up(reference[1].strip(), "", environment))
+    return found
 
 
 def literal(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -125,3 +126,28 @@ def test_spark_that_is_gone_hides_no_error(monkeypatch: pytest.MonkeyPatch, capl
         with launch.session(declaration):
             raise Py4JError("the JVM is gone")
     assert "Spark did not stop: [Errno 111]" in caplog.text
+
+
+def test_no_watcher_gets_a_secret(tmp_path: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark quotes options in its errors, and the webhook may be anybody's."""
+    monkeypatch.setenv("DELIMITER", "of-reference-8c21")
+    (tmp_path / "secret").write_text("of-file-77aa\n")
+    file = tmp_path / "clicks.toml"
+    file.write_text(
+        'checkpoint = "/c"\n[source]\nbrokers = "a:1"\ntopic = "a"\n[sink]\nformat = "csv"\npath = "/d"\n'
+        'options = { delimiter = "${DELIMITER}" }\n[spark.config]\n'
+        f'"spark.hadoop.fs.s3a.secret.key" = "as-written-4c19"\n"spark.x" = "${{file:{tmp_path}/secret}}"\n'
+        f'[alert]\nurl = "{endpoint.url}"\n'
+    )
+    declaration = Declaration.load(file)
+    events: list[Event] = []
+    text = "[INVALID] of-reference-8c21 is no delimiter, nor is 'of-file-77aa' or as-written-4c19"
+    with pytest.raises(PySparkException):
+        with watched(
+            declaration, ThreadingHandler(), StopRequest(1), lambda e: declaration.hide(str(e)), (events.append,)
+        ):
+            raise PySparkException(text)
+    shown = "[INVALID] [not shown] is no delimiter, nor is '[not shown]' or [not shown]"
+    assert [event.facts["reason"] for event in events if event.kind == FAILED] == [shown]
+    assert [body["reason"] for body in endpoint.bodies] == [shown]
+    assert "8c21" not in repr(declaration)
