@@ -109,10 +109,9 @@ def test_while_a_restart_asks_brokers_that_hang(tmp_path: Path, silent: str) -> 
         running.wait_for(SPARK_HAS_STARTED, START_S)
         time.sleep(8)  # in a start of Spark the program would end at once, which another test has
         terminated(running)
-    assert running.lines[-1] in (
-        "numbers: stopped before it read anything",
-        "kafka-tools: ended at once by SIGTERM",  # on a busy machine
-    )
+    # The check that was left behind may tell of its last attempt after that; on a busy machine Spark may still be starting.
+    ends = {"numbers: stopped before it read anything", "kafka-tools: ended at once by SIGTERM"}
+    assert ends & {*running.lines}, running.output
 
 
 def test_in_a_micro_batch_and_between_two(topics: Topics, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ _MICROS = 10**6
 
 
 class Counted(NamedTuple):
-    """What whole numbers of a logical type count.
+    """The unit that whole numbers of a logical type count.
 
     :param what: days, times of a day or timestamps
     :param many: of them a second

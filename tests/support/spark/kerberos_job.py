@@ -49,7 +49,12 @@ def main(master: str, hosts: str, topic: str, copy: str, principal: str, keytab:
         .start()
     )
     query.awaitTermination()
-    found = spark.read.format("pykafka").options(**good, subscribe=copy).load().selectExpr("CAST(value AS INT) AS n")
+    found = (
+        spark.read.format("pykafka")
+        .options(**good, subscribe=copy)
+        .load()
+        .selectExpr("CAST(CAST(value AS STRING) AS INT) AS n")
+    )
     told = {"rows": sorted(row.n for row in found.collect()), "refusal": ""}
     shutil.copy(keytab, ALONE)
     try:
