@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import threading
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -17,9 +21,15 @@ from pyspark.sql import SparkSession
 from pykafka.cli.statuses import Status
 from pykafka.spark.pipeline import Declaration
 from pykafka.spark.pipeline.compaction import compact
+from pykafka.spark.pipeline.errors import TableMismatchError
+from pykafka.spark.pipeline.landing import fitting, start
 from pykafka.spark.pipeline.launch import session
+from pykafka.spark.pipeline.model import TableSink
+from pykafka.spark.pipeline.running import AVAILABLE_NOW
+from pykafka.spark.pipeline.tablewriter import TableWriter
 from tests.spark.test_pipeline import Directory
 from tests.spark.test_pipeline_sinks import forget_the_last_commit
+from tests.support.spark.killing_merges import KEYS, kill_and_go_on
 from tests.support.spark.topics import Record, Topics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,3 +99,102 @@ def test_tables(kind: str, topics: Topics, tmp_path: Path, monkeypatch: pytest.M
 def rows(spark: SparkSession, kind: str, path: Path, name: str) -> list[tuple[int, str]]:
     frame = spark.read.format("delta").load(f"{path}/{name}") if kind == "delta" else spark.table(f"lake.web.{name}")
     return sorted((row.id, row.shop or "") for row in frame.collect())
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_tables_that_others_change(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of one side only, a compaction beside merges, and a table that is dropped."""
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    declaration = declared(tmp_path, kind)
+    (output,) = declaration.outputs
+    sink = output.sink
+    assert isinstance(sink, TableSink)
+    assert sink.merge is not None
+    key = quoted(*sink.merge.keys)
+    with session(declaration) as spark:
+        merge, numbers = TableWriter(spark, sink).merge, count()
+
+        def batch(*values: str, more: str = "") -> None:
+            sql = f"SELECT * FROM VALUES {', '.join(values)} AS t(`{key}`, a{more})"
+            merge(spark.sql(sql), "query", next(numbers))
+
+        def found() -> list[tuple[object, ...]]:
+            return sorted((tuple(row) for row in spark.table(sink.identifier).collect()), key=str)
+
+        batch("(1, 'x')", "(NULL, 'n')")
+        batch("(1, 'y')", "(NULL, 'm')")
+        assert found() == [(1, "y"), (None, "m")]
+        # Another program's column stays as it is, and a column that the table lacks is not lost.
+        spark.sql(f"ALTER TABLE {sink.identifier} ADD COLUMN own INT")
+        spark.sql(f"UPDATE {sink.identifier} SET own = 7")
+        batch("(1, 'z')", "(2, 'z')")
+        assert found() == [(1, "z", 7), (2, "z", None), (None, "m", 7)]
+        with pytest.raises(TableMismatchError, match="has no column 'b', as the rows have"):
+            batch("(1, 'lost', 1)", more=", b")
+        rows = spark.createDataFrame([], f"`{key}` INT, b INT")
+        for one in (sink, replace(sink, merge=None)):
+            with pytest.raises(TableMismatchError, match="has no column 'b', as the rows have"):
+                fitting(rows, one, None, "append")
+        if kind == "delta":
+            spark.conf.set("spark.databricks.delta.schema.autoMerge.enabled", True)
+            batch("(3, 'added', 1)", more=", b")
+            spark.conf.unset("spark.databricks.delta.schema.autoMerge.enabled")
+            assert spark.table(sink.identifier).columns == [key.replace("``", "`"), "a", "own", "b"]
+            batch("(3, 'kept')")
+            assert found()[2] == (3, "kept", None, 1)
+        # Small files are joined while rows come.
+        failures: list[Exception] = []
+
+        def join() -> None:
+            try:
+                for _ in range(3):
+                    compact(spark, output)
+            except Exception as error:  # noqa: BLE001 - raised below
+                failures.append(error)
+
+        worker = threading.Thread(target=join)
+        worker.start()
+        for number in range(5):
+            batch(f"(1, 'v{number}')", f"({number + 10}, 'new')")
+        worker.join(300)
+        assert (failures, worker.is_alive()) == ([], False)
+        assert [row[1] for row in found()[:2]] == ["v4", "new"]
+        assert len(found()) == (9 if kind == "delta" else 8)
+        if kind == "delta":
+            shutil.rmtree(sink.path)
+        else:
+            spark.sql(f"DROP TABLE {sink.identifier}")
+        with pytest.raises(
+            TableMismatchError, match=r"is not there, and the checkpoint says that it has micro-batch \d+"
+        ):
+            batch("(1, 'alone')")
+        (tmp_path / "check" / "commits").mkdir(parents=True)
+        (tmp_path / "check" / "commits" / "3").touch()
+        added = spark.readStream.format("rate").load().selectExpr(f"int(value) AS `{key}`", "'x' AS a")
+        with pytest.raises(TableMismatchError, match="has micro-batch 3"):
+            start(added, replace(sink, merge=None), str(tmp_path / "check"), "q", AVAILABLE_NOW)
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_driver_that_is_killed(kind: str, tmp_path: Path) -> None:
+    """After the merge, and before Spark has noted the micro-batch: the next run repeats it, and changes nothing."""
+    declared(tmp_path, kind, KEYS)
+    kill_and_go_on(tmp_path)
+
+
+def declared(path: Path, kind: str, keys: str = 'merge = "a.b`c"') -> Declaration:
+    """Return a declaration with a table that is merged by a key."""
+    if kind == "delta":
+        place = f'path = "{path}/table"'
+    else:
+        place = f'table = "lake.web.merged"\nwarehouse = "{path}/lake"'
+    file = path / "p.toml"
+    file.write_text(
+        f'checkpoint = "{path}/checkpoint"\n[source]\nbrokers = "127.0.0.1:1"\ntopic = "t"\n'
+        f'[sink]\nformat = "{kind}"\n{place}\n{keys}\n{CONFIG}'
+    )
+    return Declaration.load(file)
+
+
+def quoted(name: str) -> str:
+    return name.replace("`", "``")

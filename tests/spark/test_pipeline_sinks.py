@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import Row, SparkSession
 
 from pykafka.cli.statuses import Status
+from pykafka.spark.pipeline import Declaration, DeclarationError, PipelineError
+from pykafka.spark.pipeline.databases import DatabaseWriter
+from pykafka.spark.pipeline.deadletters import is_supported, taps_in
+from pykafka.spark.pipeline.errors import TableMismatchError
+from pykafka.spark.pipeline.frames import build, read_nothing
+from pykafka.spark.pipeline.merging import latest
+from pykafka.spark.pipeline.model import JdbcSink, Merge
 from tests.spark.test_pipeline import Directory
+from tests.support.spark.killing_merges import KEYS, kill_and_go_on
 from tests.support.spark.topics import Record, Topics
 
 ORDERS, PAYMENTS = "id INT, shop STRING, at TIMESTAMP", "id INT, paid INT, at TIMESTAMP"
@@ -205,3 +213,116 @@ def test_rows_of_one_key(made: Directory, topics: Topics, derby: str) -> None:
     assert result.exit_code == Status.FAILED
     assert "has several rows of one key (id) for table t of jdbc:derby:" in result.stderr
     assert "declare latest_by" in result.stderr
+
+
+def test_a_key_of_any_name(spark: SparkSession) -> None:
+    """Also one that Spark's own functions give a column, and one with dots and quotes."""
+    rows = spark.sql("SELECT 1 AS count, 2 AS `a.b``c`, id FROM range(2)")
+    for keys in (("count",), ("a.b`c",)):
+        with pytest.raises(PipelineError, match="several rows of one key"):
+            latest(rows, Merge(keys, (), ""), "table t")
+        (last,) = latest(rows, Merge(keys, ("id",), ""), "table t").collect()
+        assert last.id == 1
+    assert latest(rows, Merge(("id",), (), ""), "table t") is rows
+
+
+@pytest.mark.matrix
+def test_a_table_of_a_database_that_others_own(made: Directory, derby: str) -> None:
+    """Names in another case are the same, NULL is a key like others, and columns that rows lack stay as they are."""
+    spark, jvm = made.spark, made.spark._jvm
+    connection = cast("Any", jvm).java.sql.DriverManager.getConnection(derby)
+
+    def run(*statements: str) -> None:
+        for text in statements:
+            statement = connection.createStatement()
+            statement.executeUpdate(text)
+            statement.close()
+
+    def found() -> list[tuple[Any, ...]]:
+        return sorted((tuple(row) for row in database(made, "t")), key=str)
+
+    run(
+        "CREATE TABLE t (ID INT, \"a.b\" INT, N INT, OWN VARCHAR(9) DEFAULT 'new')",
+        "INSERT INTO t VALUES (1, NULL, 0, 'kept'), (2, 2, 0, 'kept'), (3, 3, 0, 'kept')",
+    )
+    try:
+        merge = DatabaseWriter(spark, JdbcSink("t", {"url": derby}, Merge(("id", "a.b"), (), "")))
+        rows = spark.sql("SELECT * FROM VALUES (1, NULL, 10), (2, 2, 20), (9, NULL, 90) AS t(id, `a.b`, n)")
+        merge.land(rows, "q", 0)
+        merge.land(rows.where("false"), "q", 0)
+        first = [(1, None, 10, "kept"), (2, 2, 20, "kept"), (3, 3, 0, "kept"), (9, None, 90, "new")]
+        assert found() == first
+        gone = spark.sql("SELECT * FROM VALUES (1, NULL, 11, 1), (2, 2, 21, 0) AS t(id, `a.b`, n, pykafka_gone)")
+        merge.land(gone, "q", 1)
+        assert found() == [(2, 2, 21, "kept"), *first[2:]]
+        # All columns: rows are replaced, by NULL, too.
+        whole = spark.sql("SELECT * FROM VALUES (9, CAST(NULL AS INT), 91, CAST(NULL AS INT)) AS t(id, `a.b`, n, own)")
+        run("ALTER TABLE t DROP COLUMN OWN", "ALTER TABLE t ADD COLUMN OWN INT")
+        merge.land(whole, "q", 2)
+        assert found() == [(2, 2, 21, None), (3, 3, 0, None), (9, None, 91, None)]
+        with pytest.raises(TableMismatchError, match=r"has no column 'more', as the rows have: add it .* last step"):
+            merge.land(rows.selectExpr("*", "1 AS more"), "q", 3)
+        with pytest.raises(TableMismatchError, match="has no column 'id'"):
+            spark.conf.set("spark.sql.caseSensitive", True)
+            DatabaseWriter(spark, JdbcSink("t", {"url": derby}, None)).fit(["id", "N"], None)
+        spark.conf.unset("spark.sql.caseSensitive")
+        run("DROP TABLE t")
+        with pytest.raises(TableMismatchError, match="is not there, and the checkpoint says that it has micro-batch 2"):
+            merge.land(rows, "q", 3)
+        DatabaseWriter(spark, JdbcSink("t", {"url": derby}, None)).land(rows, "other", 0)
+        assert len(found()) == 3
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+        connection.close()
+
+
+@pytest.mark.matrix
+@pytest.mark.spark
+def test_a_driver_that_is_killed(tmp_path: Path) -> None:
+    """After the transaction, and before Spark has noted the micro-batch: the next run leaves it out."""
+    (tmp_path / "p.toml").write_text(
+        f'checkpoint = "{tmp_path}/checkpoint"\n[source]\nbrokers = "127.0.0.1:1"\ntopic = "t"\n[sink]\nformat = "jdbc"\n'
+        f'url = "jdbc:derby:{tmp_path}/db;create=true"\ntable = "t"\n{KEYS}[spark]\nmaster = "local[2]"\n'
+        '[spark.config]\n"spark.ui.enabled" = false\n"spark.driver.host" = "127.0.0.1"\n'
+    )
+    kill_and_go_on(tmp_path)
+
+
+def test_a_sink_that_moves(made: Directory, topics: Topics) -> None:
+    """Its earlier rows would be missing there; the dry run says it, too."""
+    topic = topics.create()
+    topics.produce(topic, [Record(b"1")])
+    made.declare(topic)
+    made.run()
+    for options in (["--dry-run"], []):
+        result = made.command(*options, "--set", f"sink.path={made.path}/other")
+        assert result.exit_code == Status.FAILED
+        assert f"place was file:{made.path}/landed and is file:{made.path}/other" in result.output
+    assert not (made.path / "other").exists()
+    made.run()
+
+
+def test_dead_letters_of_a_plan_that_is_left_out(made: Directory, topics: Topics) -> None:
+    """The next sink sends them; if there is none, they are refused."""
+    (made.path / "nothing").mkdir()
+    step = "SELECT key, struct(*) AS kafka, 'bad' AS error FROM records"
+    sinks = [f'[[sink]]\nname = "{name}"\nfrom = "{name}"\nformat = "noop"\n' for name in ("none", "checked")]
+    steps = f'[[transform]]\nview = "checked"\nsql = "{step}"\n[[transform]]\nview = "none"\n'
+    steps += 'sql = "SELECT key FROM checked LIMIT 0"\n'
+    letters = '[dead_letters]\ntopic = "dead"\n'
+
+    def rows(*sinks: str) -> Any:
+        made.declare("t", letters, steps, sink="".join(sinks))
+        declaration = Declaration.load(made.file)
+        return build(declaration, lambda source: read_nothing(made.spark, str(made.path / "nothing"), source)).rows
+
+    if not is_supported():
+        with pytest.raises(DeclarationError, match="needs PySpark 4.1 or later"):
+            rows(*sinks)
+        return
+    views = frozenset({"checked"})
+    assert [taps_in(frame, views) for _, frame in rows(*sinks)] == [(views, frozenset()), (views, views)]
+    with pytest.raises(
+        DeclarationError, match=r"\[dead_letters\]: nobody would send those of 'checked': no row of it can"
+    ):
+        rows(sinks[0])

@@ -16,16 +16,18 @@ from pykafka.spark.loss import LossReporter
 from pykafka.spark.offsets import Bounds, clamp_start, resolve
 from pykafka.spark.options import ReadOptions, read_options
 from pykafka.spark.optiontable import Mode
+from pykafka.spark.pipeline import history
 from pykafka.spark.pipeline.databases import DatabaseWriter
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.frames import build, read_nothing
-from pykafka.spark.pipeline.landing import start
+from pykafka.spark.pipeline.landing import fitting, start
 from pykafka.spark.pipeline.model import (
     FileSink,
     FormatSink,
     Input,
     JdbcSink,
+    Output,
     Sink,
     TableSink,
     TopicSink,
@@ -196,6 +198,11 @@ def _check_partitions(topic: str, count: int, reads: Input) -> None:
 def _checkpoint(storage: Storage, declaration: Declaration) -> str:
     path = declaration.checkpoint.rstrip("/")
     storage.try_writing(path)
+    for output in declaration.outputs:
+        history.check(storage, output.sink, output.mode, declaration.checkpoint_of(output.directory))
+    for one in declaration.inputs:
+        if one.malformed is not None:
+            history.check(storage, one.malformed, "append", declaration.checkpoint_of(one.malformed_directory))
     numbers = [
         storage.last_number(f"{declaration.checkpoint_of(output.directory)}/offsets") for output in declaration.outputs
     ]
@@ -220,6 +227,14 @@ def _directory(storage: Storage, sink: FileSink, checkpoint: str) -> str:
             f"{sink.path} has other files, which Spark would ignore beside the pipeline's: name a "
             "directory that is empty or new"
         )
+    # Spark plans a micro-batch when the one before is done.
+    if known is not None and known - 1 > (-1 if written is None else written):
+        has = "none" if written is None else f"micro-batch {written}"
+        raise PipelineError(
+            f"{sink.path} has {has}, and the checkpoint {checkpoint} says that it has micro-batch {known - 1}: rows in between "
+            "would be missing. Bring the directory back, or correct its name; or take a new checkpoint, with a start in "
+            "[source] if older rows are not wanted"
+        )
     return str(sink)
 
 
@@ -243,13 +258,28 @@ def _plan(declaration: Declaration, spark: SparkSession) -> str:
         for one, frame in frames.malformed:
             if one.malformed is not None:
                 _run_once(frame, one.malformed, root / one.malformed_directory)
-    columns = [", ".join(f"{name} {kind}" for name, kind in frame.dtypes) for _, frame in frames.rows]
+    columns = [
+        ", ".join(f"{name} {kind}" for name, kind in frame.dtypes) + _lacking(declaration, output, frame)
+        for output, frame in frames.rows
+    ]
     if len(columns) == 1:
         return f"rows have the columns {columns[0]}"
     return "; ".join(
         f"rows of {output.place} have the columns {named}"
         for (output, _), named in zip(frames.rows, columns, strict=True)
     )
+
+
+def _lacking(declaration: Declaration, output: Output, frame: DataFrame) -> str:
+    """Return what the table of a sink has and the rows lack, as the end of a sentence.
+
+    :raises TableMismatchError: rows would be lost, or parts of them
+    """
+    done = Storage(frame.sparkSession).last_number(f"{declaration.checkpoint_of(output.directory)}/commits")
+    fit = fitting(frame, output.sink, done, output.mode)
+    if fit is None or not fit.lacking:
+        return ""
+    return f" (and not {', '.join(fit.lacking)}, as the table has: null, or the default, in new rows)"
 
 
 def _run_once(frame: DataFrame, sink: Sink, directory: Path, mode: str = "append") -> None:

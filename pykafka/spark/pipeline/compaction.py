@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pykafka.handlers import ThreadingHandler
+from pykafka.spark.pipeline.conflicts import tried_again
 from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.model import FileSink, Output, TableSink
 
@@ -35,14 +37,15 @@ def statement(sink: TableSink) -> str:
 
 
 def compact(spark: SparkSession, output: Output) -> str:
-    """Join the small files of a sink; readers and writers may go on meanwhile.
+    """Join the small files of a sink; readers and writers may go on meanwhile, and it is tried again if a writer is quicker.
 
     :returns: a line about the result
     :raises PipelineError: the sink's files cannot be compacted
     """
     check(output)
     assert isinstance(output.sink, TableSink)
-    (row,) = spark.sql(statement(output.sink)).collect()
+    text = statement(output.sink)
+    (row,) = tried_again(ThreadingHandler(), lambda: spark.sql(text).collect())
     if output.sink.format == "delta":
         added, removed = row["metrics"]["numFilesAdded"], row["metrics"]["numFilesRemoved"]
     else:

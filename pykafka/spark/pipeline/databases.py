@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from py4j.protocol import Py4JJavaError
 
 from pykafka.spark.pipeline.errors import PipelineError
+from pykafka.spark.pipeline.fitting import Fit, compare, names_only, refuse_gone, refuse_reserved, refuse_unknown
 from pykafka.spark.pipeline.model import JdbcSink
 from pykafka.spark.references import looks_secret
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 #: The table with the number of the last micro-batch of each query.
 BATCHES = "pykafka_batches"
 _JARS = 'and see that its jar is there, as by "spark.jars.packages" in [spark.config]'
+#: How long a database may take to say that a connection lives (s).
+_VALID_S = 10
 
 
 def table_beside(table: str, query: str) -> str:
@@ -57,6 +60,7 @@ class DatabaseWriter:
 
     def __init__(self, spark: SparkSession, sink: JdbcSink) -> None:
         self._jvm = cast("Any", spark._jvm)
+        self._case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
         self._sink = sink
         options = self._jvm.java.util.HashMap()
         for name, text in {**sink.options, "dbtable": sink.table}.items():
@@ -76,23 +80,45 @@ class DatabaseWriter:
         with self._connected():
             pass
 
+    def fit(self, names: Sequence[str], done: int | None) -> Fit | None:
+        """Compare the table's columns with those of the rows; return None if there is no table yet.
+
+        :param names: of the rows' columns
+        :param done: the number of the last micro-batch that the table should have; None: there is none
+        :raises TableMismatchError: rows would be lost, or parts of them
+        """
+        if self._sink.merge is not None:
+            refuse_reserved([name for name in names if name != self.GONE], self._sink)
+        with self._connected() as connection:
+            return self._fit(connection, names, done)
+
     def land(self, rows: DataFrame, query: str, number: int) -> None:
         """Write a micro-batch, once, whatever happened before.
 
         :param rows: the micro-batch
         :param query: identity of the streaming query
         :param number: the micro-batch's number
+        :raises TableMismatchError: rows would be lost, or parts of them
         """
         with self._connected() as connection:
-            self._create(connection, rows)
+            fit = self._fit(connection, rows.columns, number - 1 if number else None)
+            if fit is None:
+                self._write(rows.drop(self.GONE).limit(0), self._sink.table, "append")
+                fit = self._fit(connection, rows.columns, None)
+            assert fit is not None
+            if not self._exists(connection, BATCHES):
+                self._execute(
+                    connection, f"CREATE TABLE {BATCHES} (query_id VARCHAR(64) NOT NULL PRIMARY KEY, batch_id BIGINT)"
+                )
             if self._is_done(connection, query, number):
                 return
         staging = table_beside(self._sink.table, query)
         self._write(rows, staging, "overwrite")
         with self._connected() as connection:
+            with_null = self._keys_with_null(connection, staging)
             connection.setAutoCommit(False)
             try:
-                for statement in self._moves(staging, rows.columns):
+                for statement in self._moves(staging, fit, with_null, self.GONE in rows.columns):
                     self._execute(connection, statement)
                 self._note(connection, query, number)
                 connection.commit()
@@ -102,24 +128,76 @@ class DatabaseWriter:
             connection.setAutoCommit(True)
             self._execute(connection, f"DROP TABLE {staging}")
 
-    def _moves(self, staging: str, names: Sequence[str]) -> Iterator[str]:
-        """Yield the statements that move rows from the table beside into the table."""
-        merge, table = self._sink.merge, self._sink.table
-        columns = ", ".join(self._quoted(name) for name in names if name != self.GONE)
-        if merge is not None:
-            same = " AND ".join(f"{staging}.{self._quoted(key)} = {table}.{self._quoted(key)}" for key in merge.keys)
-            yield f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {staging} WHERE {same})"
-        kept = f" WHERE {self._quoted(self.GONE)} = 0" if self.GONE in names else ""
-        yield f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {staging}{kept}"
+    def _moves(self, staging: str, fit: Fit, with_null: Sequence[str], has_gone: bool) -> Iterator[str]:
+        """Yield the statements that move rows from the table beside into the table.
 
-    def _create(self, connection: Any, rows: DataFrame) -> None:
-        """Create the tables that do not exist."""
+        :param fit: how the columns of both are called
+        :param with_null: columns of the key that are null in some row
+        :param has_gone: whether a column says which rows delete their key
+        """
+        merge, table = self._sink.merge, self._sink.table
+        mine = [f"{staging}.{self._quoted(name)}" for name, _ in fit.pairs]
+        theirs = [self._quoted(name) for _, name in fit.pairs]
+        insert = f"INSERT INTO {table} ({', '.join(theirs)}) SELECT {', '.join(mine)} FROM {staging}"
+        kept = f"{staging}.{self._quoted(self.GONE)} = 0" if has_gone else ""
+        if merge is None:
+            yield insert
+            return
+        same = " AND ".join(self._same(staging, dict(fit.pairs), key, key in with_null) for key in merge.keys)
+        there = f"EXISTS (SELECT 1 FROM {staging} WHERE {same}"
+        if not fit.lacking:
+            yield f"DELETE FROM {table} WHERE {there})"
+            yield f"{insert} WHERE {kept}" if kept else insert
+            return
+        # Columns that the rows lack stay as they are, so rows that are there are changed. A subquery for each column is slower,
+        # and what all databases have.
+        if kept:
+            yield f"DELETE FROM {table} WHERE {there} AND NOT {kept})"
+        changes = [
+            f"{name} = (SELECT {value} FROM {staging} WHERE {same})"
+            for (own, _), value, name in zip(fit.pairs, mine, theirs, strict=True)
+            if own not in merge.keys
+        ]
+        if changes:
+            yield f"UPDATE {table} SET {', '.join(changes)} WHERE {there})"
+        new = f"NOT EXISTS (SELECT 1 FROM {table} WHERE {same})"
+        yield f"{insert} WHERE {kept} AND {new}" if kept else f"{insert} WHERE {new}"
+
+    def _same(self, staging: str, names: Mapping[str, str], key: str, is_null: bool) -> str:
+        """Return the condition that a column of the key is the same; of null, too, where a row has it, as it is slower."""
+        mine, theirs = f"{staging}.{self._quoted(key)}", f"{self._sink.table}.{self._quoted(names[key])}"
+        same = f"{mine} = {theirs}"
+        return f"({same} OR ({mine} IS NULL AND {theirs} IS NULL))" if is_null else same
+
+    def _keys_with_null(self, connection: Any, staging: str) -> list[str]:
+        """Return the columns of the key that are null in some row of the table beside."""
+        keys = () if self._sink.merge is None else self._sink.merge.keys
+        return [
+            key
+            for key in keys
+            if self._number(connection, f"SELECT COUNT(*) FROM {staging} WHERE {self._quoted(key)} IS NULL")
+        ]
+
+    def _fit(self, connection: Any, names: Sequence[str], done: int | None) -> Fit | None:
+        table = self._columns(connection)
+        if table is None:
+            refuse_gone(self._sink, done)
+            return None
+        own = names_only([name for name in names if name != self.GONE])
+        fit = compare(own, names_only(table), self._case_sensitive)
+        refuse_unknown(fit, self._sink)
+        return fit
+
+    def _columns(self, connection: Any) -> list[str] | None:
+        """Return the names of the table's columns; None if there is no table."""
         if not self._exists(connection, self._sink.table):
-            self._write(rows.drop(self.GONE).limit(0), self._sink.table, "append")
-        if not self._exists(connection, BATCHES):
-            self._execute(
-                connection, f"CREATE TABLE {BATCHES} (query_id VARCHAR(64) NOT NULL PRIMARY KEY, batch_id BIGINT)"
-            )
+            return None
+        statement = connection.prepareStatement(self._dialect.getSchemaQuery(self._sink.table))
+        try:
+            about = statement.executeQuery().getMetaData()
+            return [str(about.getColumnName(number)) for number in range(1, about.getColumnCount() + 1)]
+        finally:
+            statement.close()
 
     def _write(self, rows: DataFrame, table: str, mode: str) -> None:
         rows.write.format("jdbc").options(**self._sink.options).option("dbtable", table).mode(mode).save()
@@ -131,7 +209,11 @@ class DatabaseWriter:
             statement = connection.prepareStatement(self._dialect.getTableExistsQuery(table))
             statement.executeQuery().close()
         except Py4JJavaError:
-            return False  # each database says it in its own way; the creation of the table tells of anything else
+            # Each database says in its own way that there is none; the creation of the table tells of anything else.
+            if not connection.isValid(_VALID_S):
+                with self._explained("check that the database runs"):
+                    raise
+            return False
         finally:
             if statement is not None:
                 statement.close()
@@ -157,6 +239,15 @@ class DatabaseWriter:
                 statement.executeUpdate()
             finally:
                 statement.close()
+
+    @staticmethod
+    def _number(connection: Any, text: str) -> int:
+        statement = connection.createStatement()
+        try:
+            found = statement.executeQuery(text)
+            return int(found.getLong(1)) if found.next() else 0
+        finally:
+            statement.close()
 
     def _execute(self, connection: Any, text: str) -> None:
         statement = connection.createStatement()

@@ -49,14 +49,20 @@ def is_supported() -> bool:
     return hasattr(functions, "arrow_udf")
 
 
-def sent_by(rows: DataFrame, views: frozenset[str]) -> frozenset[str]:
-    """Return the views whose taps are in the plan of a query.
+def taps_in(rows: DataFrame, views: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the views whose taps the query of a sink has, and those whose taps it evaluates.
 
-    :param rows: of its sink
+    Spark leaves out a tap with a part of the plan that no row can come from, as behind `WHERE false`.
+
+    :param rows: of the sink
     :param views: all that may have one
     """
-    plan = str(rows._jdf.queryExecution().analyzed().toString())
-    return frozenset(view for view in views if f"{_NAME}{view}(" in plan)
+    query = rows._jdf.queryExecution().analyzed()
+    # A stream has no optimized plan before it runs.
+    left = rows._jdf.sparkSession().sessionState().optimizer().execute(query)
+    plans = str(query.toString()), str(left.toString())
+    declared, evaluated = (frozenset(view for view in views if f"{_NAME}{view}(" in plan) for plan in plans)
+    return declared, evaluated
 
 
 def _tap(sink: TopicSink, pipeline: str, view: str) -> Any:

@@ -28,6 +28,10 @@ class StorageError(PipelineError):
     """A directory cannot be read or written."""
 
 
+class TableMismatchError(PipelineError):
+    """A sink's table and the rows do not fit, or it is not the table that earlier micro-batches went to."""
+
+
 class SparkMissingError(PipelineError):
     """Spark cannot be started here."""
 

@@ -19,7 +19,7 @@ from pykafka.spark.formats.columns import decoded, encoded
 from pykafka.spark.options import write_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.pipeline.causes import first_and_last
-from pykafka.spark.pipeline.deadletters import Taps, is_supported, sent_by
+from pykafka.spark.pipeline.deadletters import Taps, is_supported, taps_in
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import DeclarationError
 from pykafka.spark.pipeline.model import (
@@ -126,11 +126,21 @@ def _tapped(
             "needs PySpark 4.1 or later: take [malformed], which keeps records that cannot be parsed",
         )
     sent: frozenset[str] = frozenset()
+    left_out: set[str] = set()
     for output in declaration.outputs:
         views = _views(declaration, read, Taps(sink, declaration.name, sent), [])
         rows = _rows(declaration, output, views)
-        sent |= sent_by(rows, frozenset(view or _LAST for view in views))
+        declared, evaluated = taps_in(rows, frozenset(view or _LAST for view in views))
+        sent |= evaluated
+        left_out |= declared
         yield output, rows
+    if left_out := left_out - sent:
+        raise _refused(
+            declaration,
+            "[dead_letters]",
+            f"nobody would send those of {', '.join(map(repr, sorted(left_out)))}: no row of it can reach a sink, so Spark "
+            "leaves the whole step out. Look for a condition that is never true, a LIMIT 0, or a join with nothing",
+        )
 
 
 def _views(

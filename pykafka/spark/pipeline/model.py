@@ -197,9 +197,14 @@ class JdbcSink:
     options: Mapping[str, str] = field(repr=False)
     merge: Merge | None
 
+    @property
+    def place(self) -> str:
+        """The table and its database, without what may be a password."""
+        return f"table {self.table} of {_without_logins(self.options['url'])}"
+
     def __str__(self) -> str:
         by = f", merged by {', '.join(self.merge.keys)}" if self.merge is not None else ""
-        return f"table {self.table} of {_without_logins(self.options['url'])}{by}"
+        return f"{self.place}{by}"
 
 
 @dataclass(frozen=True)

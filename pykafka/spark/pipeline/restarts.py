@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from pykafka.exceptions import ConfigurationError, KafkaException, SaslRequiredError, TlsError
 from pykafka.spark.errors import DataLossError, OpenTransactionError, OptionError
-from pykafka.spark.pipeline.errors import DeclarationError
+from pykafka.spark.pipeline.errors import DeclarationError, TableMismatchError
 from pykafka.spark.pipeline.events import BATCH, FAILED, LAG, QUERY_FAILED, RECOVERED, RESTARTING, Event, Journal
 from pykafka.spark.pipeline.operation import Restart
 
@@ -29,6 +29,7 @@ _LASTING: tuple[type[BaseException], ...] = (
     OpenTransactionError,
     OptionError,
     SaslRequiredError,
+    TableMismatchError,
     TlsError,
     AnalysisException,
 )

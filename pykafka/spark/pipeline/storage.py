@@ -53,6 +53,41 @@ class Storage:
         numbers = [int(name.partition(".")[0]) for name in self.names(path) if re.fullmatch(r"\d+(\.compact)?", name)]
         return max(numbers, default=None)
 
+    def qualified(self, path: str) -> str:
+        """Return a path as a whole URL; errors as in `exists`."""
+        return str(self._asked(path, lambda _system, at: at.toString()))
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a small file; None if there is none; errors as in `exists`."""
+
+        def content(system: Any, at: Any) -> str | None:
+            if not system.exists(at):
+                return None
+            stream = system.open(at)
+            try:
+                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            finally:
+                stream.close()
+
+        found: str | None = self._asked(path, content)
+        return found
+
+    def write(self, path: str, text: str) -> None:
+        """Write a small file, in place of one that is there: it is whole, or not there at all; errors as in `exists`."""
+
+        def put(system: Any, at: Any) -> None:
+            beside = self._jvm.org.apache.hadoop.fs.Path(at.getParent(), f".pykafka-{uuid.uuid4().hex}")
+            stream = system.create(beside, False)
+            try:
+                stream.write(text.encode())
+            finally:
+                stream.close()
+            system.delete(at, False)
+            if not system.rename(beside, at):
+                raise StorageError(f"{at.toString()} cannot be written")
+
+        self._asked(path, put)
+
     def try_writing(self, path: str) -> None:
         """Write a file to a directory, or to its nearest existing parent, and delete it again.
 

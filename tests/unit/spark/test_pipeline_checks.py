@@ -40,6 +40,8 @@ class Directories:
         (None, 10, "has other files"),
         (None, 0, None),  # the first micro-batch failed, and is run again
         (5, 5, None),
+        (5, 6, None),  # planned, and not written yet
+        (5, 7, "has micro-batch 5, and the checkpoint /checkpoint says that it has micro-batch 6"),
         (5, 3, "by a pipeline with another checkpoint"),
     ],
 )

@@ -12,11 +12,11 @@ from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, Struc
 
 from pykafka.cli.app import tools
 from pykafka.cli.statuses import Status
-from pykafka.spark.pipeline import DeclarationError, compaction, frames, lakes, landing
+from pykafka.spark.pipeline import DeclarationError, compaction, frames, lakes
 from pykafka.spark.pipeline.databases import table_beside, without_secrets
 from pykafka.spark.pipeline.errors import PipelineError
-from pykafka.spark.pipeline.landing import merge_statement, type_in_sql
 from pykafka.spark.pipeline.model import FileSink, FormatSink, JdbcSink, Merge, TableSink
+from pykafka.spark.pipeline.tablewriter import type_in_sql
 from tests.support.spark.declarations import MINIMAL, PARSE, SINK, SOURCE, TOP, load, only_output, problems, sink_of
 
 
@@ -186,34 +186,6 @@ def test_types_of_new_tables() -> None:
     assert type_in_sql(inner) == "struct<`a-b`: string, `c``d`: array<decimal(9,2)>>"
     assert type_in_sql(MapType(StringType(), inner)) == f"map<string, {type_in_sql(inner)}>"
     assert type_in_sql(TimestampNTZType()) == "timestamp_ntz"
-
-
-def test_keys_may_have_dots() -> None:
-    """Spark would look for a field of a column."""
-    asked: list[str] = []
-
-    class Rows:
-        def groupBy(self, *names: str) -> Any:
-            asked.extend(names)
-            return SimpleNamespace(count=lambda: self)
-
-        def where(self, _condition: str) -> Any:
-            return SimpleNamespace(limit=lambda _count: SimpleNamespace(collect=list))
-
-    rows = cast(Any, Rows())
-    assert landing._latest(rows, Merge(("order.id",), (), ""), "table t") is rows
-    assert asked == ["`order.id`"]
-
-
-def test_merge_statement() -> None:
-    assert merge_statement("t", Merge(("a", "b"), (), "")) == (
-        "MERGE INTO t AS t USING (SELECT *, false AS `_pykafka_gone` FROM pykafka_batch) AS s "
-        "ON t.`a` <=> s.`a` AND t.`b` <=> s.`b`\n"
-        "WHEN MATCHED THEN UPDATE SET *\nWHEN NOT MATCHED AND NOT s.`_pykafka_gone` THEN INSERT *"
-    )
-    commented = merge_statement("t", Merge(("a",), (), "x IS NULL -- gone"))
-    assert "SELECT *, coalesce((x IS NULL -- gone\n), false) AS `_pykafka_gone`" in commented
-    assert "WHEN MATCHED AND s.`_pykafka_gone` THEN DELETE" in merge_statement("t", Merge(("a",), (), "x IS NULL"))
 
 
 def test_what_can_be_compacted(file: Path) -> None:
