@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sql
 
+from pykafka.spark.pipeline import history
 from pykafka.spark.pipeline.databases import DatabaseWriter
 from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.fitting import Fit
@@ -35,10 +36,12 @@ def start(
     :param name: name of the query
     :param when: arguments of Spark's trigger()
     :param mode: Spark's output mode
-    :raises TableMismatchError: the sink's table would lose rows, or parts of them
+    :raises TableMismatchError: rows would be lost, or parts of them, or be there twice
     """
-    done = Storage(frame.sparkSession).last_number(f"{checkpoint}/commits")
-    fit = fitting(frame, sink, done, mode)
+    storage = Storage(frame.sparkSession)
+    history.check(storage, sink, mode, checkpoint)
+    fit = fitting(frame, sink, storage.last_number(f"{checkpoint}/commits"), mode)
+    history.note(storage, sink, mode, checkpoint)
     if isinstance(sink, FileSink) and sink.files_per_batch:
         frame = frame.repartition(sink.files_per_batch, *map(quoted, sink.partition_by))
     writer = frame.writeStream.queryName(name).outputMode(mode).trigger(**when)

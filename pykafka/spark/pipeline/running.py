@@ -16,7 +16,6 @@ from pyspark.errors import PySparkException
 from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.spark.lag import query_lag
 from pykafka.spark.offsets import Offsets
-from pykafka.spark.pipeline import history
 from pykafka.spark.pipeline.causes import first_line
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.events import BATCH, LAG, QUERY_FAILED, STOPPING, Journal, batch_facts
@@ -94,7 +93,7 @@ class Pipeline:
         self._show = show
         self._stop = stop
         self._trigger = trigger(declaration)
-        self._storage = storage = Storage(spark)
+        storage = Storage(spark)
         self._sources: list[Source] = []
         alone = not limits_micro_batches()
         self._repeats = alone and declaration.trigger == "available_now"
@@ -166,8 +165,6 @@ class Pipeline:
     def _start(self, queries: Iterable[_Query]) -> None:
         for query in queries:
             try:
-                history.check(self._storage, query.sink, query.mode, query.checkpoint)
-                history.note(self._storage, query.sink, query.mode, query.checkpoint)
                 query.running = start(
                     query.frame, query.sink, query.checkpoint, query.progress.query, self._trigger, query.mode
                 )
