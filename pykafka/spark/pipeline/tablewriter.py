@@ -84,11 +84,18 @@ class TableWriter:
             self.create(rows)
             fit = self.check(rows, None)
         assert fit is not None
-        if self._sink.format == "delta":
-            self._spark.conf.set(_WRITER, query)
-            self._spark.conf.set(_NUMBER, str(number))
         new = tuple((name, name) for name in fit.unknown)
-        self._spark.sql(merge_statement(self._sink.identifier, self._sink.merge, fit.pairs + new))
+        statement = merge_statement(self._sink.identifier, self._sink.merge, fit.pairs + new)
+        if self._sink.format != "delta":
+            self._spark.sql(statement)
+            return
+        self._spark.conf.set(_WRITER, query)
+        self._spark.conf.set(_NUMBER, str(number))
+        try:
+            self._spark.sql(statement)
+        finally:  # Delta Lake would leave out whatever else this session does to the table
+            self._spark.conf.unset(_WRITER)
+            self._spark.conf.unset(_NUMBER)
 
     def _schema(self) -> StructType | None:
         """Return the table's columns; None if there is no table."""
