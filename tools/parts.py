@@ -304,8 +304,8 @@ MATRIX = {
         if find(release)
     },
     # Formats of tables, each with the newest release that its jars are made for.
-    "spark-delta": Part("4.3.1", ["tests/spark/test_pipeline_lakes.py", "-k", "delta"], 3, ".venvs/spark42"),
-    "spark-iceberg": Part("4.3.1", ["tests/spark/test_pipeline_lakes.py", "-k", "iceberg"], 3, ".venvs/spark41"),
+    "spark-delta": Part("4.3.1", ["tests/spark/test_pipeline_lakes.py", "-k", "delta"], 5, ".venvs/spark42"),
+    "spark-iceberg": Part("4.3.1", ["tests/spark/test_pipeline_lakes.py", "-k", "iceberg"], 5, ".venvs/spark41"),
     "pipelines-signals": Part("4.3.1", [*SPARK_PIPELINES, "-m", "matrix"], 6),
     "spark-security": Part(
         "4.3.1", ["-m", "matrix", *(f"tests/spark/test_{name}.py" for name in ("logins", "secrets"))], 4
