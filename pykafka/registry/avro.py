@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from pykafka.exceptions import SchemaError
+from pykafka.exceptions import KafkaException, SchemaError
 from pykafka.registry.schemas import AVRO, Schema
 
 #: Types may nest so deep, as one record in another: code that follows them calls itself.
@@ -36,18 +37,32 @@ def parsed(schema: Schema, needed: Mapping[str, Schema]) -> Parsed:
     import fastavro
 
     names: dict[str, Any] = {}
-    try:
+    with refused():
         for one in needed.values():
             fastavro.parse_schema(_loaded(one), named_schemas=names)
         tree = fastavro.parse_schema(_loaded(schema), named_schemas=names)
         defaults = _Defaults(names)
         for one in (tree, *names.values()):
             defaults.set(one)
-    except SchemaError:
-        raise
-    except Exception as error:
-        raise SchemaError(f"the schema is none of Avro: {type(error).__name__}: {error}") from error
     return Parsed(tree, names)
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Refuse what is none of Avro, by whatever error it ends the block: fastavro takes any names and logical types.
+
+    :raises SchemaError: with that error
+    """
+    try:
+        yield
+    except KafkaException:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise SchemaError(f"the schema is none of Avro: {type(error).__name__}: {error}") from error
+    except Exception as error:
+        if not type(error).__module__.startswith("fastavro"):
+            raise
+        raise SchemaError(f"the schema is none of Avro: {type(error).__name__}: {error}") from error
 
 
 def check_bounded(schema: Parsed) -> None:

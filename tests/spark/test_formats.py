@@ -26,7 +26,8 @@ from pykafka.registry.framing import with_id
 from pykafka.registry.schemas import Schema
 from pykafka.spark.formats import make_decoder, make_encoder
 from pykafka.spark.formats.columns import decoded, encoded
-from pykafka.spark.pipeline.errors import DeclarationError
+from pykafka.spark.pipeline import Declaration, DeclarationError, Pipeline, StopRequest
+from pykafka.spark.pipeline.restarts import is_lasting
 from tests.spark.test_pipeline import Directory
 from tests.support.formats import CLICK, JSON_SCHEMA, NEWER, PROTO, arrow_of, avro_bytes, order, values
 from tests.support.registry import register, running_registry
@@ -130,6 +131,31 @@ def test_a_pipeline_of_avro(registry: str, topics: Topics, tmp_path: Path, spark
     other.declare(topic, parse.replace("ccompat", "nowhere"), step)
     with pytest.raises(DeclarationError, match="answers 404"):
         other.run()
+
+
+@pytest.mark.matrix
+def test_another_run_of_a_pipeline_takes_the_newest_schema(topics: Topics, tmp_path: Path, spark: SparkSession) -> None:
+    topic = topics.create(1)
+    with RegistryStub() as stub:
+        old = stub.add(f"{topic}-value", CLICK)["id"]
+        topics.produce(topic, [Record(with_id(old) + avro_bytes(CLICK, {"id": 1, "who": "me"}), b"k", 0)])
+        made = Directory(tmp_path, topics.hosts, spark)
+        made.declare(topic, f'[parse]\nformat = "avro"\nregistry = "{stub.url}"\n')
+        pipeline = Pipeline(Declaration.load(made.file), spark, made.seen.append, StopRequest(grace_s=30))
+        (done,) = pipeline.run()
+        assert done.records == 1
+        new = stub.add(f"{topic}-value", NEWER)["id"]
+        topics.produce(topic, [Record(with_id(new) + avro_bytes(NEWER, {"id": 2, "who": None, "pages": 9}), b"k", 0)])
+        (done,) = pipeline.run()
+        assert done.records == 2
+        rows = spark.read.option("mergeSchema", "true").parquet(str(tmp_path / "landed")).collect()
+        assert sorted((row.id, row.pages) for row in rows) == [(1, None), (2, 9)]
+        # One that is down now is no reason to give up.
+        stub.fail(503, 1000)
+        made.declare(topic, f'[parse]\nformat = "avro"\nregistry = "{stub.url}"\nregistry_timeout_ms = 300\n')
+        with pytest.raises(DeclarationError, match="answers 503") as caught:
+            made.run()
+    assert not is_lasting(caught.value)
 
 
 @pytest.mark.matrix

@@ -47,10 +47,11 @@ class AvroDecoder(SchemaDecoder):
     def _arrow(self) -> pa.StructType:
         assert self.schema is not None
         parsed = avro.parsed(self.schema, self.needed)
-        kind = _Types(parsed.names).of(parsed.tree, "the schema", ())
-        avro.check_bounded(parsed)
-        self._is_record = pa.types.is_struct(kind)
-        return kind if self._is_record else pa.struct([(VALUE, kind)])
+        with avro.refused():
+            kind = _Types(parsed.names).of(parsed.tree, "the schema", ())
+            avro.check_bounded(parsed)
+            self._is_record = pa.types.is_struct(kind)
+            return kind if self._is_record else pa.struct([(VALUE, kind)])
 
     def _new_rows(self) -> ColumnRows:
         assert self.schema is not None
@@ -63,8 +64,9 @@ class AvroDecoder(SchemaDecoder):
         if schema is None or schema == self.schema:
             return self._rows.parser(avro.parsed(self.schema, self.needed)).read
         writer = avro.parsed(schema, self._needed(schema))
-        avro.check_bounded(writer)
-        return self._rows.parser(writer).read
+        with avro.refused():
+            avro.check_bounded(writer)
+            return self._rows.parser(writer).read
 
 
 class AvroEncoder(SchemaEncoder):
@@ -77,11 +79,12 @@ class AvroEncoder(SchemaEncoder):
             raise SchemaError("the schema is no record: rows cannot be written by it")
         types = avro.logical_types(self.schema, self.needed)
         self.takes_local_times = any(name.startswith("local-") for name in types)
-        self._required = [
-            one["name"] for one in tree["fields"] if "default" not in one and not _takes_null(one["type"])
-        ]
-        self._kinds = {one["name"]: one["type"] for one in tree["fields"]}
-        return list(self._kinds)
+        with avro.refused():
+            self._required = [
+                one["name"] for one in tree["fields"] if "default" not in one and not _takes_null(one["type"])
+            ]
+            self._kinds = {one["name"]: one["type"] for one in tree["fields"]}
+            return list(self._kinds)
 
     def encode(self, rows: pa.StructArray) -> pa.Array:
         # By types, for all rows at once: fastavro's own check of each value takes four times as long as writing it.

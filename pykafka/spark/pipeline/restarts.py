@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 
-from pykafka.exceptions import ConfigurationError, KafkaException, SaslRequiredError, TlsError
+from pykafka.exceptions import (
+    ConfigurationError,
+    KafkaException,
+    RegistryUnavailableError,
+    SaslRequiredError,
+    TlsError,
+)
 from pykafka.spark.errors import DataLossError, OpenTransactionError, OptionError
 from pykafka.spark.pipeline.errors import DeclarationError, TableMismatchError
 from pykafka.spark.pipeline.events import BATCH, FAILED, LAG, QUERY_FAILED, RECOVERED, RESTARTING, Event, Journal
@@ -68,6 +74,8 @@ def is_lasting(error: BaseException) -> bool:
 
     :param error: of this package, of Spark, or of the connection to Spark's JVM
     """
+    if isinstance(error, DeclarationError) and isinstance(error.__cause__, RegistryUnavailableError):
+        return False  # the declaration is right, and the registry may come back
     if isinstance(error, _LASTING) or type(error).__name__ in _NAMES:
         return True
     if isinstance(error, Py4JError):  # Spark itself is gone

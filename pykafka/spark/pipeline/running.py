@@ -19,7 +19,7 @@ from pykafka.spark.offsets import Offsets
 from pykafka.spark.pipeline.causes import first_line
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.events import BATCH, LAG, QUERY_FAILED, STOPPING, Journal, batch_facts
-from pykafka.spark.pipeline.frames import build, read_stream
+from pykafka.spark.pipeline.frames import Frames, build, read_stream
 from pykafka.spark.pipeline.landing import start
 from pykafka.spark.pipeline.model import Sink, Source
 from pykafka.spark.pipeline.progress import Progress
@@ -93,16 +93,14 @@ class Pipeline:
         self._show = show
         self._stop = stop
         self._trigger = trigger(declaration)
+        self._declaration = declaration
+        self._spark = spark
         storage = Storage(spark)
         self._sources: list[Source] = []
-        alone = not limits_micro_batches()
-        self._repeats = alone and declaration.trigger == "available_now"
-
-        def read(source: Source) -> DataFrame:
-            self._sources.append(source)
-            return read_stream(spark, without_limits(source) if alone and declaration.trigger == "once" else source)
-
-        frames = build(declaration, read)
+        self._is_alone = not limits_micro_batches()
+        self._repeats = self._is_alone and declaration.trigger == "available_now"
+        self._has_run = False
+        frames = self._built()
         self._rows = [
             _Query(
                 frame,
@@ -125,12 +123,40 @@ class Pipeline:
         ]
         self._is_new = any(storage.last_number(f"{query.checkpoint}/offsets") is None for query in self._rows)
 
+    def _built(self) -> Frames:
+        """Return the streams, with the schemas that a registry has now.
+
+        :raises DeclarationError: Spark, or the registry, refuses a part of the declaration
+        """
+        self._sources.clear()
+
+        def read(source: Source) -> DataFrame:
+            self._sources.append(source)
+            limited = not (self._is_alone and self._declaration.trigger == "once")
+            return read_stream(self._spark, source if limited else without_limits(source))
+
+        return build(self._declaration, read)
+
+    def _renew(self) -> None:
+        """Take the streams anew; what has been counted stays."""
+        frames = self._built()
+        for query, (_, frame) in zip(self._rows, frames.rows, strict=True):
+            query.frame = frame
+        for query, (_, frame) in zip(self._malformed, frames.malformed, strict=True):
+            query.frame = frame
+
     def run(self) -> tuple[Progress, ...]:
         """Run until the trigger is done, or until a stop request; may be called again after a failure.
 
+        Another run asks a schema registry again, as the start of another process does.
+
         :returns: the progress of each sink in all runs, in the order of the declaration
+        :raises DeclarationError: Spark, or the registry, refuses a part of the declaration now
         :raises pyspark.errors.StreamingQueryException: a query failed; the others are stopped then
         """
+        if self._has_run:
+            self._renew()
+        self._has_run = True
         for one in self._queries():
             one.running = None
         if self._repeats:

@@ -7,7 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from pykafka.exceptions import NoBrokersAvailableError, SaslAuthenticationFailed, SocketDisconnectedError
+from pykafka.exceptions import (
+    NoBrokersAvailableError,
+    RegistryError,
+    RegistryUnavailableError,
+    SaslAuthenticationFailed,
+    SocketDisconnectedError,
+)
 from pykafka.handlers import ThreadingHandler
 from pykafka.spark.errors import DataLossError, OptionError
 from pykafka.spark.pipeline import DeclarationError, StopRequest
@@ -179,3 +185,11 @@ def test_what_the_text_of_spark_says(text: str, lasting: bool) -> None:
     from pyspark.errors import StreamingQueryException
 
     assert is_lasting(StreamingQueryException(text)) is lasting
+
+
+def test_a_registry_that_is_down_may_come_back() -> None:
+    error = DeclarationError("clicks", [])
+    error.__cause__ = RegistryUnavailableError("down")
+    assert not is_lasting(error)
+    error.__cause__ = RegistryError("no right")
+    assert is_lasting(error)

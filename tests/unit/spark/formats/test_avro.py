@@ -101,6 +101,10 @@ def test_a_schema_that_is_no_record_is_one_column(tmp_path: Path) -> None:
         (field("a", {"type": "record", "name": "Empty", "fields": []}), "a is a record without fields"),
         (field("a", {"type": "bytes", "logicalType": "decimal", "precision": 40}), "a is a decimal of 40 digits"),
         (field("a", "nothing"), "none of Avro"),
+        (field(7, "int"), "none of Avro"),  # type: ignore[arg-type]
+        (field("a", [[], "string"]), "none of Avro"),
+        (field("a", {"type": "long", "logicalType": {}}), "none of Avro"),
+        (field("a", {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": None}), "none of Avro"),
         (field("a", {"type": "array", "items": "null"}), "items have no bytes"),
         (
             field("a", {"type": "map", "values": {"type": "array", "items": field("n", "null") | {"name": "N"}}}),
