@@ -30,6 +30,8 @@ _DDL = {
 }
 #: So deep may types lie in each other, and so many of them may a schema become.
 DEPTH_MAX, COLUMNS_MAX = 50, 10_000
+#: So many values may one record become, where few bytes can make many.
+VALUES_MAX = 5_000_000
 #: Digits of the longest decimal of Spark.
 DECIMAL_MAX = 38
 
@@ -71,9 +73,13 @@ def decimal(precision: Any, scale: Any, path: str) -> pa.DataType:
 
 
 class Bounds:
-    """Counts the columns that a schema becomes: names that refer to each other can make endless ones of a short text."""
+    """Counts the columns that a schema becomes: names that refer to each other can make endless ones of a short text.
+
+    :ivar values_left: how many values a record may still become
+    """
 
     def __init__(self) -> None:
+        self.values_left = VALUES_MAX
         self._columns = 0
         self._depth = 0
 

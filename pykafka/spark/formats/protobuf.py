@@ -12,7 +12,7 @@ from pykafka.registry import protobuf
 from pykafka.registry.framing import FramingError, read_indexes, with_indexes
 from pykafka.registry.schemas import Schema
 from pykafka.spark.errors import OptionError
-from pykafka.spark.formats.arrowtypes import TIMESTAMP, Bounds
+from pykafka.spark.formats.arrowtypes import TIMESTAMP, VALUES_MAX, Bounds
 from pykafka.spark.formats.decoder import Read, SchemaDecoder
 from pykafka.spark.formats.encoder import SchemaEncoder, Write
 from pykafka.spark.formats.options import NONE, Side
@@ -73,10 +73,15 @@ class ProtobufDecoder(_Message, SchemaDecoder):
         from google.protobuf import message_factory
 
         own, mine = self.found()
-        parse = message_factory.GetMessageClass(mine).FromString
-        _, convert = _of_message(mine, (), "", Bounds())
+        parse, bounds = message_factory.GetMessageClass(mine).FromString, Bounds()
+        _, convert = _of_message(mine, (), "", bounds)
+
+        def parsed(data: bytes, start: int) -> Any:
+            bounds.values_left = VALUES_MAX
+            return convert(parse(data[start:]))
+
         if schema is None:
-            return lambda data, start: convert(parse(data[start:]))
+            return parsed
         file = own if schema == self.schema else protobuf.compiled(schema, self._needed(schema))
         right: set[tuple[int, ...]] = set()
 
@@ -92,14 +97,14 @@ class ProtobufDecoder(_Message, SchemaDecoder):
 
             def read_value(data: bytes, start: int) -> Any:
                 check(fixed)
-                return convert(parse(data[start:]))
+                return parsed(data, start)
 
             return read_value
 
         def read(data: bytes, start: int) -> Any:
             at, start = read_indexes(data, start)
             check(at)
-            return convert(parse(data[start:]))
+            return parsed(data, start)
 
         return read
 
@@ -178,6 +183,10 @@ def _of_message(
             getters.append((one.name, get))
 
     def convert(value: Any) -> dict[str, Any]:
+        # A message of two bytes may have a thousand fields, and a list any number of those.
+        bounds.values_left -= len(getters)
+        if bounds.values_left < 0:
+            raise ValueError(f"{path} makes it more than {VALUES_MAX:,} values: such records are not read")
         return {field: get(value) for field, get in getters}
 
     return pa.struct(kinds), convert

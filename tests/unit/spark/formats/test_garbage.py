@@ -15,7 +15,7 @@ import pytest
 from pykafka.exceptions import SchemaError
 from pykafka.registry.framing import with_id
 from pykafka.spark.formats import decoder as decoders
-from pykafka.spark.formats import make_decoder, make_encoder
+from pykafka.spark.formats import make_decoder, make_encoder, protobuf
 from tests.support.formats import CLICK, HEADERS, JSON_SCHEMA, PROTO, arrow_of, avro_bytes, field, file, order, values
 from tests.support.registrystub import RegistryStub
 
@@ -288,3 +288,13 @@ def test_headers_of_strangers_do_not_fill_the_memory(stub: RegistryStub, monkeyp
     rows, _ = decoder.decode(values(*[data] * 9), headers)
     assert rows.null_count == 0
     assert len(decoder._readers) <= 3  # type: ignore[attr-defined]
+
+
+def test_few_bytes_of_protobuf_that_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protobuf, "VALUES_MAX", 10_000)
+    fields = " ".join(f"int32 f{number} = {number};" for number in range(1, 100))
+    text = f'syntax = "proto3"; message Many {{ repeated Wide all = 1; }} message Wide {{ {fields} }}'
+    decoder = make_decoder("protobuf", file(tmp_path, text))
+    rows, reasons = decoder.decode(values(b"\x0a\0" * 200, b"\x0a\0" * 100, b"\x0a\0" * 100), None)
+    assert [row is None for row in rows.to_pylist()] == [True, False, False]
+    assert "all[] makes it more than 10,000 values" in reasons[0].as_py()

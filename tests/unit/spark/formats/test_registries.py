@@ -11,7 +11,7 @@ import pytest
 from pykafka.exceptions import RegistryError, RegistryUnavailableError, SchemaError, SchemaNotFoundError
 from pykafka.registry.framing import with_guid, with_id
 from pykafka.spark.errors import SinkError
-from pykafka.spark.formats import make_decoder, make_encoder
+from pykafka.spark.formats import make_decoder, make_encoder, registries
 from tests.support.formats import CLICK, HEADERS, NEWER, avro_bytes, file, values
 from tests.support.registrystub import RegistryStub
 
@@ -87,3 +87,15 @@ def test_secrets_are_in_no_text(stub: RegistryStub, monkeypatch: pytest.MonkeyPa
     assert b"hunter2" not in pickle.dumps(decoder)
     decoder = make_decoder("avro", {"registry": stub.url, "topic": "t", "registry_token": "hunter2-token"})
     assert "hunter2" not in repr(decoder) + repr(vars(decoder))
+
+
+def test_a_worker_whose_registry_has_another_schema_of_the_id_ends_the_task(
+    stub: RegistryStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.add("clicks-value", CLICK)
+    decoder = make_decoder("avro", {"registry": stub.url, "topic": "clicks"})
+    data = with_id(1) + avro_bytes(CLICK, {"id": 1, "who": "me"})
+    monkeypatch.setattr(registries, "_registries", {})  # as in a worker
+    stub.schemas[0]["schema"] = '"long"'
+    with pytest.raises(RegistryError, match="has another schema 1 than before"):
+        pickle.loads(pickle.dumps(decoder)).decode(values(data), None)
