@@ -144,6 +144,12 @@ def _spark() -> Iterator[Target]:
         if least_tuned is not None:
             tuned = _connector(rate, "spark-jvm-tuned")
             yield Target(f"{workload}: rows/s, to the tuned JVM connector's", rate, least_tuned, None, tuned)
+    landing = Reading("spark-land", "spark-pykafka-arrow", "rate")
+    yield Target(
+        "spark-land, written by tasks: rows/s, to the JVM connector's", landing, 2.5, None, _connector(landing)
+    )
+    tuned = _connector(landing, "spark-jvm-tuned")
+    yield Target("spark-land, written by tasks: rows/s, to the tuned JVM connector's", landing, 1.5, None, tuned)
     batch = Reading("spark-micro-batches", "spark-pykafka", "batch_p50_ms")
     yield Target("spark-micro-batches: median batch, to the JVM connector's", batch, None, 1, _connector(batch))
     for workload in (*reads, *others, "spark-stream", "spark-write"):

@@ -132,6 +132,7 @@ def _spark() -> Iterable[Workload]:
     yield replace(read, name="spark-read-noop-1KiB", size=1024, messages=1_000_000)
     yield replace(read, name="spark-stream", task="spark_stream")
     yield replace(read, name="spark-micro-batches", task="spark_micro_batches", messages=1_000_000, seconds=50)
+    yield replace(read, name="spark-land", task="spark_land", clients=("spark-pykafka-arrow", *SPARK))
     yield Workload("spark-write", "spark_write", SPARK, 2_000_000, writes=True, acks=-1, seconds=25)
 
 

@@ -79,7 +79,14 @@ BALANCED = [f"{INTEGRATION}/groups/test_balanced_{name}.py" for name in ("outage
 #: Pipelines, as Python calls them and as programs.
 SPARK_PIPELINES = [
     f"tests/spark/test_{name}.py"
-    for name in ("pipeline", "pipeline_programs", "pipeline_sinks", "pipeline_stops", "pipeline_terminal")
+    for name in (
+        "pipeline",
+        "pipeline_files",
+        "pipeline_programs",
+        "pipeline_sinks",
+        "pipeline_stops",
+        "pipeline_terminal",
+    )
 ]
 #: Programs that start Spark themselves, and Spark that is killed.
 SPARK_PROGRAMS = [f"tests/spark/test_{name}.py" for name in ("connect", "executor_faults", "kill", "shipping")]

@@ -39,6 +39,7 @@ CLIENTS = {
     "aiokafka-batches": Entry("aio", "Batches"),
     "kafka-python": Entry("kafka_python", "KafkaPython", {"produce": 20, "consume": 10, "consume_batch": 10}),
     "spark-pykafka": Entry("spark", "Ours", ours=True),
+    "spark-pykafka-arrow": Entry("spark", "OursFromArrow", ours=True),
     "spark-jvm": Entry("spark", "Jvm"),
     "spark-jvm-tuned": Entry("spark", "JvmTuned"),
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from benchmarks.clients.base import Client, Job, Measures, Stopwatch
+from pykafka.spark.columns import COLUMNS, HEADERS
 from tests.support.spark.connector import connector_jars, connector_name
 
 if TYPE_CHECKING:
@@ -23,7 +24,15 @@ WARM_UP_ROWS = 30_000
 STREAM_BATCHES = 5
 MICRO_BATCHES = 100
 #: The tasks that read topics.
-READS = ("spark_count", "spark_groupby", "spark_noop", "spark_parquet", "spark_stream", "spark_micro_batches")
+READS = (
+    "spark_count",
+    "spark_groupby",
+    "spark_noop",
+    "spark_parquet",
+    "spark_stream",
+    "spark_micro_batches",
+    "spark_land",
+)
 Options = dict[str, str]
 
 
@@ -139,6 +148,20 @@ class Spark(Client):
             measures = _measured(job, watch, lambda: query(spark, f"{directory}/checkpoint"))
         return {**measures, "batch_p50_ms": statistics.median(durations)}
 
+    def spark_land(self, job: Job, watch: Stopwatch) -> Measures:
+        """Stream all there is into Parquet files with a log, in one micro-batch."""
+        with self.session() as spark, tempfile.TemporaryDirectory(prefix="pykafka-bench-") as directory:
+            self._read(spark, job, WARM_UP_ROWS).write.parquet(f"{directory}/warm-up")
+            return _measured(job, watch, lambda: self._land(spark, job, Path(directory)))
+
+    def _land(self, spark: SparkSession, job: Job, directory: Path) -> int:
+        reader = spark.readStream.format(self.source).option("kafka.bootstrap.servers", job.hosts)
+        reader = reader.option("subscribe", job.topic).option("startingOffsets", "earliest").options(**self.reading)
+        writer = reader.load().writeStream.format("parquet").option("checkpointLocation", f"{directory}/checkpoint")
+        running = writer.trigger(availableNow=True).start(f"{directory}/landed")
+        running.awaitTermination()
+        return sum(progress["numInputRows"] for progress in running.recentProgress)
+
     def spark_write(self, job: Job, watch: Stopwatch) -> Measures:
         """Write rows into a topic, acknowledged by all replicas."""
 
@@ -158,6 +181,25 @@ class Ours(Spark):
 
     distributions: ClassVar = ("pyspark", "pyarrow")
     source = "pykafka"
+
+
+class OursFromArrow(Ours):
+    """A pipeline with writer = "arrow": the source's tasks write the files."""
+
+    tunings: ClassVar = {"spark_land": 'kafka-tools pipeline, writer = "arrow"'}
+
+    def _land(self, spark: SparkSession, job: Job, directory: Path) -> int:
+        from pykafka.spark.pipeline import Declaration, Pipeline, StopRequest
+
+        columns = [name for name in COLUMNS if name != HEADERS]  # those of the other clients
+        file = directory / "land.toml"
+        file.write_text(
+            f'checkpoint = "{directory}/checkpoint"\n'
+            f'[source]\nbrokers = "{job.hosts}"\ntopic = "{job.topic}"\ncolumns = {columns}\n'
+            f'[sink]\nformat = "parquet"\nwriter = "arrow"\npath = "{directory}/landed"\n'
+        )
+        (progress,) = Pipeline(Declaration.load(file), spark, lambda _: None, StopRequest(0)).run()
+        return progress.records
 
 
 class Jvm(Spark):

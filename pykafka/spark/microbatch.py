@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pykafka.common import TopicPartition
 from pykafka.spark import session
 from pykafka.spark.admission import Admission
-from pykafka.spark.batch import as_partitions, read_partition
+from pykafka.spark.batch import KafkaInputPartition, as_partitions, read_partition
 from pykafka.spark.cluster import ASK_AGAIN_S, SURE_AFTER, OffsetReader
 from pykafka.spark.loss import LossReporter
 from pykafka.spark.offsets import (
@@ -31,6 +31,7 @@ from pykafka.spark.offsets import (
     to_json,
 )
 from pykafka.spark.options import ReadOptions
+from pykafka.spark.parquetfiles import ParquetFiles
 from pykafka.spark.progress import Progress, ProgressCommitter, read_anchors
 from pykafka.spark.shipped import Shipped
 from pykafka.spark.topicids import TopicIds
@@ -55,11 +56,13 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
 
     :param options: the options of the read
     :param columns: names, in the order of the schema
+    :param files: what tasks write instead of handing rows to Spark; None for rows
     """
 
-    def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
+    def __init__(self, options: ReadOptions, columns: tuple[str, ...], files: ParquetFiles | None = None) -> None:
         self._options = options
         self._columns = columns
+        self._files = files
         self._offsets = OffsetReader(options)
         self._report = LossReporter(options.fail_on_data_loss)
         self._admission = Admission(
@@ -145,7 +148,10 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a range as columns, on an executor; errors as in `pykafka.spark.reader.read_range`."""
-        return read_partition(partition, self._options, self._columns)
+        batches = read_partition(partition, self._options, self._columns)
+        if self._files is None or not isinstance(partition, KafkaInputPartition):
+            return batches
+        return self._files.written(batches, partition.partition, partition.start, session.handler.random)
 
     def commit(self, end: JsonOffsets) -> None:
         """Do nothing: Spark's checkpoint keeps the offsets, and `end` is one micro-batch old."""

@@ -92,18 +92,22 @@ class KafkaDataSource(Shipped, DataSource):
         from pykafka.spark.loss import warn
         from pykafka.spark.options import read_options
         from pykafka.spark.optiontable import Mode
+        from pykafka.spark.parquetfiles import INTO, ParquetFiles
         from pykafka.spark.releases import limits_micro_batches
 
+        given = dict(self.options)
+        files = None if (text := given.pop(INTO, None)) is None else ParquetFiles.from_option(text)
         # Options without effect are told once a query.
         tell: Callable[[str], object] = (lambda _: None) if _is_in(_PICKLING) else warn
-        options, columns = read_options(self.options, Mode.STREAM_READ, tell), chosen(schema)
+        options = read_options(given, Mode.STREAM_READ, tell)
+        columns = chosen(schema) if files is None else files.chosen(schema)
         if not limits_micro_batches():
             from pykafka.spark.stream41 import SelfLimitingStreamReader
 
-            return SelfLimitingStreamReader(options, columns)
+            return SelfLimitingStreamReader(options, columns, files)
         from pykafka.spark.stream import KafkaStreamReader
 
-        return KafkaStreamReader(options, columns)
+        return KafkaStreamReader(options, columns, files)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer of a batch.

@@ -13,7 +13,19 @@ from typing import Any
 from pykafka.config.references import brought
 from pykafka.spark.pipeline.configured import with_values
 from pykafka.spark.pipeline.errors import DeclarationError
-from pykafka.spark.pipeline.model import FILES, NEEDED, RECORDS, Input, Output, Sink, Source, Step, TopicSink
+from pykafka.spark.pipeline.model import (
+    ARROW,
+    FILES,
+    NEEDED,
+    RECORDS,
+    FileSink,
+    Input,
+    Output,
+    Sink,
+    Source,
+    Step,
+    TopicSink,
+)
 from pykafka.spark.pipeline.operation import Operation, read_operation
 from pykafka.spark.pipeline.overrides import override
 from pykafka.spark.pipeline.sinks import (
@@ -165,6 +177,7 @@ def _declaration(top: Table, path: Path, problems: list[Problem]) -> Declaration
         if output is not None:
             outputs.append((table, output))
     _check_directories(outputs, malformed_tables)
+    _check_writers(outputs, inputs)
     spark = top.table("spark")
     name = top.text("name", path.stem)
     checkpoint = top.text("checkpoint", required=True)
@@ -257,6 +270,21 @@ def _check_directories(outputs: Sequence[tuple[Table, Output]], malformed: Seque
         check_malformed(table, one.malformed, seen, one.parsing is not None)
         if one.malformed is not None:
             seen.append((table.place(), one.malformed))
+
+
+def _check_writers(outputs: Sequence[tuple[Table, Output]], inputs: Sequence[Input]) -> None:
+    """Note sinks that the source's tasks are to write, and that take other rows than the source's own."""
+    for table, output in outputs:
+        if not isinstance(output.sink, FileSink) or output.sink.writer != ARROW:
+            continue
+        of = next((one for one in inputs if one.view == output.view), None)
+        if of is None or of.parsing is not None:
+            what = "a [[transform]]" if of is None else of.parsing.place if of.parsing is not None else ""
+            table.problem(
+                "writer",
+                f'"{ARROW}" writes records as they are, and these rows come from {what}: remove writer, or take the records '
+                "themselves",
+            )
 
 
 def _dead_letters(table: Table | None, inputs: Sequence[Input]) -> TopicSink | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from pyspark.errors import PySparkException
@@ -18,11 +18,14 @@ from pykafka.spark.formats import FORMATS, make_decoder, make_encoder
 from pykafka.spark.formats.columns import decoded, encoded
 from pykafka.spark.options import write_options
 from pykafka.spark.optiontable import Mode
+from pykafka.spark.parquetfiles import DDL as FILE_DDL
+from pykafka.spark.parquetfiles import INTO, ParquetFiles
 from pykafka.spark.pipeline.causes import first_and_last
 from pykafka.spark.pipeline.deadletters import Taps, is_supported, taps_in
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import DeclarationError
 from pykafka.spark.pipeline.model import (
+    ARROW,
     ERROR,
     KAFKA,
     MALFORMED,
@@ -43,6 +46,7 @@ from pykafka.spark.pipeline.model import (
     TopicSink,
     Watermark,
 )
+from pykafka.spark.pipeline.storage import Storage
 from pykafka.spark.pipeline.tables import Problem
 from pykafka.spark.pipeline.udfs import register
 from pykafka.spark.sink import SINK_COLUMNS, check_schema
@@ -75,7 +79,11 @@ class Frames:
 
 def read_stream(spark: SparkSession, source: Source) -> DataFrame:
     """Return the topics as a stream."""
-    return spark.readStream.format("pykafka").schema(_ddl(source)).options(**source.options).load()
+    options = dict(source.options)
+    if source.files is not None:
+        directory = Storage(spark).mounted(source.files.directory)
+        options[INTO] = replace(source.files, directory=directory).option()
+    return spark.readStream.format("pykafka").schema(_ddl(source)).options(**options).load()
 
 
 def read_nothing(spark: SparkSession, directory: str, source: Source) -> DataFrame:
@@ -87,6 +95,8 @@ def read_nothing(spark: SparkSession, directory: str, source: Source) -> DataFra
 
 
 def _ddl(source: Source) -> str:
+    if source.files is not None:
+        return FILE_DDL
     return ", ".join(f"{name} {COLUMNS[name]}" for name in source.columns)
 
 
@@ -107,7 +117,7 @@ def build(declaration: Declaration, read: Callable[[Source], DataFrame]) -> Fram
     rows: list[tuple[Output, DataFrame]] = []
     if declaration.dead_letters is None:
         views = _views(declaration, read, None, malformed)
-        rows += ((output, _rows(declaration, output, views)) for output in declaration.outputs)
+        rows += ((output, _rows(declaration, output, views, read)) for output in declaration.outputs)
     else:
         rows += _tapped(declaration, declaration.dead_letters, read)
     for output, frame in rows:
@@ -129,7 +139,7 @@ def _tapped(
     left_out: set[str] = set()
     for output in declaration.outputs:
         views = _views(declaration, read, Taps(sink, declaration.name, sent), [])
-        rows = _rows(declaration, output, views)
+        rows = _rows(declaration, output, views, read)
         declared, evaluated = taps_in(rows, frozenset(view or _LAST for view in views))
         sent |= evaluated
         left_out |= declared
@@ -156,6 +166,10 @@ def _views(
     """
     views: dict[str, DataFrame] = {}
     for one in declaration.inputs:
+        if not declaration.steps and all(
+            _writes_by_tasks(output) for output in declaration.outputs if output.view == one.view
+        ):
+            continue
         metrics = METRICS if one.view == RECORDS else f"{METRICS}_{one.view}"
         records = read(one.source)
         if one.parsing is None:
@@ -167,9 +181,14 @@ def _views(
                 kept = parser.malformed(read(_beside(one.source)))
                 malformed.append((one, _as_messages(kept) if isinstance(one.malformed, TopicSink) else kept))
         views[one.view] = _watched(declaration, one.place, records, one.watermark)
-    register(declaration, next(iter(views.values())).sparkSession)
-    _transform(declaration, views, taps)
+    if views:
+        register(declaration, next(iter(views.values())).sparkSession)
+        _transform(declaration, views, taps)
     return views
+
+
+def _writes_by_tasks(output: Output) -> bool:
+    return isinstance(output.sink, FileSink) and output.sink.writer == ARROW
 
 
 class _Parser:
@@ -344,8 +363,16 @@ def _watched(declaration: Declaration, place: str, frame: DataFrame, watermark: 
     return _asked(declaration, f"{place} watermark", lambda: frame.withWatermark(watermark.column, watermark.delay))
 
 
-def _rows(declaration: Declaration, output: Output, views: dict[str, DataFrame]) -> DataFrame:
-    """Return the rows of a sink."""
+def _rows(
+    declaration: Declaration, output: Output, views: dict[str, DataFrame], read: Callable[[Source], DataFrame]
+) -> DataFrame:
+    """Return the rows of a sink; where the source's tasks write it, nulls and the paths of files."""
+    if isinstance(output.sink, FileSink) and _writes_by_tasks(output):
+        of = declaration.input_of(output)
+        assert of is not None
+        codec = next((text for name, text in output.sink.options.items() if name.lower() == "compression"), "snappy")
+        files = ParquetFiles(output.sink.path, of.source.columns, codec.lower())
+        return read(replace(of.source, files=files))
     rows = views[output.view]
     if not rows.isStreaming:
         number = [step.view for step in declaration.steps].index(output.view) + 1

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sql
 
+from pykafka.spark.parquetfiles import FILE
 from pykafka.spark.pipeline import history
 from pykafka.spark.pipeline.databases import DatabaseWriter
 from pykafka.spark.pipeline.errors import PipelineError
+from pykafka.spark.pipeline.filelog import FileLog
 from pykafka.spark.pipeline.fitting import Fit
 from pykafka.spark.pipeline.merging import gone, latest, quoted
-from pykafka.spark.pipeline.model import FileSink, FormatSink, JdbcSink, Sink, TableSink, TopicSink
+from pykafka.spark.pipeline.model import ARROW, FileSink, FormatSink, JdbcSink, Sink, TableSink, TopicSink
 from pykafka.spark.pipeline.storage import Storage
 from pykafka.spark.pipeline.tablewriter import TableWriter
 
@@ -46,6 +48,10 @@ def start(
         frame = frame.repartition(sink.files_per_batch, *map(quoted, sink.partition_by))
     writer = frame.writeStream.queryName(name).outputMode(mode).trigger(**when)
     writer = writer.option("checkpointLocation", checkpoint)
+    if isinstance(sink, FileSink) and sink.writer == ARROW:
+        # Made now, so that the directory is there before the tasks.
+        FileLog(frame.sparkSession, sink.path)
+        return writer.foreachBatch(lambda rows, number: _enter(rows, sink.path, number)).start()
     if isinstance(sink, FileSink):
         return writer.options(**sink.options).format(sink.format).partitionBy(*sink.partition_by).start(sink.path)
     if isinstance(sink, JdbcSink):
@@ -102,6 +108,14 @@ def _each(land: Callable[[DataFrame, str, int], None]) -> Callable[[DataFrame, i
             rows.unpersist()
 
     return take
+
+
+def _enter(rows: DataFrame, directory: str, number: int) -> None:
+    """Have the source's tasks write their files, and enter them into the directory's log."""
+    log = FileLog(rows.sparkSession, directory)
+    # Its commit may be missing in the checkpoint alone, after a crash: then Spark repeats the micro-batch.
+    if not log.has(number):
+        log.add(number, (row[FILE] for row in rows.where(sql.col(FILE).isNotNull()).collect()))
 
 
 def _to_topic(rows: DataFrame, sink: TopicSink) -> None:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pykafka.spark.parquetfiles import ParquetFiles
+
 #: The view of a source that names none, and the column with Kafka's own columns beside a parsed value.
 RECORDS, KAFKA = "records", "kafka"
 #: The column by which a step says that a row is a dead letter: its reason, or null.
@@ -16,6 +18,8 @@ NEEDED = ("key", "value", "topic", "partition", "offset", "timestamp", "headers"
 METRICS, ROWS, MALFORMED, DEAD_LETTERS = "pykafka", "rows", "malformed", "dead_letters"
 #: Spark's formats of files, whose sink has a log of what it has written.
 FILES = ("parquet", "csv", "json", "orc", "text", "xml", "avro")
+#: Who writes files: Spark, or the tasks of the source, from Arrow.
+SPARK, ARROW = "spark", "arrow"
 #: Formats of tables.
 TABLES = ("delta", "iceberg")
 TITLES = {"parquet": "Parquet", "text": "text", "avro": "Avro", "delta": "Delta Lake", "iceberg": "Iceberg"}
@@ -29,10 +33,12 @@ class Source:
 
     :param options: options of format("pykafka")
     :param columns: Kafka's columns, in order
+    :param files: what its tasks write instead of handing rows to Spark; None for rows
     """
 
     options: Mapping[str, str] = field(repr=False)
     columns: tuple[str, ...]
+    files: ParquetFiles | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,7 @@ class FileSink:
     :param options: options of Spark's format
     :param format: one of FILES
     :param files_per_batch: files of a micro-batch, for each directory of partition_by at most; 0: one for each task
+    :param writer: SPARK, or ARROW: the tasks of the source write the files
     """
 
     path: str
@@ -95,10 +102,12 @@ class FileSink:
     options: Mapping[str, str] = field(repr=False)
     format: str = "parquet"
     files_per_batch: int = 0
+    writer: str = SPARK
 
     def __str__(self) -> str:
         by = f" by {', '.join(self.partition_by)}" if self.partition_by else ""
-        return f"{TITLES.get(self.format, self.format.upper())} in {self.path}{by}"
+        who = ", written by the source's tasks" if self.writer == ARROW else ""
+        return f"{TITLES.get(self.format, self.format.upper())} in {self.path}{by}{who}"
 
 
 @dataclass(frozen=True)

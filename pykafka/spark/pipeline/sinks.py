@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pykafka.spark.formats import FORMATS
 from pykafka.spark.options import read_options
 from pykafka.spark.optiontable import Mode
+from pykafka.spark.parquetfiles import CODECS
 from pykafka.spark.pipeline.configured import configured, with_values
 from pykafka.spark.pipeline.model import (
+    ARROW,
     FILES,
+    SPARK,
     TABLES,
     FileSink,
     FormatSink,
@@ -34,7 +37,7 @@ _MERGE = ("merge", "latest_by", "delete_where")
 #: Keys of each kind of sink, beside `format`, `options`, `name`, `from` and `output_mode`.
 _KEYS = {
     "topic": ("topic", "brokers", "config", "serialize"),
-    "file": ("path", "partition_by", "files_per_batch"),
+    "file": ("path", "partition_by", "files_per_batch", "writer"),
     "delta": ("path", "table", "partition_by", *_MERGE),
     "iceberg": ("table", "warehouse", "partition_by", *_MERGE),
     "jdbc": ("url", "table", *_MERGE),
@@ -88,7 +91,31 @@ def _file_sink(table: Table, kind: str) -> FileSink:
             table.problem(
                 f"options {name}", f"not known; known here are {known}. Spark's settings go to [spark.config]"
             )
-    return FileSink(path, by, with_values(table, options), kind, number or 0)
+    options = with_values(table, options)
+    writer = table.choice("writer", (SPARK, ARROW), SPARK)
+    if writer == ARROW:
+        _check_arrow(table, path, kind, options)
+    return FileSink(path, by, options, kind, number or 0, writer)
+
+
+def _check_arrow(table: Table, path: str, kind: str, options: Mapping[str, str]) -> None:
+    """Note what the source's tasks cannot write."""
+    if kind != "parquet":
+        table.problem("writer", f'"{ARROW}" writes Parquet, not {kind}: remove it')
+    for key in ("partition_by", "files_per_batch"):
+        if key in table:
+            table.problem(key, f'contradicts writer = "{ARROW}": each task writes one file; remove one of them')
+    scheme = path.partition(":")[0] if ":" in path.partition("/")[0] else "file"
+    if path and scheme != "file":
+        table.problem(
+            "path",
+            f'is on {scheme}:, but with writer = "{ARROW}" tasks write to a directory that is mounted: remove writer',
+        )
+    codec = next((text for name, text in options.items() if name.lower() == "compression"), "snappy")
+    if codec.lower() not in CODECS:
+        table.problem(
+            "options compression", f'{codec!r} is not known to writer = "{ARROW}"; known are {", ".join(CODECS)}'
+        )
 
 
 def _table_sink(table: Table, kind: str) -> TableSink:

@@ -88,6 +88,20 @@ class Storage:
 
         self._asked(path, put)
 
+    def mounted(self, path: str) -> str:
+        """Return the path of a directory as programs on this machine know it.
+
+        :raises StorageError: it is on a file system of Hadoop that is not mounted; the file system does not respond
+        """
+        at = self._asked(path, lambda _, at: at)
+        scheme = at.toUri().getScheme()
+        if scheme != "file":
+            raise StorageError(
+                f'{path} is on {scheme}:, and with writer = "arrow" tasks write to a directory that is mounted, as file:/path: '
+                "remove writer, and Spark writes the files"
+            )
+        return str(at.toUri().getPath())
+
     def try_writing(self, path: str) -> None:
         """Write a file to a directory, or to its nearest existing parent, and delete it again.
 
