@@ -370,17 +370,16 @@ def _rows(
     if isinstance(output.sink, FileSink) and _writes_by_tasks(output):
         of = declaration.input_of(output)
         assert of is not None
-        codec = next((text for name, text in output.sink.options.items() if name.lower() == "compression"), "snappy")
-        files = ParquetFiles(output.sink.path, of.source.columns, codec.lower())
+        files = ParquetFiles(output.sink.path, of.source.columns, output.sink.codec)
         return read(replace(of.source, files=files))
     rows = views[output.view]
     if not rows.isStreaming:
         number = [step.view for step in declaration.steps].index(output.view) + 1
-        read = " and ".join(repr(one.view) for one in declaration.inputs)
+        named = " and ".join(repr(one.view) for one in declaration.inputs)
         raise _refused(
             declaration,
             f"[transform {number}] sql",
-            f"does not read {read}, nor a step that does: nothing of the topic is in it",
+            f"does not read {named}, nor a step that does: nothing of the topic is in it",
         )
     if isinstance(output.sink, TopicSink) and output.sink.serializing is not None:
         return _serialized(declaration, output.place, rows, output.sink.serializing)

@@ -104,6 +104,11 @@ class FileSink:
     files_per_batch: int = 0
     writer: str = SPARK
 
+    @property
+    def codec(self) -> str:
+        """The compression of Parquet files, in lower case."""
+        return next((text.lower() for name, text in self.options.items() if name.lower() == "compression"), "snappy")
+
     def __str__(self) -> str:
         by = f" by {', '.join(self.partition_by)}" if self.partition_by else ""
         who = ", written by the source's tasks" if self.writer == ARROW else ""

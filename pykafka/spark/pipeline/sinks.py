@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pykafka.spark.formats import FORMATS
 from pykafka.spark.options import read_options
@@ -91,30 +91,32 @@ def _file_sink(table: Table, kind: str) -> FileSink:
             table.problem(
                 f"options {name}", f"not known; known here are {known}. Spark's settings go to [spark.config]"
             )
-    options = with_values(table, options)
     writer = table.choice("writer", (SPARK, ARROW), SPARK)
+    sink = FileSink(path, by, with_values(table, options), kind, number or 0, writer)
     if writer == ARROW:
-        _check_arrow(table, path, kind, options)
-    return FileSink(path, by, options, kind, number or 0, writer)
+        _check_arrow(table, sink)
+    return sink
 
 
-def _check_arrow(table: Table, path: str, kind: str, options: Mapping[str, str]) -> None:
+def _check_arrow(table: Table, sink: FileSink) -> None:
     """Note what the source's tasks cannot write."""
-    if kind != "parquet":
-        table.problem("writer", f'"{ARROW}" writes Parquet, not {kind}: remove it')
+    if sink.format != "parquet":
+        table.problem("writer", f'"{ARROW}" writes Parquet, not {sink.format}: remove it')
     for key in ("partition_by", "files_per_batch"):
         if key in table:
-            table.problem(key, f'contradicts writer = "{ARROW}": each task writes one file; remove one of them')
-    scheme = path.partition(":")[0] if ":" in path.partition("/")[0] else "file"
-    if path and scheme != "file":
+            table.problem(
+                key, f'contradicts writer = "{ARROW}", with which each task writes one file: remove one of them'
+            )
+    scheme, colon, _ = sink.path.partition("/")[0].partition(":")
+    if colon and scheme != "file":
         table.problem(
             "path",
             f'is on {scheme}:, but with writer = "{ARROW}" tasks write to a directory that is mounted: remove writer',
         )
-    codec = next((text for name, text in options.items() if name.lower() == "compression"), "snappy")
-    if codec.lower() not in CODECS:
+    if sink.codec not in CODECS:
         table.problem(
-            "options compression", f'{codec!r} is not known to writer = "{ARROW}"; known are {", ".join(CODECS)}'
+            "options compression",
+            f'{sink.codec!r} is not known to writer = "{ARROW}"; known are {", ".join(CODECS)}',
         )
 
 
