@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +56,13 @@ def land(frame: DataFrame, directory: Path) -> None:
             .trigger(availableNow=True)
             .start(f"{directory}/landed")
         )
-        assert query.awaitTermination(240)
+        try:
+            assert query.awaitTermination(240)
+        except StreamingQueryException as error:
+            # Spark 4.1's connector ends so behind a micro-batch that it has repeated, over its own checkpoints, too.
+            if not pyspark.__version__.startswith("4.1.") or "IterableOps.map" not in str(error):
+                raise
+            continue
         # Before PySpark 4.2, ours reads a single micro-batch with this trigger.
         if limits_micro_batches() or not sum(progress.numInputRows for progress in query.recentProgress):
             return
