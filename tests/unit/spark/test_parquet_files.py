@@ -114,7 +114,7 @@ def test_the_option_is_private() -> None:
     """It reaches tasks as text; with the columns of a read it is no pipeline's."""
     files = ParquetFiles("/data", COLUMNS, "zstd")
     assert ParquetFiles.from_option(files.option()) == files
-    assert DDL == f"{FILE} string"
+    assert FILE in DDL
     assert files.chosen(StructType().add(FILE, "string")) == COLUMNS
     with pytest.raises(OptionError, match="for pipelines alone"):
         files.chosen(StructType().add("value", "binary"))
