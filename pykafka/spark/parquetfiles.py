@@ -47,7 +47,7 @@ _NO_DICTIONARY = ("value",)
 
 @dataclass(frozen=True)
 class ParquetFiles:
-    """What the tasks of a read write.
+    """The files that the tasks of a read write.
 
     :param directory: path of a directory that the driver and all executors share
     :param columns: Kafka's columns, in order

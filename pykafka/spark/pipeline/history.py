@@ -1,4 +1,4 @@
-"""What a query has written to so far: a sink that is declared anew could lose rows, or have them twice."""
+"""The sink that a query has written to so far: one that is declared anew could lose rows, or have them twice."""
 
 from __future__ import annotations
 

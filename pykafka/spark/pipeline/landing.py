@@ -111,7 +111,7 @@ def _each(land: Callable[[DataFrame, str, int], None]) -> Callable[[DataFrame, i
 
 
 def _enter(rows: DataFrame, directory: str, number: int) -> None:
-    """Have the source's tasks write their files, and enter them into the directory's log."""
+    """Collect the files that the source's tasks write, and enter them into the directory's log."""
     log = FileLog(rows.sparkSession, directory)
     # Its commit may be missing in the checkpoint alone, after a crash: then Spark repeats the micro-batch.
     if not log.has(number):
