@@ -31,7 +31,7 @@ from pykafka.cli import (
     cmd_transactions,
     cmd_users,
 )
-from pykafka.cli.options import BEHIND, HostsType, ZooKeeperType, session_of
+from pykafka.cli.options import BEHIND, HIDE, HostsType, ZooKeeperType, session_of
 from pykafka.cli.signals import INTERRUPTED
 from pykafka.cli.statuses import explain, status_of
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError
@@ -47,7 +47,8 @@ class Tools(click.Group):
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except KafkaException as error:
-            click.echo(f"kafka-tools: {explain(error)}", err=True)
+            hide: Callable[[str], str] = ctx.meta.get(HIDE, str)
+            click.echo(f"kafka-tools: {hide(explain(error))}", err=True)
             # With --zookeeper, --broker was not used.
             tried = isinstance(error, NoBrokersAvailableError) and ctx.params["zookeeper"] is None
             if tried and ctx.invoked_subcommand != "doctor":

@@ -19,6 +19,7 @@ from rich.text import Text
 
 import pykafka.exceptions
 from pykafka.cli import show
+from pykafka.cli.options import HIDE
 from pykafka.cli.patience import Patience
 from pykafka.cli.statuses import Status, explain, status_of
 from pykafka.exceptions import KafkaException
@@ -127,19 +128,21 @@ def pipeline(
         overrides = (*overrides, "trigger=available_now")
     if metrics:
         overrides = (*overrides, f"metrics.address={metrics}")
+    hide: Callable[[str], str] = str
     try:
         declaration = Declaration.load(file, overrides)
+        hide = ctx.meta[HIDE] = declaration.hide
         if drawn or svg is not None:
             _explain(declaration, svg)
             return
         stop = StopRequest(grace)
-        with _warnings_shown():
+        with _warnings_shown(hide):
             if compact:
                 status = _compact(declaration, master)
             else:
                 status = _try(declaration, master, stop) if dry_run else _run(declaration, master, stop, form == "json")
     except DeclarationError as error:
-        click.echo(f"kafka-tools: {error}", err=True)
+        click.echo(f"kafka-tools: {hide(str(error))}", err=True)
         status = Status.USAGE
     ctx.exit(status)
 
@@ -157,21 +160,31 @@ def _needing_spark(ctx: click.Context) -> Iterator[None]:
 
 
 class _Warnings(logging.Handler):
-    """Prints warnings to stderr, as sentences of this program."""
+    """Prints warnings to stderr, as sentences of this program.
+
+    :param hide: takes secrets out of a text
+    """
+
+    def __init__(self, hide: Callable[[str], str]) -> None:
+        super().__init__(logging.WARNING)
+        self._hide = hide
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one."""
-        click.echo(f"kafka-tools: {record.getMessage()}", err=True)
+        click.echo(f"kafka-tools: {self._hide(record.getMessage())}", err=True)
 
 
 @contextmanager
-def _warnings_shown() -> Iterator[None]:
-    """Print the warnings of a pipeline's watchers, as of a webhook that failed; with --verbose the log has them."""
+def _warnings_shown(hide: Callable[[str], str]) -> Iterator[None]:
+    """Print the warnings of a pipeline's watchers, as of a webhook that failed; with --verbose the log has them.
+
+    :param hide: takes secrets out of a text
+    """
     log = logging.getLogger("pykafka.spark.pipeline")
     if logging.getLogger().handlers:
         yield
         return
-    shown = _Warnings(logging.WARNING)
+    shown = _Warnings(hide)
     log.addHandler(shown)
     try:
         yield
@@ -204,17 +217,24 @@ def _try(declaration: Declaration, master: str, stop: StopRequest) -> int:
     from pykafka.spark.pipeline.launch import kill, session
 
     out = show.console()
-    statuses = [_find_out(check) for check in checks.cluster_checks(declaration)]
-    try:
-        with _Signals(kill) as signals, session(declaration, master) as spark:
-            signals.ask(stop, times=1)
-            for check in (*checks.storage_checks(declaration, spark), checks.plan_check(declaration, spark)):
-                if not stop.asked:
-                    statuses.append(_find_out(check))
-            if not any(statuses) and not stop.asked:
-                statuses.append(_find_out(checks.task_check(declaration, spark)))
-    except SparkMissingError as error:
-        statuses.append(_tell("[spark]", error))
+    statuses: list[int] = []
+
+    def find_out(check: Check) -> None:
+        if not stop.asked:
+            statuses.append(_find_out(check, declaration.hide))
+
+    with _Signals(kill) as signals:
+        for check in checks.cluster_checks(declaration):
+            find_out(check)
+        try:
+            with session(declaration, master) as spark:
+                signals.ask(stop, times=1)
+                for check in (*checks.storage_checks(declaration, spark), checks.plan_check(declaration, spark)):
+                    find_out(check)
+                if not any(statuses):
+                    find_out(checks.task_check(declaration, spark))
+        except SparkMissingError as error:
+            statuses.append(_tell("[spark]", error, declaration.hide))
     if stop.asked:
         out.print(Text(f"{declaration.name}: interrupted after {len(statuses)} checks"))
         return signals.status()
@@ -228,27 +248,28 @@ def _try(declaration: Declaration, master: str, stop: StopRequest) -> int:
     return wrong[0] if wrong else Status.OK
 
 
-def _find_out(check: Check) -> int:
+def _find_out(check: Check, hide: Callable[[str], str]) -> int:
+    """Make a check and print what it finds; return its status."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         show.console().print(Text(f"  right  {check.place}: {check.find_out()}"))
     except (KafkaException, PySparkException, Py4JError) as error:
-        return _tell(check.place, error)
+        return _tell(check.place, error, hide)
     return Status.OK
 
 
-def _tell(place: str, error: Exception) -> int:
+def _tell(place: str, error: Exception, hide: Callable[[str], str]) -> int:
     """Print a problem; return its status."""
     from pykafka.spark.pipeline import DeclarationError
 
     if isinstance(error, DeclarationError):
         for problem in error.problems:
-            show.console().print(Text(f"  WRONG  {problem}"))
+            show.console().print(Text(f"  WRONG  {hide(str(problem))}"))
         return Status.USAGE
     status, sentence = reason(error)
-    show.console().print(Text(f"  WRONG  {place}: {sentence}"))
+    show.console().print(Text(f"  WRONG  {place}: {hide(sentence)}"))
     return status
 
 
@@ -272,7 +293,7 @@ def _compact(declaration: Declaration, master: str) -> int:
                 show.console().print(Text(compaction.compact(spark, output)))
     except (PySparkException, Py4JError) as error:
         status, sentence = reason(error)
-        click.echo(f"kafka-tools: {sentence}", err=True)
+        click.echo(f"kafka-tools: {declaration.hide(sentence)}", err=True)
         return status
     return Status.OK
 
@@ -385,7 +406,8 @@ class _Signals:
     def __exit__(self, *_: object) -> None:
         """Restore the signal handlers."""
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            if handler is not None:  # else it is not Python's
+                signal.signal(number, handler)
 
     def ask(self, stop: StopRequest, times: int, patience: Patience | None = None) -> None:
         """Turn the next `times` signals into stop requests, the first of them with patience; one more ends the program."""

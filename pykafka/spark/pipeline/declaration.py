@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from pykafka.config.references import brought
 from pykafka.spark.pipeline.configured import with_values
 from pykafka.spark.pipeline.errors import DeclarationError
+from pykafka.spark.pipeline.hiding import hidden, secrets_of
 from pykafka.spark.pipeline.model import (
     ARROW,
     FILES,
@@ -43,9 +41,6 @@ from pykafka.spark.pipeline.tables import Problem, Table
 
 #: Formats that can keep malformed records.
 _KEPT = (*FILES, "topic")
-#: Names of keys whose values are secrets, also where the file itself has them; and values that are not, for being short.
-_SECRET = re.compile(r"passw|secret|token|credential|private.key", re.IGNORECASE)
-_LEAST = 4
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,7 @@ class Declaration:
     :param udfs: modules whose functions SQL can call
     :param directory: the file's directory, where such modules may lie
     :param dead_letters: the topic for records that cannot be parsed or transformed; None: there is none
-    :param secrets: what references in the file bring, and passwords that it has itself
+    :param secrets: what references in the file, and in those of `config`, bring, and passwords that these have themselves
     """
 
     name: str
@@ -103,15 +98,11 @@ class Declaration:
         declaration = _declaration(Table("", data, problems), path, problems)
         if declaration is None or problems:
             raise DeclarationError(str(path), problems)
-        return replace(declaration, secrets=frozenset(_secrets("", data)))
+        return replace(declaration, secrets=secrets_of(data, os.environ))
 
     def hide(self, text: str) -> str:
         """Return other people's text without the secrets of this declaration: Spark and drivers of databases quote options."""
-        shown = text
-        for secret in sorted(self.secrets, key=len, reverse=True):
-            for one in (secret, repr(secret)[1:-1]):
-                shown = shown.replace(one, "[not shown]")
-        return shown
+        return hidden(text, self.secrets)
 
     def checkpoint_of(self, directory: str) -> str:
         """Return the checkpoint of one query.
@@ -127,25 +118,6 @@ class Declaration:
     def input_of(self, output: Output) -> Input | None:
         """Return the source whose rows go to a sink as they are; None if a step makes them."""
         return next((one for one in self.inputs if one.view == output.view), None)
-
-
-def _secrets(key: str, value: Any) -> Iterator[str]:
-    """Yield the secrets of a part of the file.
-
-    :param key: its name
-    :param value: as TOML has it
-    """
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _secrets(name, inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _secrets(key, inner)
-    elif isinstance(value, str):
-        found = brought(value, os.environ)
-        if _SECRET.search(key):
-            found.add(value)
-        yield from (one for one in found if len(one) >= _LEAST)
 
 
 def _declaration(top: Table, path: Path, problems: list[Problem]) -> Declaration | None:

@@ -27,7 +27,7 @@ def described(sink: Sink, mode: str, storage: Storage) -> dict[str, Any]:
     if isinstance(sink, FileSink):
         about |= {"format": sink.format, "place": storage.qualified(sink.path)}
     elif isinstance(sink, FormatSink):  # its path may be no path of a file system
-        about |= {"format": sink.format, "place": sink.path}
+        about |= {"format": sink.format, "place": sink.place}
     elif isinstance(sink, TableSink):
         about |= {"format": sink.format, "place": sink.table or storage.qualified(sink.path)}
     elif isinstance(sink, JdbcSink):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pykafka.spark.parquetfiles import ParquetFiles
+from pykafka.spark.pipeline.hiding import without_login
 
 #: The view of a source that names none, and the column with Kafka's own columns beside a parsed value.
 RECORDS, KAFKA = "records", "kafka"
@@ -236,8 +237,13 @@ class FormatSink:
     partition_by: tuple[str, ...]
     options: Mapping[str, str] = field(repr=False)
 
+    @property
+    def place(self) -> str:
+        """The path, without a login."""
+        return without_login(self.path)
+
     def __str__(self) -> str:
-        return f"format {self.format}{' in ' if self.path else ''}{self.path}"
+        return f"format {self.format}{' in ' if self.path else ''}{self.place}"
 
 
 Sink = FileSink | TopicSink | TableSink | JdbcSink | FormatSink
