@@ -127,6 +127,7 @@ class _File:
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._waiting_bytes = 0
         self._writer: pq.ParquetWriter | None = None
+        self._is_made = False
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take records, and write those that make a row group."""
@@ -153,10 +154,14 @@ class _File:
 
     def discard(self) -> None:
         """Delete the file, as far as it is there."""
+        import pyarrow as pa
+
         writer, self._writer = self._writer, None
+        # A full disk, as an example: the error that led here is told.
         if writer is not None:
-            with contextlib.suppress(OSError):  # a full disk: the error that led here is told
+            with contextlib.suppress(OSError, pa.ArrowException):
                 writer.close()
+        if self._is_made:
             with contextlib.suppress(OSError):
                 self._path.unlink(missing_ok=True)
 
@@ -178,6 +183,7 @@ class _File:
 
         # Never the file of another attempt.
         self._path.touch(exist_ok=False)
+        self._is_made = True
         packed = [name for name in schema.names if name not in _NO_DICTIONARY]
         return pq.ParquetWriter(str(self._path), schema, compression=self._codec, use_dictionary=packed)
 

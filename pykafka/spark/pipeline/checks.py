@@ -23,6 +23,7 @@ from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.frames import build, read_nothing
 from pykafka.spark.pipeline.landing import fitting, start
 from pykafka.spark.pipeline.model import (
+    ARROW,
     FileSink,
     FormatSink,
     Input,
@@ -213,6 +214,8 @@ def _checkpoint(storage: Storage, declaration: Declaration) -> str:
 
 def _directory(storage: Storage, sink: FileSink, checkpoint: str) -> str:
     storage.try_writing(sink.path)
+    if sink.writer == ARROW:
+        storage.mounted(sink.path)
     written, known = storage.last_number(f"{sink.path}/{SINK_LOG}"), storage.last_number(f"{checkpoint}/offsets")
     if written is not None and (known is None or known < written):
         # Spark leaves out a micro-batch whose number is in the directory's log, as it counts as written.

@@ -166,9 +166,7 @@ def _views(
     """
     views: dict[str, DataFrame] = {}
     for one in declaration.inputs:
-        if not declaration.steps and all(
-            _writes_by_tasks(output) for output in declaration.outputs if output.view == one.view
-        ):
+        if not declaration.steps and _tasks_write_all(declaration, one):
             continue
         metrics = METRICS if one.view == RECORDS else f"{METRICS}_{one.view}"
         records = read(one.source)
@@ -185,6 +183,12 @@ def _views(
         register(declaration, next(iter(views.values())).sparkSession)
         _transform(declaration, views, taps)
     return views
+
+
+def _tasks_write_all(declaration: Declaration, one: Input) -> bool:
+    """Return whether a source has sinks, and its tasks write all of them: then nothing needs its view."""
+    outputs = [output for output in declaration.outputs if output.view == one.view]
+    return bool(outputs) and all(map(_writes_by_tasks, outputs))
 
 
 def _writes_by_tasks(output: Output) -> bool:

@@ -230,6 +230,11 @@ def check_malformed(table: Table, malformed: Sink | None, sinks: Sequence[tuple[
     if isinstance(malformed, TopicSink) and malformed.topic is None:
         table.problem("topic", "missing, but required")
     check_unchanged(table, malformed)
+    if isinstance(malformed, FileSink) and malformed.writer == ARROW:
+        table.problem(
+            "writer",
+            f'"{ARROW}" writes all records as they are, and only a parser finds those that are malformed: remove writer',
+        )
     if malformed is not None:
         check_path(table, malformed, sinks)
 

@@ -16,6 +16,7 @@ from pykafka.spark.errors import OptionError, SinkError
 from pykafka.spark.parquetfiles import CODECS, DDL, FILE, ParquetFiles
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import DeclarationError
+from pykafka.spark.pipeline.frames import _tasks_write_all
 from pykafka.spark.pipeline.model import ARROW, FileSink
 
 COLUMNS = ("value", "offset")
@@ -104,6 +105,38 @@ def test_a_task_that_spark_gives_up_leaves_no_file(tmp_path: Path, monkeypatch: 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_cannot_be_begun_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk may be full, or the schema may be none of Parquet."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise pa.ArrowNotImplementedError("no such type")
+
+    monkeypatch.setattr(pq, "ParquetWriter", fail)
+    with pytest.raises(pa.ArrowNotImplementedError):
+        write(ParquetFiles(str(tmp_path), COLUMNS), 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_of_the_end_does_not_hide_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow's errors are of several kinds."""
+
+    close = pq.ParquetWriter.close
+
+    def refuse(writer: pq.ParquetWriter) -> None:
+        if writer.is_open:
+            close(writer)
+            raise pa.ArrowInvalid("cannot be closed")
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
+    monkeypatch.setattr(pq.ParquetWriter, "close", refuse)
+    with pytest.raises(SinkError, match="cannot write .*disk full"):
+        write(ParquetFiles(str(tmp_path), COLUMNS), 1)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_directory_that_is_not_mounted_is_told(tmp_path: Path) -> None:
     """The error says where, and what to do."""
     with pytest.raises(SinkError, match=r"has no directory .*nowhere: .*mounted there .*remove writer"):
@@ -121,7 +154,16 @@ def test_the_option_is_private() -> None:
 
 
 BASE = 'checkpoint = "/c"\n[source]\nbrokers = "b:1"\ntopic = "t"\n'
+PARSED = '[parse]\nformat = "json"\nschema = "a INT"\n[sink]\nformat = "parquet"\npath = "/rows"\n'
 SINK = '[sink]\nformat = "parquet"\npath = "/d"\nwriter = "arrow"\n'
+
+
+def test_a_source_whose_tasks_write_all_has_no_view(tmp_path: Path) -> None:
+    """Another source without a sink has one: its malformed records may be kept."""
+    source = '[[source]]\nview = "{0}"\nbrokers = "b:1"\ntopic = "{0}"\n'
+    found = load(tmp_path, 'checkpoint = "/c"\n' + source.format("a") + source.format("b") + SINK + 'from = "a"\n')
+    a, b = found.inputs
+    assert (_tasks_write_all(found, a), _tasks_write_all(found, b)) == (True, False)
 
 
 def load(tmp_path: Path, text: str) -> Declaration:
@@ -150,6 +192,7 @@ def test_a_declaration_of_files_from_arrow(tmp_path: Path) -> None:
         (BASE + SINK.replace("arrow", "me"), r"writer"),
         (BASE + '[[transform]]\nsql = "SELECT * FROM records"\n' + SINK, r"rows come from a \[\[transform\]\]"),
         (BASE + '[parse]\nformat = "json"\nschema = "a INT"\n' + SINK, r"rows come from \[parse\]"),
+        (BASE + PARSED + SINK.replace("sink", "malformed"), r"\[malformed\] writer: \"arrow\" writes all records"),
     ],
 )
 def test_what_tasks_cannot_write_is_refused(tmp_path: Path, text: str, problem: str) -> None:

@@ -9,8 +9,8 @@ import pytest
 from pykafka.handlers import ThreadingHandler
 from pykafka.spark.pipeline import StopRequest
 from pykafka.spark.pipeline.checks import Check, _directory, check_aside
-from pykafka.spark.pipeline.errors import PipelineError
-from pykafka.spark.pipeline.model import FileSink
+from pykafka.spark.pipeline.errors import PipelineError, StorageError
+from pykafka.spark.pipeline.model import ARROW, FileSink
 
 
 class Directories:
@@ -28,6 +28,9 @@ class Directories:
 
     def last_number(self, path: str) -> int | None:
         return self._numbers[path]
+
+    def mounted(self, path: str) -> str:
+        raise StorageError(f"{path} is on hdfs:")
 
     def names(self, path: str) -> list[str]:
         return ["part-0.parquet", ".part-0.parquet.crc"]
@@ -52,6 +55,13 @@ def test_directories_with_files(sink: int | None, checkpoint: int | None, senten
         return
     with pytest.raises(PipelineError, match=sentence):
         _directory(storage, FileSink("/sink", (), {}), "/checkpoint")
+
+
+def test_a_directory_that_tasks_cannot_write() -> None:
+    """A path without a scheme may be Hadoop's, which the file does not say."""
+    storage: Any = Directories(5, 5)
+    with pytest.raises(StorageError, match="/sink is on hdfs:"):
+        _directory(storage, FileSink("/sink", (), {}, writer=ARROW), "/checkpoint")
 
 
 def test_a_check_that_hangs_is_left_at_a_stop_request() -> None:
