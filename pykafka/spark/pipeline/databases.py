@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from py4j.protocol import Py4JJavaError
 
 from pykafka.spark.pipeline.errors import PipelineError
-from pykafka.spark.pipeline.fitting import Fit, compare, names_only, refuse_gone, refuse_reserved, refuse_unknown
+from pykafka.spark.pipeline.fitting import Fit, compare, is_on, names_only, refuse_gone, refuse_reserved, refuse_unknown
 from pykafka.spark.pipeline.model import JdbcSink
 from pykafka.spark.references import looks_secret
 
@@ -60,7 +60,7 @@ class DatabaseWriter:
 
     def __init__(self, spark: SparkSession, sink: JdbcSink) -> None:
         self._jvm = cast("Any", spark._jvm)
-        self._case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
+        self._case_sensitive = is_on(spark, "spark.sql.caseSensitive")
         self._sink = sink
         options = self._jvm.java.util.HashMap()
         for name, text in {**sink.options, "dbtable": sink.table}.items():
@@ -88,7 +88,7 @@ class DatabaseWriter:
         :raises TableMismatchError: rows would be lost, or parts of them
         """
         if self._sink.merge is not None:
-            refuse_reserved([name for name in names if name != self.GONE], self._sink)
+            refuse_reserved(names, self._sink)
         with self._connected() as connection:
             return self._fit(connection, names, done)
 
@@ -100,16 +100,16 @@ class DatabaseWriter:
         :param number: the micro-batch's number
         :raises TableMismatchError: rows would be lost, or parts of them
         """
+        # Of rows that are added, a column of this name is their own.
+        has_gone = self._sink.merge is not None and self.GONE in rows.columns
+        own = rows.drop(self.GONE) if has_gone else rows
         with self._connected() as connection:
-            fit = self._fit(connection, rows.columns, number - 1 if number else None)
+            fit = self._fit(connection, own.columns, number - 1 if number else None)
             if fit is None:
-                self._write(rows.drop(self.GONE).limit(0), self._sink.table, "append")
-                fit = self._fit(connection, rows.columns, None)
+                self._write(own.limit(0), self._sink.table, "append")
+                fit = self._fit(connection, own.columns, None)
             assert fit is not None
-            if not self._exists(connection, BATCHES):
-                self._execute(
-                    connection, f"CREATE TABLE {BATCHES} (query_id VARCHAR(64) NOT NULL PRIMARY KEY, batch_id BIGINT)"
-                )
+            self._make_batches(connection)
             if self._is_done(connection, query, number):
                 return
         staging = table_beside(self._sink.table, query)
@@ -118,7 +118,7 @@ class DatabaseWriter:
             with_null = self._keys_with_null(connection, staging)
             connection.setAutoCommit(False)
             try:
-                for statement in self._moves(staging, fit, with_null, self.GONE in rows.columns):
+                for statement in self._moves(staging, fit, with_null, has_gone):
                     self._execute(connection, statement)
                 self._note(connection, query, number)
                 connection.commit()
@@ -127,6 +127,19 @@ class DatabaseWriter:
                 raise
             connection.setAutoCommit(True)
             self._execute(connection, f"DROP TABLE {staging}")
+
+    def _make_batches(self, connection: Any) -> None:
+        """Create the table of numbers if it does not exist."""
+        if self._exists(connection, BATCHES):
+            return
+        try:
+            self._execute(
+                connection, f"CREATE TABLE {BATCHES} (query_id VARCHAR(64) NOT NULL PRIMARY KEY, batch_id BIGINT)"
+            )
+        except PipelineError:
+            # The query of another sink may have been quicker.
+            if not self._exists(connection, BATCHES):
+                raise
 
     def _moves(self, staging: str, fit: Fit, with_null: Sequence[str], has_gone: bool) -> Iterator[str]:
         """Yield the statements that move rows from the table beside into the table.
@@ -183,8 +196,7 @@ class DatabaseWriter:
         if table is None:
             refuse_gone(self._sink, done)
             return None
-        own = names_only([name for name in names if name != self.GONE])
-        fit = compare(own, names_only(table), self._case_sensitive)
+        fit = compare(names_only(names), names_only(table), self._case_sensitive)
         refuse_unknown(fit, self._sink)
         return fit
 

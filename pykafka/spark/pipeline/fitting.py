@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from pykafka.spark.pipeline.errors import TableMismatchError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: Names of our own columns while a micro-batch is merged.
 RESERVED = ("pykafka_gone", "_pykafka_gone", "_pykafka_rank")
@@ -57,6 +61,11 @@ def compare(rows: StructType, table: StructType, case_sensitive: bool) -> Fit:
         tuple(lacking),
         tuple(path for path, is_unknown in fields if not is_unknown),
     )
+
+
+def is_on(spark: SparkSession, setting: str) -> bool:
+    """Return whether a setting of Spark that is false by default is true; Spark takes "TRUE" and " true", too."""
+    return str(spark.conf.get(setting, "false")).strip().lower() == "true"
 
 
 def names_only(names: Sequence[str]) -> StructType:

@@ -47,7 +47,7 @@ def check(storage: Storage, sink: Sink, mode: str, checkpoint: str) -> None:
     done, text = storage.last_number(f"{checkpoint}/commits"), storage.read(f"{checkpoint}/{NAME}")
     if done is None or text is None:
         return
-    before, now = json.loads(text), described(sink, mode, storage)
+    before, now = _parsed(text, f"{checkpoint}/{NAME}"), described(sink, mode, storage)
     # The mode means nothing to a query without state: its rows are new ones in each mode.
     ignored = () if storage.exists(f"{checkpoint}/state") else ("output_mode",)
     changed = [
@@ -61,6 +61,19 @@ def check(storage: Storage, sink: Sink, mode: str, checkpoint: str) -> None:
             "were written that way, so some would be missing or there twice. Put it back, or take a new checkpoint and a new "
             f"place for the rows; if the sink is right as it is, delete {checkpoint}/{NAME}"
         )
+
+
+def _parsed(text: str, path: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise TableMismatchError(
+            f"{path} does not say what the query has written to, so somebody has changed it: bring it back; or, if the sink "
+            "is the same as before, delete it"
+        )
+    return found
 
 
 def note(storage: Storage, sink: Sink, mode: str, checkpoint: str) -> None:

@@ -8,7 +8,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from pykafka.handlers import ThreadingHandler
 from pykafka.spark.pipeline.conflicts import tried_again
-from pykafka.spark.pipeline.fitting import Fit, compare, refuse_gone, refuse_reserved, refuse_unknown
+from pykafka.spark.pipeline.fitting import Fit, compare, is_on, refuse_gone, refuse_reserved, refuse_unknown
 from pykafka.spark.pipeline.merging import BATCH, latest, merge_statement, quoted
 from pykafka.spark.pipeline.model import TableSink
 from pykafka.spark.pipeline.storage import Storage
@@ -48,7 +48,7 @@ class TableWriter:
         if table is None:
             refuse_gone(self._sink, done)
             return None
-        fit = compare(rows, table, self._spark.conf.get("spark.sql.caseSensitive") == "true")
+        fit = compare(rows, table, is_on(self._spark, "spark.sql.caseSensitive"))
         if not self._adds_columns():
             refuse_unknown(fit, self._sink, self._hint())
         return fit
@@ -114,7 +114,7 @@ class TableWriter:
         names = _MERGES_SCHEMA[self._sink.format]
         if any(name.lower() in names and text.lower() == "true" for name, text in self._sink.options.items()):
             return True
-        return self._sink.format == "delta" and self._spark.conf.get(_MERGES_SCHEMA_IN_SQL, "false") == "true"
+        return self._sink.format == "delta" and is_on(self._spark, _MERGES_SCHEMA_IN_SQL)
 
     def _hint(self) -> str:
         if self._sink.merge is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,9 +15,9 @@ from pyspark.sql.types import StructType
 from pykafka.handlers import Handler
 from pykafka.spark.pipeline import history
 from pykafka.spark.pipeline.conflicts import is_conflict, tried_again
-from pykafka.spark.pipeline.databases import DatabaseWriter
-from pykafka.spark.pipeline.errors import TableMismatchError
-from pykafka.spark.pipeline.fitting import Fit, compare, names_only, refuse_gone, refuse_reserved, refuse_unknown
+from pykafka.spark.pipeline.databases import BATCHES, DatabaseWriter
+from pykafka.spark.pipeline.errors import PipelineError, TableMismatchError
+from pykafka.spark.pipeline.fitting import Fit, compare, is_on, names_only, refuse_gone, refuse_reserved, refuse_unknown
 from pykafka.spark.pipeline.merging import merge_statement
 from pykafka.spark.pipeline.model import FileSink, JdbcSink, Merge, Sink, TableSink, TopicSink
 from pykafka.spark.pipeline.restarts import is_lasting
@@ -129,6 +131,97 @@ def test_columns_of_a_database_that_rows_lack_stay() -> None:
         'INSERT INTO t ("id", "A") SELECT s."id", s."a" FROM s WHERE s."pykafka_gone" = 0 AND NOT EXISTS (SELECT 1 FROM t '
         'WHERE s."id" = t."id")',
     ]
+
+
+class Connection:
+    """A connection to a database, which nothing asks."""
+
+    def setAutoCommit(self, _: bool) -> None: ...
+
+    def commit(self) -> None: ...
+
+
+class Rows:
+    """Stands for a DataFrame."""
+
+    def __init__(self, *columns: str) -> None:
+        self.columns = [*columns]
+
+    def drop(self, name: str) -> Rows:
+        return Rows(*(one for one in self.columns if one != name))
+
+    def limit(self, _: int) -> Rows:
+        return self
+
+
+class Database(DatabaseWriter):
+    """A writer whose database notes what is asked.
+
+    :param merge: of the sink
+    :param tables: columns of those that are there, by name
+    :param quicker: whether another query makes a table first
+    """
+
+    def __init__(self, merge: Merge | None, tables: dict[str, list[str]], quicker: bool = False) -> None:
+        self._sink = JdbcSink("t", {"url": "jdbc:derby:x"}, merge)
+        self._dialect = SimpleNamespace(quoteIdentifier=lambda name: f'"{name}"')
+        self._case_sensitive = False
+        self.tables, self.quicker, self.asked = tables, quicker, list[str]()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        yield Connection()
+
+    def _exists(self, connection: Any, table: str) -> bool:
+        return table in self.tables
+
+    def _columns(self, connection: Any) -> list[str] | None:
+        return self.tables.get("t")
+
+    def _write(self, rows: Any, table: str, mode: str) -> None:
+        self.tables[table] = rows.columns
+
+    def _execute(self, connection: Any, text: str) -> None:
+        self.asked.append(text)
+        if text.startswith("CREATE TABLE"):
+            if self.quicker:
+                self.tables[BATCHES] = []
+            raise PipelineError("it cannot be made")
+
+    def _is_done(self, connection: Any, query: str, number: int) -> bool:
+        return False
+
+    def _keys_with_null(self, connection: Any, staging: str) -> list[str]:
+        return []
+
+    def _note(self, connection: Any, query: str, number: int) -> None: ...
+
+
+def test_a_column_of_our_own_name() -> None:
+    """Rows that are added keep it; a merge would take it for its own."""
+    added = Database(None, {BATCHES: []})
+    added.land(cast(Any, Rows("id", "pykafka_gone")), "q", 0)
+    assert added.tables["t"] == ["id", "pykafka_gone"]
+    assert 'INSERT INTO t ("id", "pykafka_gone") SELECT' in added.asked[0]
+    merged = Database(Merge(("id",), (), ""), {BATCHES: [], "t": ["id", "pykafka_gone"]})
+    with pytest.raises(TableMismatchError, match="cannot take a column 'pykafka_gone'"):
+        merged.fit(["id", "pykafka_gone"], None)
+    merged = Database(Merge(("id",), (), "x"), {BATCHES: []})
+    merged.land(cast(Any, Rows("id", "pykafka_gone")), "q", 0)
+    assert merged.tables["t"] == ["id"]
+
+
+def test_two_queries_make_the_table_of_numbers() -> None:
+    """The slower one goes on with it; an error that has another reason is told."""
+    Database(None, {}, quicker=True).land(cast(Any, Rows("id")), "q", 0)
+    with pytest.raises(PipelineError, match="cannot be made"):
+        Database(None, {}).land(cast(Any, Rows("id")), "q", 0)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("true", True), (" TRUE", True), ("false", False), (None, False)])
+def test_settings_as_spark_takes_them(text: str | None, expected: bool) -> None:
+    conf = SimpleNamespace(get=lambda _, default: default if text is None else text)
+    assert is_on(cast(Any, SimpleNamespace(conf=conf)), "spark.sql.caseSensitive") is expected
 
 
 # -- conflicts
@@ -266,3 +359,12 @@ def test_another_output_mode(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     with pytest.raises(TableMismatchError, match="output_mode was append and is complete"):
         history.check(storage, table(), "complete", str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]"])
+def test_a_note_that_somebody_has_changed(tmp_path: Path, text: str) -> None:
+    storage = cast(Storage, Files())
+    written(storage, tmp_path, table())
+    (tmp_path / history.NAME).write_text(text)
+    with pytest.raises(TableMismatchError, match="pykafka-sink.json does not say .* delete it"):
+        history.check(storage, table(), "append", str(tmp_path))
