@@ -20,7 +20,7 @@ from rich.text import Text
 import pykafka.exceptions
 from pykafka.cli import show
 from pykafka.cli.options import HIDE
-from pykafka.cli.patience import Patience
+from pykafka.cli.patience import STDERR, STDOUT, Patience, write_at_once
 from pykafka.cli.statuses import Status, explain, status_of
 from pykafka.exceptions import KafkaException
 
@@ -44,7 +44,6 @@ _EXECUTOR = re.compile(r"\((\S+ executor \S+)\)")
 
 #: How long Spark may take to end when its micro-batch has, or may go on no longer (s): it waits for its own parts.
 SPARK_END_S = 90.0
-_STDOUT, _STDERR = 1, 2
 NOT_WAITED_FOR = (
     "Spark did not end in time and was left behind; nothing is lost: the checkpoint has the progress, and the next run goes on "
     "from there"
@@ -340,8 +339,7 @@ def _run(declaration: Declaration, master: str, stop: StopRequest, as_json: bool
         kill()
         if as_json and ENDED not in said:
             ended = Event(ENDED, declaration.name, handler.time_ms(), {"status": "stopped"})
-            # Not by a file, which the signal may have interrupted.
-            os.write(_STDOUT, f"{ended.as_json()}\n".encode())
+            write_at_once(STDOUT, f"{ended.as_json()}\n".encode())
 
     handler = ThreadingHandler()
     made: list[Pipeline] = []  # one for all starts, so that it counts on
@@ -425,8 +423,7 @@ class _Signals:
         if over or self._stop is None:
             # Not by an exception: py4j logs one that leaves a call to Spark's JVM, with its stack.
             self._kill()
-            # Neither by a file: the signal may have interrupted it.
-            os.write(_STDERR, f"kafka-tools: ended at once by {signal.Signals(number).name}\n".encode())
+            write_at_once(STDERR, f"kafka-tools: ended at once by {signal.Signals(number).name}\n".encode())
             os._exit(self.status())
         if len(self._received) == 1 and self._patience is not None:
             self._patience.begin(self.status())

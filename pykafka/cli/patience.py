@@ -5,15 +5,32 @@ from __future__ import annotations
 import faulthandler
 import os
 import sys
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 
-import click
-
 from pykafka.handlers import ThreadingHandler
+from pykafka.handlers.streams import PollWaiter
 
 #: The escape sequence that shows the terminal's cursor, which a progress display hides.
 _SHOW_CURSOR = b"\x1b[?25h"
+STDOUT, STDERR = 1, 2
+#: What a pipe takes without a wait if it takes anything (bytes): the least PIPE_BUF of POSIX.
+_AT_ONCE = 512
+
+
+def write_at_once(fd: int, data: bytes) -> None:
+    """Write to a descriptor as much as it takes without a wait: whoever reads it may have stopped.
+
+    A signal handler may call it, as it uses no file of Python, whose lock the interrupted code may hold.
+
+    :param fd: a descriptor
+    :param data: what to write
+    """
+    with suppress(OSError):  # closed, or nobody reads it any more
+        while data and PollWaiter(fd, True).wait(0):
+            data = data[os.write(fd, data[:_AT_ONCE]) :]
 
 
 class Patience:
@@ -57,7 +74,10 @@ class Patience:
         self._asked.wait()
         if not self._ended.wait(self._timeout):
             # The stacks of all threads: the most useful fact for an investigation.
-            faulthandler.dump_traceback(sys.__stderr__ or 2)
+            with tempfile.TemporaryFile() as stacks:
+                faulthandler.dump_traceback(stacks)
+                stacks.seek(0)
+                write_at_once(STDERR, stacks.read())
             self.give_up(self._status)
 
     def give_up(self, status: int) -> None:
@@ -67,7 +87,6 @@ class Patience:
         """
         self._kill()
         if sys.stdout.isatty():
-            os.write(sys.stdout.fileno(), _SHOW_CURSOR)
-        click.echo(f"kafka-tools: {self._last_words}", err=True)
-        sys.stdout.flush()
+            write_at_once(STDOUT, _SHOW_CURSOR)
+        write_at_once(STDERR, f"kafka-tools: {self._last_words}\n".encode())
         os._exit(status)

@@ -13,7 +13,7 @@ PROGRAM = """
 import sys, time
 from pykafka.cli.patience import Patience
 
-with Patience({timeout}, "Spark did not end", lambda: print("killed")) as patience:
+with Patience({timeout}, "Spark did not end", lambda: print("killed", flush=True)) as patience:
     {asked}
     time.sleep({work})
 print("ended by itself")
