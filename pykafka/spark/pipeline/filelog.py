@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 
-from pykafka.spark.pipeline.errors import PipelineError, StorageError
+from pykafka.spark.pipeline.errors import PipelineError, StorageError, TableMismatchError
 from pykafka.spark.pipeline.storage import SINK_LOG
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ class FileLog:
 
         :param number: of the micro-batch
         :param files: their paths on the executors
-        :raises PipelineError: the driver sees another directory, or another query writes to it
+        :raises PipelineError: the driver sees another directory
+        :raises TableMismatchError: another query writes to it
         :raises StorageError: the file system does not respond
         """
         names = sorted(PurePosixPath(file).name for file in files)
@@ -76,10 +77,19 @@ class FileLog:
         except Py4JJavaError as error:
             raise _storage_error(error) from error
         if not is_ours:
-            raise PipelineError(
-                f"another query has written micro-batch {number} to {self._directory.toString()} at the same time: let one "
-                "pipeline write to a directory"
-            )
+            raise self.taken(number)
+
+    def taken(self, number: int) -> TableMismatchError:
+        """Return the error of a micro-batch that somebody else has entered.
+
+        :param number: of the micro-batch
+        """
+        # A restart would take the entry for one of its own.
+        return TableMismatchError(
+            f"another query has written micro-batch {number} to {self._directory.toString()} at the same time, and this one's "
+            "rows would be missing: let one pipeline write to a directory, and take a new checkpoint and a new directory for "
+            "the other one"
+        )
 
 
 def _storage_error(error: Py4JJavaError) -> StorageError:

@@ -51,7 +51,7 @@ def start(
     if isinstance(sink, FileSink) and sink.writer == ARROW:
         # Made now, so that the directory is there before the tasks.
         FileLog(frame.sparkSession, sink.path)
-        return writer.foreachBatch(lambda rows, number: _enter(rows, sink.path, number)).start()
+        return writer.foreachBatch(_entering(sink.path)).start()
     if isinstance(sink, FileSink):
         return writer.options(**sink.options).format(sink.format).partitionBy(*sink.partition_by).start(sink.path)
     if isinstance(sink, JdbcSink):
@@ -110,12 +110,21 @@ def _each(land: Callable[[DataFrame, str, int], None]) -> Callable[[DataFrame, i
     return take
 
 
-def _enter(rows: DataFrame, directory: str, number: int) -> None:
-    """Collect the files that the source's tasks write, and enter them into the directory's log."""
-    log = FileLog(rows.sparkSession, directory)
-    # Its commit may be missing in the checkpoint alone, after a crash: then Spark repeats the micro-batch.
-    if not log.has(number):
-        log.add(number, (row[FILE] for row in rows.where(sql.col(FILE).isNotNull()).collect()))
+def _entering(directory: str) -> Callable[[DataFrame, int], None]:
+    """Return a function for foreachBatch, which enters the files that the source's tasks write into the directory's log."""
+    has_begun = False
+
+    def enter(rows: DataFrame, number: int) -> None:
+        nonlocal has_begun
+        log = FileLog(rows.sparkSession, directory)
+        if not log.has(number):
+            log.add(number, (row[FILE] for row in rows.where(sql.col(FILE).isNotNull()).collect()))
+        elif has_begun:
+            raise log.taken(number)
+        # After a crash, the commit of the first one may be missing in the checkpoint alone: then Spark repeats it.
+        has_begun = True
+
+    return enter
 
 
 def _to_topic(rows: DataFrame, sink: TopicSink) -> None:
