@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 
 from pykafka.exceptions import (
@@ -64,6 +64,8 @@ _CONDITIONS = re.compile(
     r"\[(USER_RAISED_EXCEPTION|MALFORMED_RECORD\w*|CAST_\w+|DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|NUMERIC_\w+|INVALID_ARRAY_INDEX\w*"
     r"|DATATYPE_MISMATCH|UNRESOLVED_\w+|STATE_STORE_\w*SCHEMA\w*|STREAMING_STATEFUL_OPERATOR_\w+|UNSUPPORTED_\w+)[.\]]"
 )
+#: What Spark says when it was stopped meanwhile.
+_STOPPED = "stopped SparkContext"
 _NAME = re.compile(r"\b([A-Z]\w+)(?=: |$)", re.MULTILINE)
 #: How often a pause looks for a stop request (s).
 _LOOK_S = 0.1
@@ -78,12 +80,12 @@ def is_lasting(error: BaseException) -> bool:
         return False  # the declaration is right, and the registry may come back
     if isinstance(error, _LASTING) or type(error).__name__ in _NAMES:
         return True
-    if isinstance(error, Py4JError):  # Spark itself is gone
+    if isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError):  # Spark itself is gone
         return True
     if isinstance(error, KafkaException):  # a broker's refusal may be one step of several
         return any(map(_is_lasting_step, error.ledger))
-    text = str(error)
-    return _CONDITIONS.search(text) is not None or _names_a_lasting_one(text)
+    text = str(error)  # of Java's errors, PySpark knows only some as its own: storage that does not answer is none
+    return _CONDITIONS.search(text) is not None or _STOPPED in text or _names_a_lasting_one(text)
 
 
 def _is_lasting_step(step: Any) -> bool:

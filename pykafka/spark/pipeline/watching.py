@@ -63,11 +63,9 @@ def watched(
     operation = declaration.operation
     journal = Journal(declaration.name, handler, watchers)
     with ExitStack() as stack:
-        address = None
+        metrics = Metrics(declaration.name, tuple(map(declaration.query_of, declaration.outputs)), handler)
         if operation.metrics is not None:
-            metrics = Metrics(declaration.name, tuple(map(declaration.query_of, declaration.outputs)), handler)
             journal.add(metrics.watch)
-            address = stack.enter_context(TextServer(handler, operation.metrics, CONTENT_TYPE, metrics.render)).address
         if operation.alert is not None:
             alerts = Alerts(handler, operation.alert)
             stack.callback(_close, alerts, stop)
@@ -76,6 +74,10 @@ def watched(
         journal.add(restarts.watch)  # last: it tells more in turn
         how = "failed"
         try:
+            address = None
+            if operation.metrics is not None:
+                server = TextServer(handler, operation.metrics, CONTENT_TYPE, metrics.render)
+                address = stack.enter_context(server).address
             watch = Watch(journal, restarts, address)
             watch.tell_start()
             yield watch

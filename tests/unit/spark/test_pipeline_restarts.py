@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 
 import pytest
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from pykafka.exceptions import (
     NoBrokersAvailableError,
@@ -193,3 +194,30 @@ def test_a_registry_that_is_down_may_come_back() -> None:
     assert not is_lasting(error)
     error.__cause__ = RegistryError("no right")
     assert is_lasting(error)
+
+
+class JavaError(Py4JJavaError):  # type: ignore[misc]
+    """An error of Java that is none of PySpark's.
+
+    :param text: of Java
+    """
+
+    def __init__(self, text: str) -> None:
+        Exception.__init__(self, text)
+
+    def __str__(self) -> str:
+        return f"An error occurred while calling o1.start.\n: {self.args[0]}\n\tat java"
+
+
+@pytest.mark.parametrize(
+    ("error", "lasting"),
+    [
+        (JavaError("java.net.ConnectException: Call From host to namenode:8020 failed: Connection refused"), False),
+        (JavaError("java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."), True),
+        (Py4JNetworkError("Answer from Java side is empty"), True),
+        (Py4JError("An error occurred while calling o1.start"), True),
+    ],
+)
+def test_storage_that_does_not_answer_may_come_back(error: Exception, lasting: bool) -> None:
+    """Only a JVM that is gone was meant to be lasting, and all of Java's own errors were."""
+    assert is_lasting(error) is lasting

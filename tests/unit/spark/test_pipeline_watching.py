@@ -49,6 +49,21 @@ def test_a_failure_before_the_start_is_the_last() -> None:
     assert events[1].facts == {"reason": "no Java", "failures": 1, "lasting": False, "restarts": False}
 
 
+def test_metrics_whose_address_is_taken_are_a_failure(endpoint: Endpoint) -> None:
+    """As any other: it is told, and the last event is the end."""
+    handler, free = ThreadingHandler(), Address("127.0.0.1", 0)
+    first = Declaration("a", "/a", "once", (), (), (), "", {}, Operation(free))
+    events: list[Event] = []
+    with watched(first, handler, StopRequest(1), str) as watch:
+        assert watch.metrics is not None
+        second = Declaration("b", "/b", "once", (), (), (), "", {}, Operation(watch.metrics, Alert(endpoint.url)))
+        with pytest.raises(PipelineError, match="metrics cannot be served at"):
+            with watched(second, handler, StopRequest(1), str, (events.append,)):
+                pass
+    assert [event.kind for event in events] == [FAILED, ENDED]
+    assert [body["event"] for body in endpoint.bodies] == ["failed"]
+
+
 @pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
 def test_a_signal_before_spark_starts_is_no_failure(signal: type[BaseException]) -> None:
     declaration = Declaration("clicks", "/c", "once", (), (), (), "", {}, Operation(Address("127.0.0.1", 0)))
