@@ -24,6 +24,8 @@ SPARK, ARROW = "spark", "arrow"
 #: Formats of tables.
 TABLES = ("delta", "iceberg")
 TITLES = {"parquet": "Parquet", "text": "text", "avro": "Avro", "delta": "Delta Lake", "iceberg": "Iceberg"}
+#: What parts the table from its database in the place of a sink, and the end of a URL that may have a password.
+OF, NOT_SHOWN = " of ", ":..."
 #: Options that reach a cluster; a sink on the source's cluster takes them from the source.
 _SECURITY = ("kafka.security.", "kafka.ssl.", "kafka.sasl.", "proxy")
 
@@ -215,7 +217,7 @@ class JdbcSink:
     @property
     def place(self) -> str:
         """The table and its database, without what may be a password."""
-        return f"table {self.table} of {_without_logins(self.options['url'])}"
+        return f"table {self.table}{OF}{_without_logins(self.options['url'])}"
 
     def __str__(self) -> str:
         by = f", merged by {', '.join(self.merge.keys)}" if self.merge is not None else ""
@@ -305,7 +307,7 @@ def _without_logins(url: str) -> str:
     shown = re.sub(r"^(jdbc:\w+:)//[^/@]*@", r"\1//", head)
     # Each driver has a form of its own, as user/password@ of Oracle: what may be in front of an @ is not shown.
     if "@" in shown or "=" in shown or "@" in url[len(head) :]:
-        return f"{':'.join(url.split(':')[:2])}:..."
+        return f"{':'.join(url.split(':')[:2])}{NOT_SHOWN}"
     return shown
 
 

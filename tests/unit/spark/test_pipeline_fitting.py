@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -320,6 +321,12 @@ def written(storage: Storage, checkpoint: Path, sink: Sink) -> None:
     [
         (FileSink("/a", (), {}), FileSink("/b", (), {}), "place was file:/a and is file:/b"),
         (FileSink("/a", (), {}), FileSink("/a", (), {}, "json"), "format was parquet and is json"),
+        (FileSink("/a", ("day",), {}), FileSink("/a", (), {}), "partition_by was day and is nothing"),
+        (
+            database("jdbc:x://me:p@q@h/a"),
+            JdbcSink("u", {"url": "jdbc:x://me:p@h/a"}, None),
+            "place was table t of jdbc:x:... and is table u of jdbc:x://h/a",
+        ),
         (table("/t", "id"), table("/t", "id", "b"), "merge was id and is id, b"),
         (table("/t"), table("/t", "id"), "merge was nothing and is id"),
     ],
@@ -342,6 +349,7 @@ def test_a_sink_that_is_declared_anew(tmp_path: Path, before: Sink, after: Sink,
         (FileSink("/a", (), {}), FileSink("/a/", (), {})),
         (TopicSink({"topic": "a"}), TopicSink({"topic": "b"})),
         (database("jdbc:postgresql://db/x?password=a"), database("jdbc:postgresql://db/x?password=b")),
+        (database("jdbc:postgresql://db/x?password=a"), database("jdbc:postgresql://db/x?password=b@c")),
     ],
 )
 def test_a_sink_that_is_the_same(tmp_path: Path, before: Sink, after: Sink) -> None:
@@ -368,3 +376,12 @@ def test_a_note_that_somebody_has_changed(tmp_path: Path, text: str) -> None:
     (tmp_path / history.NAME).write_text(text)
     with pytest.raises(TableMismatchError, match="pykafka-sink.json does not say .* delete it"):
         history.check(storage, table(), "append", str(tmp_path))
+
+
+def test_a_note_without_a_fact_that_came_later(tmp_path: Path) -> None:
+    storage = cast(Storage, Files())
+    written(storage, tmp_path, FileSink("/a", ("day",), {}))
+    noted = json.loads((tmp_path / history.NAME).read_text())
+    del noted["partition_by"]
+    (tmp_path / history.NAME).write_text(json.dumps(noted))
+    history.check(storage, FileSink("/a", (), {}), "append", str(tmp_path))
