@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from decimal import Decimal
+from decimal import Context, Decimal
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -14,6 +14,8 @@ from pykafka.registry.schemas import AVRO, Schema
 
 #: Types may nest so deep, as one record in another: code that follows them calls itself.
 DEPTH_MAX = 50
+#: No digit is lost by it: Python's own context has 28.
+_EXACT = Context(prec=1_000)
 
 
 class Parsed(NamedTuple):
@@ -185,7 +187,7 @@ class _Defaults:
             data = value.encode("latin-1")
             if tree.get("logicalType") != "decimal":
                 return data
-            return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-tree.get("scale", 0))
+            return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-tree.get("scale", 0), _EXACT)
         if kind == "record" and isinstance(value, dict):
             return {
                 one["name"]: self._value(value[one["name"]], one["type"])

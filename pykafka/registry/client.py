@@ -214,10 +214,12 @@ class Registry:
         :raises RegistryError: it is refused, or there is no answer in time
         """
         deadline = self._handler.now() + self._timeout_s
-        failures, asked, data = 0, 0.0, None if body is None else json.dumps(body).encode()
+        failures, data = 0, None if body is None else json.dumps(body).encode()
         said: RegistryUnavailableError | None = None
+        #: Until when each address has asked not to be asked.
+        rests = dict.fromkeys(self._urls, 0.0)
+        url = self._urls[0]
         while True:
-            url = self._urls[failures % len(self._urls)]
             left = min(self._request_timeout_s, deadline - self._handler.now())
             try:
                 return self._handler.offload(self._exchange, url, method, path, data, max(left, 0.001))
@@ -225,13 +227,28 @@ class Registry:
                 failures += 1
                 # The last try may have little time: an error before it says more.
                 said = error if said is None or left >= _TELLING_S else said
-                asked = max(asked, error.retry_after_s)
-                pause = 0.0
-                if failures % len(self._urls) == 0:
-                    pause, asked = max(self._backoff.seconds(failures), asked), 0.0
-                if self._handler.now() + pause >= deadline:
-                    raise _given_up(said, failures, self._timeout_s, error.retry_after_s) from None
+                now = self._handler.now()
+                rests[url] = now + error.retry_after_s
+                url, peace = self._next(failures, rests, now)
+                pause = max(self._backoff.seconds(failures) if failures % len(self._urls) == 0 else 0.0, peace)
+                if now + pause >= deadline:
+                    raise _given_up(said, failures, self._timeout_s, peace) from None
             self._handler.sleep(pause)
+
+    def _next(self, failures: int, rests: Mapping[str, float], now: float) -> tuple[str, float]:
+        """Return the address to ask next, in turn but for those that want peace; and how long it wants that itself (s).
+
+        :param failures: how many requests have failed
+        :param rests: until when each address wants peace
+        :param now: on the same clock
+        """
+        first = failures % len(self._urls)
+        waits = [
+            (max(round(rests[url] - now, 3), 0.0), turn)
+            for turn, url in enumerate((*self._urls[first:], *self._urls[:first]))
+        ]
+        wait, turn = min(waits)
+        return self._urls[(first + turn) % len(self._urls)], wait
 
     @concealing
     def _exchange(self, url: str, method: str, path: str, data: bytes | None, seconds: float) -> dict[str, Any]:

@@ -162,6 +162,6 @@ def _retry_after(headers: Message) -> float:
         return float(min(int(text[:9]), _WAIT_MAX_S))
     try:
         found = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("Date", ""))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0.0
     return min(max(found.total_seconds(), 0.0), _WAIT_MAX_S)

@@ -160,6 +160,26 @@ def test_a_registry_that_wants_peace_has_it(handler: Handler, status: int, monke
     assert slept[2] < 6
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["Mon, 01 Jan 99999999999 00:00:00 GMT", "Mon, 01 Jan 2024 00:00:00 +99999999999999", "()"],
+)
+def test_a_time_for_peace_that_is_none(handler: Handler, said: str) -> None:
+    with RegistryStub() as server:
+        server.add("a", "string")
+        server.fail(503, 1, headers={"Date": "Sun, 06 Nov 1994 08:49:37 GMT", "Retry-After": said})
+        assert Registry(server.url, handler).schema(1).text == "string"
+
+
+def test_an_address_that_wants_peace_does_not_hold_up_the_others(handler: Handler) -> None:
+    with RegistryStub() as resting, RegistryStub() as failing:
+        failing.add("a", "string")
+        resting.fail(503, 1, headers={"Retry-After": "3600"})
+        failing.fail(503, 2)
+        assert Registry([resting.url, failing.url], handler).schema(1).text == "string"
+        assert (len(resting.asked), len(failing.asked)) == (1, 3)
+
+
 def test_a_registry_that_wants_more_peace_than_there_is_time(handler: Handler) -> None:
     with RegistryStub() as server:
         server.fail(429, 1, headers={"Retry-After": "3600"})

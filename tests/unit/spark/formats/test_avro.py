@@ -125,6 +125,11 @@ def test_what_spark_has_no_type_for_is_refused_by_name(tmp_path: Path, schema: A
         (["bytes", "null"], "\u00ff", b"\xff"),
         ({"type": "fixed", "name": "F", "size": 1}, "\u00ff", b"\xff"),
         ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, "\u00ff", Decimal("-0.01")),
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2},
+            (10**37 + 1).to_bytes(16, "big").decode("latin-1"),
+            Decimal(f"1{'0' * 35}.01"),
+        ),
         ({"type": "array", "items": "bytes"}, ["\u00ff"], [b"\xff"]),
         ({"type": "map", "values": "bytes"}, {"k": "\u00ff"}, [("k", b"\xff")]),
         (field("x", "bytes") | {"name": "X"}, {"x": "\u00ff"}, {"x": b"\xff"}),
