@@ -172,7 +172,8 @@ class KafkaClient:
             never shows a value
         """
         try:
-            found = Configuration.read(config, env=env, replaced=cls._replaced(overrides))
+            hosts = str(overrides.get("hosts", ""))
+            found = Configuration.read(config, env=env, replaced=cls._replaced(overrides), hosts=hosts)
         except BaseException:
             overrides.clear()  # as in `_of`
             raise
@@ -210,7 +211,8 @@ class KafkaClient:
         :param overrides: arguments of KafkaClient, which win
         :raises ConfigurationError: as of `from_config`
         """
-        return cls._of(Configuration.read(env=True, replaced=cls._replaced(overrides)), overrides)
+        hosts = str(overrides.get("hosts", ""))
+        return cls._of(Configuration.read(env=True, replaced=cls._replaced(overrides), hosts=hosts), overrides)
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (hosts={self._seed_hosts!r})>"

@@ -124,7 +124,7 @@ def session_of(root: click.Context, **instead: Any) -> Session:
         raise click.UsageError("--keyfile needs --certfile: the certificate of the key")
     wants_tls = given["tls"] or cafile or certfile or keyfile
     path = given.get("config")
-    found = {} if path is None else Configuration.read(path).client
+    found = {} if path is None else Configuration.read(path, hosts=given["host"] if "host" in typed else "").client
     config = SslConfig(cafile, certfile, keyfile) if wants_tls else found.get("ssl_config")
     arguments = {name: value for name, value in found.items() if name not in (*_OWN, *_OWN_TOO)}
 

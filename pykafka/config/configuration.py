@@ -75,6 +75,7 @@ class Configuration:
         env: bool = False,
         environment: Mapping[str, str] | None = None,
         replaced: Collection[str] = (),
+        hosts: str = "",
     ) -> Configuration:
         """Return the configuration of a file or a mapping, and of the environment.
 
@@ -82,6 +83,7 @@ class Configuration:
         :param env: add the variables PYKAFKA_..., which win; without `source`, PYKAFKA_CONFIG names the file
         :param environment: variables by name; None for those of this process
         :param replaced: "ssl_config" or "sasl" where the caller has its own: those of the file are not made then
+        :param hosts: the brokers that the caller connects to instead; those of AWS and Azure show whom a token is for
         :raises ConfigurationError: a key is unknown, a value malformed, a reference leads nowhere; it names the key
         """
         variables = os.environ if environment is None else environment
@@ -95,17 +97,22 @@ class Configuration:
         values = _by_key(given, variables)
         if env:
             winning = _by_key(_variables(variables), variables)
-            return cls._sorted({**values, **winning}, replaced, winning)
-        return cls._sorted(values, replaced)
+            return cls._sorted({**values, **winning}, replaced, winning, hosts=hosts)
+        return cls._sorted(values, replaced, hosts=hosts)
 
     @classmethod
     def _sorted(
-        cls, values: Mapping[str, tuple[str, Any]], replaced: Collection[str], winning: Collection[str] = ()
+        cls,
+        values: Mapping[str, tuple[str, Any]],
+        replaced: Collection[str],
+        winning: Collection[str] = (),
+        hosts: str = "",
     ) -> Configuration:
         """Return the values by receiver.
 
         :param values: {key as `plain` returns it: (key as written, value)}
         :param winning: keys that replace others for the same options
+        :param hosts: as of `read`
         """
         taken = {place for key in winning for place in _places(key)}
         found: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
@@ -146,7 +153,7 @@ class Configuration:
         codec = found["producer"].get("compression")
         if codec in levels:
             found["producer"].setdefault("compression_level", levels[codec])
-        _secure(found["client"], secure, replaced)
+        _secure(found["client"], secure, replaced, hosts)
         if "sasl" not in replaced:
             ignored += idle(secure)
         _tell_ignored(ignored)
@@ -245,7 +252,7 @@ def _tell_ignored(keys: list[str]) -> None:
         log.warning("configuration: no effect in this client: %s", ", ".join(new))
 
 
-def _secure(client: dict[str, Any], values: Mapping[str, Any], replaced: Collection[str]) -> None:
+def _secure(client: dict[str, Any], values: Mapping[str, Any], replaced: Collection[str], hosts: str) -> None:
     """Add TLS and SASL to the client's arguments, but for those that the caller replaces."""
     if "tls" in client and "ssl_config" in client:
         raise ConfigurationError("tls and ssl_config are two names of one option: remove one of them")
@@ -269,4 +276,4 @@ def _secure(client: dict[str, Any], values: Mapping[str, Any], replaced: Collect
     if tls and "ssl_config" not in {*client, *replaced}:
         client["ssl_config"] = tls_of(values)
     if sasl and "sasl" not in {*client, *replaced}:
-        client["sasl"] = mechanism_of(values, client.get("hosts", ""))
+        client["sasl"] = mechanism_of(values, f"{hosts},{client.get('hosts', '')}")

@@ -269,7 +269,7 @@ def mechanism_of(values: Mapping[str, Any], hosts: str) -> Mechanism:
     """Return the credentials of a configuration.
 
     :param values: {key: value}, keys as `references.plain` returns them
-    :param hosts: "host:port,host:port"; those of AWS MSK show the region
+    :param hosts: "host:port,host:port"; the first of AWS MSK shows the region, the first of Azure the event hubs
     :raises ConfigurationError: the mechanism is unknown, something that it needs is missing, or keys contradict each other
     """
     name = _name_of(values)

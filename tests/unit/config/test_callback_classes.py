@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.cli.app import tools
+from pykafka.cli.options import session_of
 from pykafka.config import Configuration
 from pykafka.exceptions import ConfigurationError
 from pykafka.handlers import Handler
@@ -88,6 +90,33 @@ def test_msk_by_the_file_of_a_java_client(
     assert isinstance(found, OAuthBearer)
     assert found.get(handler)[0] == "signed-token"
     assert asked == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "region"), [("b-2.x.c2.kafka.us-west-2.amazonaws.com:9098", "us-west-2"), ("localhost:1", "eu-north-1")]
+)
+def test_other_brokers_than_those_of_the_file(
+    handler: Handler, asked: list[tuple[str, ...]], hosts: str, region: str
+) -> None:
+    """A token for the region of the file is none for theirs; a tunnel's address shows none."""
+    found = Configuration.read(MSK, environment={}, hosts=hosts).client["sasl"]
+    found.get(handler)
+    assert asked == [(region,)]
+
+
+def test_the_brokers_of_an_argument_and_of_an_option(
+    asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(Configuration, "read", lambda *_, hosts, **__: read.append(hosts) or Configuration({}, {}, {}))
+    monkeypatch.setattr(KafkaClient, "__init__", lambda self, **_: setattr(self, "cluster", SimpleNamespace()))
+    KafkaClient.from_config("c.properties", hosts="a:1")
+    KafkaClient.from_env(hosts="b:1")
+    KafkaClient.from_env()
+    for options in (["-b", "c:1"], []):
+        context = tools.make_context("kafka-tools", ["--config", "c.properties", *options, "doctor"])
+        session_of(context)
+    assert read == ["a:1", "b:1", "", "c:1", ""]
 
 
 def test_a_client_logs_in(
