@@ -83,7 +83,7 @@ class Configuration:
         :param env: add the variables PYKAFKA_..., which win; without `source`, PYKAFKA_CONFIG names the file
         :param environment: variables by name; None for those of this process
         :param replaced: "ssl_config" or "sasl" where the caller has its own: those of the file are not made then
-        :param hosts: the brokers that the caller connects to instead; those of AWS and Azure show whom a token is for
+        :param hosts: the brokers that the caller connects to instead: those of AWS and Azure show whom a token is for
         :raises ConfigurationError: a key is unknown, a value malformed, a reference leads nowhere; it names the key
         """
         variables = os.environ if environment is None else environment

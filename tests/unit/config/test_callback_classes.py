@@ -108,7 +108,12 @@ def test_the_brokers_of_an_argument_and_of_an_option(
     asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    monkeypatch.setattr(Configuration, "read", lambda *_, hosts, **__: read.append(hosts) or Configuration({}, {}, {}))
+
+    def reading(*_: Any, hosts: str, **__: Any) -> Configuration:
+        read.append(hosts)
+        return Configuration({}, {}, {})
+
+    monkeypatch.setattr(Configuration, "read", reading)
     monkeypatch.setattr(KafkaClient, "__init__", lambda self, **_: setattr(self, "cluster", SimpleNamespace()))
     KafkaClient.from_config("c.properties", hosts="a:1")
     KafkaClient.from_env(hosts="b:1")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from click.testing import CliRunner
@@ -118,10 +116,8 @@ def test_no_error_shows_one(
 ) -> None:
     """Only errors of Spark's own, in a run, were hidden."""
 
-    @contextmanager
-    def session(*_: Any) -> Iterator[None]:
+    def session(*_: Any) -> NoReturn:
         raise SparkMissingError(f"Spark does not start: {SECRET}")
-        yield
 
     failing(monkeypatch, error)
     monkeypatch.setattr(launch, "session", session)
@@ -132,10 +128,9 @@ def test_no_error_shows_one(
 
 
 def test_no_warning_shows_one(declared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def cluster_checks(_: Declaration) -> Iterator[checks.Check]:
+    def cluster_checks(_: Declaration) -> NoReturn:
         logging.getLogger("pykafka.spark.pipeline").warning("a query did not stop: %s", SECRET)
         raise PipelineError("no brokers")
-        yield
 
     monkeypatch.setattr(checks, "cluster_checks", cluster_checks)
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
@@ -147,10 +142,9 @@ def test_a_dry_run_takes_signals_from_its_first_check_on(declared: Path, monkeyp
     """While brokers did not answer, SIGTERM ended it without a word; and in a container, as process 1, not at all."""
     installed: list[Any] = []
 
-    def cluster_checks(_: Declaration) -> Iterator[checks.Check]:
+    def cluster_checks(_: Declaration) -> NoReturn:
         installed.append(signal.getsignal(signal.SIGTERM))
         raise PipelineError("no brokers")
-        yield
 
     monkeypatch.setattr(checks, "cluster_checks", cluster_checks)
     before = signal.getsignal(signal.SIGTERM)
