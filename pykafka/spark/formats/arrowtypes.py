@@ -129,6 +129,10 @@ class ListRows:
         """Add a row."""
         self._rows.append(row)
 
+    def follow(self, read: Any, records: list[bytes | None], number: int, prefix: bytes) -> int:
+        """Add none: these parsers read one record at a time."""
+        return 0
+
     def lose(self, _: int) -> None:
         """Add null in place of a row."""
         self._rows.append(None)

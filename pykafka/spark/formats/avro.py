@@ -62,11 +62,11 @@ class AvroDecoder(SchemaDecoder):
         assert self.schema is not None
         assert isinstance(self._rows, ColumnRows)
         if schema is None or schema == self.schema:
-            return self._rows.parser(avro.parsed(self.schema, self.needed)).read
+            return self._rows.parser(avro.parsed(self.schema, self.needed))
         writer = avro.parsed(schema, self._needed(schema))
         with avro.refused():
             avro.check_bounded(writer)
-            return self._rows.parser(writer).read
+            return self._rows.parser(writer)
 
 
 class AvroEncoder(SchemaEncoder):

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry.avro import Parsed
+from pykafka.spark.formats.arrowtypes import VALUES_MAX
 from pykafka.spark.formats.avrorows import (
     INT,
     LONG,
@@ -126,13 +127,25 @@ class ColumnRows:
         """
         resolution, reader, column = _Resolution(writer, self._reader), self._reader.tree, self._column
         if self._field is None:
-            return Parser(resolution.step(writer.tree, reader, column, self._kind, ""))
+            return Parser(resolution.step(writer.tree, reader, column, self._kind, ""), VALUES_MAX)
         kind = self._kind.field(self._field).type
         inner = resolution.step(writer.tree, reader, column.columns[self._field], kind, "")
-        return Parser(Record("", column, [inner]))
+        return Parser(Record("", column, [inner]), VALUES_MAX)
 
     def add(self, _: Any) -> None:
         """Do nothing: the parser has done it."""
+
+    def follow(self, read: Any, records: list[bytes | None], number: int, prefix: bytes) -> int:
+        """Add the rows of records that begin alike; return how many.
+
+        :param read: their parser; anything else is a function that refuses each record
+        """
+        if not isinstance(read, Parser):
+            return 0
+        count = read.follow(records, number, prefix)
+        if read.failed:
+            self._column.cut(number + count)
+        return count
 
     def lose(self, number: int) -> None:
         """Make a row null, whatever of it is there.
@@ -231,11 +244,11 @@ class _Resolution:
             return self._record(writer, reader, column, kind, path)
         if form == "array":
             inner = self.step(writer["items"], reader["items"], column.columns[0], kind.value_type, f"{path}[]")
-            return Blocks(path, column, inner)
+            return Blocks(path, column, inner, width=_width(kind.value_type))
         if form == "map":
             keys, items = column.columns
             inner = self.step(writer["values"], reader["values"], items, kind.item_type, f"{path}{{}}")
-            return Blocks(path, column, Text(path, keys), inner)
+            return Blocks(path, column, Text(path, keys), inner, width=1 + _width(kind.item_type))
         if form in _LIMITS:
             return _number(writer, reader, column, path)
         if form in _SIZES:
@@ -302,6 +315,13 @@ class _Resolution:
         if counted is not None and counted.what == "timestamps":
             return converted(path, value, _MICROS, counted.many, LONG)
         return value
+
+
+def _width(kind: pa.DataType) -> int:
+    """Return how many values one of a type is, if it has no lists."""
+    if not pa.types.is_struct(kind):
+        return 1
+    return sum(_width(kind.field(number).type) for number in range(kind.num_fields))
 
 
 def _number(writer: Any, reader: Any, column: Leaf, path: str) -> Step:

@@ -10,8 +10,12 @@ cdef class Cursor:
     cdef const unsigned char* data
     cdef Py_ssize_t at
     cdef Py_ssize_t end
+    cdef long long left
+    cdef long long most
 
     cdef start(self, bytes held, Py_ssize_t at)
+
+    cdef int spend(self, long long count) except -1
 
     @cython.locals(at=Py_ssize_t, end=Py_ssize_t, number="unsigned long long", shift=int, byte="unsigned long long")
     cdef int64_t varint(self) except? -1
@@ -37,6 +41,8 @@ cdef class Wrong(Step):
 cdef class Constant(Step):
     cdef object _column
     cdef object _value
+    cdef list _values
+    cdef long long _size
     cdef int read(self, Cursor cursor) except -1
 
 
@@ -126,6 +132,7 @@ cdef class Record(Step):
 cdef class Blocks(Step):
     cdef object _column
     cdef list _steps
+    cdef long long _width
 
     @cython.locals(total="long long", count="long long", step=Step)
     cdef int read(self, Cursor cursor) except -1
@@ -135,5 +142,9 @@ cdef class Blocks(Step):
 cdef class Parser:
     cdef Step _step
     cdef Cursor _cursor
+    cdef readonly bint failed
 
-    cpdef read(self, bytes data, Py_ssize_t start)
+    @cython.locals(first=Py_ssize_t, start=Py_ssize_t, data=bytes)
+    cpdef Py_ssize_t follow(self, list records, Py_ssize_t number, bytes prefix) except -1
+
+    cdef int _one(self, bytes data, Py_ssize_t start) except -1

@@ -115,13 +115,17 @@ class Items:
 
 
 class Cursor:
-    """Where a record is read."""
+    """Where a record is read.
 
-    __slots__ = ("at", "data", "end", "held")
+    :param most: how many values it may become beyond one for each byte
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("at", "data", "end", "held", "left", "most")
+
+    def __init__(self, most: int) -> None:
         self.held = self.data = b""
-        self.at = self.end = 0
+        self.at = self.end = self.left = 0
+        self.most = most
 
     def start(self, held: bytes, at: int) -> None:
         """Go to a position of a record."""
@@ -129,6 +133,16 @@ class Cursor:
         self.data = held
         self.at = at
         self.end = len(held)
+        self.left = self.most + self.end - at
+
+    def spend(self, count: int) -> None:
+        """Count values that a record becomes.
+
+        :raises ValueError: it becomes too many
+        """
+        self.left -= count
+        if self.left < 0:
+            raise ValueError(f"it becomes more than {self.most:,} values beyond one a byte: such records are not read")
 
     def varint(self) -> int:
         """Read a whole number.
@@ -224,10 +238,22 @@ class Constant(Step):
         super().__init__(path)
         self._column = column
         self._value = value
+        self._values = column.values if isinstance(column, Leaf) else None
+        self._size = values_in(value)
 
     def read(self, cursor: Cursor) -> None:
-        if self._column is not None:
+        if self._values is not None:
+            self._values.append(self._value)
+        elif self._column is not None:
+            cursor.spend(self._size)
             self._column.put(self._value)
+
+
+def values_in(value: Any) -> int:
+    """Return how many values are in a default."""
+    if isinstance(value, dict):
+        return sum(map(values_in, value.values()))
+    return sum(map(values_in, value)) if isinstance(value, list) else 1
 
 
 class Number(Step):
@@ -468,18 +494,22 @@ class Blocks(Step):
 
     :param column: None to skip it
     :param steps: for an item, or for a key and an item
+    :param width: how many values an item becomes, if it has no lists
     """
 
-    def __init__(self, path: str, column: Items | None, *steps: Step) -> None:
+    def __init__(self, path: str, column: Items | None, *steps: Step, width: int = 0) -> None:
         super().__init__(path)
         self._column = column
         self._steps = list(steps)
+        self._width = width
 
     def read(self, cursor: Cursor) -> None:
         total = 0
         count = cursor.block()
         while count:
             total += count
+            # An item of one byte may have a thousand fields, which are null or have defaults.
+            cursor.spend(count * self._width)
             while count:
                 count -= 1
                 for step in self._steps:
@@ -493,13 +523,16 @@ class Parser:
     """Reads records of one writer's schema.
 
     :param step: for the record
+    :param most: how many values a record may become beyond one for each byte
+    :ivar failed: whether the last record that `follow` has read is none of its schema, and part of it is in the columns
     """
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Step, most: int) -> None:
         self._step = step
-        self._cursor = Cursor()
+        self._cursor = Cursor(most)
+        self.failed = False
 
-    def read(self, data: bytes, start: int) -> None:
+    def __call__(self, data: bytes, start: int) -> None:
         """Read a record to the columns.
 
         :param data: the bytes
@@ -507,6 +540,30 @@ class Parser:
         :raises EOFError: it is cut off
         :raises ValueError: it is none of its schema, or there are bytes behind it
         """
+        self._one(data, start)
+
+    def follow(self, records: list[bytes | None], number: int, prefix: bytes) -> int:
+        """Read records to the columns, as long as they begin alike and are of the schema; return how many.
+
+        :param records: the records
+        :param number: of the first one to read
+        :param prefix: their first bytes
+        """
+        first, start = number, len(prefix)
+        self.failed = False
+        while number < len(records):
+            data = records[number]
+            if data is None or data[:start] != prefix:
+                break
+            try:
+                self._one(data, start)
+            except Exception:  # noqa: BLE001 - it is read once more, for its reason
+                self.failed = True
+                break
+            number += 1
+        return number - first
+
+    def _one(self, data: bytes, start: int) -> None:
         self._cursor.start(data, start)
         self._step.read(self._cursor)
         if self._cursor.at != self._cursor.end:

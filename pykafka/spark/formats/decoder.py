@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -28,6 +28,14 @@ class Rows(Protocol):
 
     def add(self, row: Any) -> None:
         """Add what a parser returns."""
+
+    def follow(self, read: Read, records: list[bytes | None], number: int, prefix: bytes) -> int:
+        """Add the rows of records that begin alike and can be parsed, if the parser can read many; return how many.
+
+        :param read: their parser
+        :param number: of the first of them
+        :param prefix: their first bytes, before the value
+        """
 
     def lose(self, number: int) -> None:
         """Add null as the row of this number, and forget what a parser has added of it."""
@@ -93,14 +101,18 @@ class SchemaDecoder(ABC):
                 self._rows = self._new_rows()
         rows, reasons = self._rows, list[str | None]()
         rows.clear()
-        for data, find in self._found(values, headers):
-            why = None
+        records, by_header = values.to_pylist(), self._by_headers(len(values), headers)
+        find = self._by_id if self.side.framing == CONFLUENT else self._own
+        while (number := len(reasons)) < len(records):
+            data, why, count = records[number], None, 0
             if data is None:
-                rows.lose(len(reasons))
+                rows.lose(number)
             else:
                 try:
-                    read, start = find(data)
+                    read, start = (find if by_header is None else by_header[number])(data)
                     rows.add(read(data, start))
+                    if by_header is None:
+                        count = rows.follow(read, records, number + 1, data[:start])
                 except (FramingError, SchemaNotFoundError, SchemaError) as error:
                     why = str(error)
                 except _Elsewhere as error:
@@ -108,8 +120,9 @@ class SchemaDecoder(ABC):
                 except Exception as error:  # noqa: BLE001 - libraries raise anything at the bytes of strangers
                     why = reason(error)
                 if why is not None:
-                    rows.lose(len(reasons))
+                    rows.lose(number)
             reasons.append(why)
+            reasons += [None] * count
         array = rows.finish(reasons)  # first, for it adds reasons
         rows.clear()
         return array, pa.array(reasons, pa.string())
@@ -134,23 +147,19 @@ class SchemaDecoder(ABC):
         :raises SchemaError: values of it cannot be rows
         """
 
-    def _found(
-        self, values: pa.Array, headers: pa.Array | None
-    ) -> Iterator[tuple[bytes | None, Callable[[bytes], tuple[Read, int]]]]:
-        """Yield each value, with what finds its parser and its beginning."""
-        if self.side.framing == CONFLUENT:
-            for data in values.to_pylist():
-                yield data, self._by_id
-        elif self.side.framing == HEADER:
-            if headers is None:
-                raise SchemaError("framing 'header' needs the column headers: read it with the records")
-            name = HEADERS[self.side.column].decode()
-            for data, its in zip(values.to_pylist(), headers.to_pylist(), strict=True):
-                named = [one["value"] for one in its or () if one["key"] == name]
-                yield data, self._by_header(named[-1] if named else None)
-        else:
-            for data in values.to_pylist():
-                yield data, self._own
+    def _by_headers(self, count: int, headers: pa.Array | None) -> list[Callable[[bytes], tuple[Read, int]]] | None:
+        """Return what finds the parser and the beginning of each value; None where headers have no part in it.
+
+        :param count: of the values
+        """
+        if self.side.framing != HEADER:
+            return None
+        if headers is None:
+            raise SchemaError("framing 'header' needs the column headers: read it with the records")
+        name = HEADERS[self.side.column].decode()
+        named = [[one["value"] for one in its or () if one["key"] == name] for its in headers.to_pylist()]
+        assert len(named) == count
+        return [self._by_header(found[-1] if found else None) for found in named]
 
     def _own(self, _: bytes) -> tuple[Read, int]:
         found = self._readers.get(b"")

@@ -14,9 +14,21 @@ import pytest
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry.framing import with_id
+from pykafka.spark.formats import avroplan, make_decoder, make_encoder, protobuf
 from pykafka.spark.formats import decoder as decoders
-from pykafka.spark.formats import make_decoder, make_encoder, protobuf
-from tests.support.formats import CLICK, HEADERS, JSON_SCHEMA, PROTO, arrow_of, avro_bytes, field, file, order, values
+from tests.support.formats import (
+    CLICK,
+    HEADERS,
+    JSON_SCHEMA,
+    NEWER,
+    PROTO,
+    arrow_of,
+    avro_bytes,
+    field,
+    file,
+    order,
+    values,
+)
 from tests.support.registrystub import RegistryStub
 
 
@@ -298,3 +310,45 @@ def test_few_bytes_of_protobuf_that_fill_the_memory(tmp_path: Path, monkeypatch:
     rows, reasons = decoder.decode(values(b"\x0a\0" * 200, b"\x0a\0" * 100, b"\x0a\0" * 100), None)
     assert [row is None for row in rows.to_pylist()] == [True, False, False]
     assert "all[] makes it more than 10,000 values" in reasons[0].as_py()
+
+
+@pytest.mark.parametrize("default", [None, [1] * 100])
+def test_few_bytes_of_avro_that_fill_the_memory(
+    stub: RegistryStub, monkeypatch: pytest.MonkeyPatch, default: Any
+) -> None:
+    monkeypatch.setattr(avroplan, "VALUES_MAX", 10_000)
+    wide = [{"name": f"f{number}", "type": ["null", "long"], "default": None} for number in range(100)]
+    more = [{"name": "more", "type": {"type": "array", "items": "long"}, "default": default}] if default else wide
+    item = {"type": "record", "name": "Item"}
+    old, new = ({**item, "fields": [{"name": "x", "type": "long"}, *fields]} for fields in ([], more))
+    stub.add("t-value", field("all", {"type": "array", "items": ["null", old]}))
+    stub.add("t-value", field("all", {"type": "array", "items": ["null", new]}))
+    decoder = make_decoder("avro", {"registry": stub.url, "topic": "t"})
+    data = [with_id(1) + b"\x80\2" + b"\2\2" * 128 + b"\0", with_id(1) + b"\x80\1" + b"\2\2" * 64 + b"\0"]
+    rows, reasons = decoder.decode(values(*data, data[1]), None)
+    assert [row is None for row in rows.to_pylist()] == [True, False, False]
+    assert "it becomes more than 10,000 values beyond one a byte" in reasons[0].as_py()
+
+
+def test_a_large_array_is_no_garbage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avroplan, "VALUES_MAX", 10)
+    schema = field("a", {"type": "array", "items": {"type": "map", "values": field("x", "int") | {"name": "X"}}})
+    row = {"a": [{"k": {"x": 1}, "l": {"x": 2}}] * 1000}
+    rows, reasons = make_decoder("avro", file(tmp_path, schema)).decode(values(avro_bytes(schema, row)), None)
+    assert reasons.to_pylist() == [None]
+    assert len(rows[0]["a"]) == 1000
+
+
+def test_records_that_fail_between_others(stub: RegistryStub) -> None:
+    stub.add("clicks-value", CLICK)
+    stub.add("clicks-value", NEWER)
+    decoder = make_decoder("avro", {"registry": stub.url, "topic": "clicks"})
+    old = [with_id(1) + avro_bytes(CLICK, {"id": n, "who": "me"}) for n in range(9)]
+    new = [with_id(2) + avro_bytes(NEWER, {"id": n, "who": None, "pages": n}) for n in range(9)]
+    mixed = [*old[:3], None, old[3][:-1], *old[3:5], new[0], old[5], *new[1:3], new[3] + b"!", b"", new[3], old[6]]
+    rows, reasons = decoder.decode(values(*mixed), None)
+    alone = [decoder.decode(values(one), None) for one in mixed]
+    assert rows.to_pylist() == [one.to_pylist()[0] for one, _ in alone]
+    assert reasons.to_pylist() == [why.to_pylist()[0] for _, why in alone]
+    assert rows.null_count == 4
+    assert reasons.null_count == 12
