@@ -22,7 +22,7 @@ from pykafka.cli import show
 from pykafka.cli.options import HIDE
 from pykafka.cli.patience import STDERR, STDOUT, Patience, write_at_once
 from pykafka.cli.statuses import Status, explain, status_of
-from pykafka.exceptions import KafkaException
+from pykafka.exceptions import KafkaException, RegistryUnavailableError
 
 if TYPE_CHECKING:
     from pykafka.spark.pipeline import Declaration, StopRequest
@@ -142,8 +142,13 @@ def pipeline(
                 status = _try(declaration, master, stop) if dry_run else _run(declaration, master, stop, form == "json")
     except DeclarationError as error:
         click.echo(f"kafka-tools: {hide(str(error))}", err=True)
-        status = Status.USAGE
+        status = _refusal(error)
     ctx.exit(status)
+
+
+def _refusal(error: Exception) -> Status:
+    """Return the status of a declaration that is refused; a registry that is down is no fault of it."""
+    return Status.FAILED if isinstance(error.__cause__, RegistryUnavailableError) else Status.USAGE
 
 
 @contextmanager
@@ -266,7 +271,7 @@ def _tell(place: str, error: Exception, hide: Callable[[str], str]) -> int:
     if isinstance(error, DeclarationError):
         for problem in error.problems:
             show.console().print(Text(f"  WRONG  {hide(str(problem))}"))
-        return Status.USAGE
+        return _refusal(error)
     status, sentence = reason(error)
     show.console().print(Text(f"  WRONG  {place}: {hide(sentence)}"))
     return status

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from pykafka.cli.app import tools
 from pykafka.cli.cmd_pipeline import _Signals
 from pykafka.cli.statuses import Status
+from pykafka.exceptions import RegistryError, RegistryUnavailableError
 from pykafka.spark.pipeline import Declaration, DeclarationError, PipelineError, checks, launch
 from pykafka.spark.pipeline.errors import SparkMissingError
 from pykafka.spark.pipeline.model import FormatSink
@@ -105,6 +106,11 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     monkeypatch.setattr(checks, "cluster_checks", lambda _: iter([checks.Check("[source]", find_out)]))
 
 
+def unstarted(*_: Any) -> NoReturn:
+    """Fail as where Spark does not start."""
+    raise SparkMissingError(f"Spark does not start: {SECRET}")
+
+
 @pytest.mark.parametrize("options", [[], ["--progress", "json"], ["--dry-run"]])
 @pytest.mark.parametrize(
     "error",
@@ -115,16 +121,29 @@ def test_no_error_shows_one(
     declared: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], error: Exception
 ) -> None:
     """Only errors of Spark's own, in a run, were hidden."""
-
-    def session(*_: Any) -> NoReturn:
-        raise SparkMissingError(f"Spark does not start: {SECRET}")
-
     failing(monkeypatch, error)
-    monkeypatch.setattr(launch, "session", session)
+    monkeypatch.setattr(launch, "session", unstarted)
     result = CliRunner().invoke(tools, ["pipeline", str(declared), *options])
     assert result.exit_code == (Status.USAGE if isinstance(error, DeclarationError) else Status.FAILED)
     assert SECRET not in result.output
     assert "[not shown]" in result.output
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+@pytest.mark.parametrize(
+    ("cause", "status"),
+    [(RegistryUnavailableError("down"), Status.FAILED), (RegistryError("no right"), Status.USAGE)],
+    ids=["down", "refused"],
+)
+def test_a_registry_that_is_down_is_no_wrong_declaration(
+    declared: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], cause: Exception, status: Status
+) -> None:
+    """Status 2 says that another try is of no use."""
+    error = DeclarationError("x", [Problem("[parse]", str(cause))])
+    error.__cause__ = cause
+    failing(monkeypatch, error)
+    monkeypatch.setattr(launch, "session", unstarted)
+    assert CliRunner().invoke(tools, ["pipeline", str(declared), *options]).exit_code == status
 
 
 def test_no_warning_shows_one(declared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
