@@ -59,9 +59,13 @@ cdef class Number(Step):
 cdef class Time(Step):
     cdef list _values
     cdef tuple _limits
-    cdef object _times
-    cdef object _over
+    cdef long long _times
+    cdef long long _over
+    cdef long long _least
+    cdef long long _most
     cdef tuple _column_limits
+
+    @cython.locals(number="long long")
     cdef int read(self, Cursor cursor) except -1
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal
+from math import gcd
 from struct import Struct
 from typing import Any
 
@@ -301,15 +302,23 @@ class Time(Step):
         super().__init__(path)
         self._values = column.values
         self._limits = limits
-        self._times = times
-        self._over = over
         self._column_limits = column_limits
+        common = gcd(times, over)
+        self._times, self._over = times // common, over // common
+        # The numbers whose conversion is within all limits, and within 64 bits on its way: of 1000/1 and 1/1000 it is.
+        self._least = max(limits[0], -(-column_limits[0] * self._over // self._times))
+        self._most = min(limits[1], -(-(column_limits[1] + 1) * self._over // self._times) - 1)
+        if 1 not in (self._times, self._over):
+            self._least, self._most = 1, 0
 
     def read(self, cursor: Cursor) -> None:
         number = cursor.varint()
-        if not self._limits[0] <= number <= self._limits[1]:
+        if self._least <= number <= self._most:
+            self._values.append(number * self._times // self._over)
+        elif not self._limits[0] <= number <= self._limits[1]:
             raise ValueError(f"{self.path} has {number}, which is no int")
-        self._values.append(converted(self.path, number, self._times, self._over, self._column_limits))
+        else:
+            self._values.append(converted(self.path, number, self._times, self._over, self._column_limits))
 
 
 def converted(path: str, number: Any, times: Any, over: Any, limits: tuple[int, int]) -> Any:

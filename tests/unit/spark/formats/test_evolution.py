@@ -111,6 +111,25 @@ def test_numbers_and_times_become_each_other_in_one_schema_with_both_units(
 
 
 @pytest.mark.parametrize(
+    ("written", "wanted", "numbers"),
+    [
+        (MILLIS, MICROS, {2**63 // 1000: 2**63 // 1000 * 1000, 2**63 // 1000 + 1: None, -(2**63) // 1000: None}),
+        (MILLIS, MICROS, {-(2**63 // 1000): -(2**63 // 1000) * 1000, 2**63 - 1: None, -(2**63): None, -1: -1000}),
+        (NANOS, MICROS, {2**63 - 1: (2**63 - 1) // 1000, -(2**63): -(2**63) // 1000, -1: -1, -1000: -1, -1001: -2}),
+    ],
+)
+def test_times_at_the_limits_of_their_columns(
+    stub: RegistryStub, written: Any, wanted: Any, numbers: dict[int, int | None]
+) -> None:
+    stub.add("t-value", field("a", written))
+    stub.add("t-value", field("a", wanted))
+    decoder = make_decoder("avro", {"registry": stub.url, "topic": "t"})
+    data = [with_id(1) + avro_bytes(field("a", "long"), {"a": number}) for number in numbers]
+    rows, reasons = decoder.decode(values(*data), None)
+    assert rows.field("a").cast(pa.int64()).to_pylist() == list(numbers.values()), reasons
+
+
+@pytest.mark.parametrize(
     ("written", "number", "wanted", "words"),
     [
         (
