@@ -313,7 +313,14 @@ MATRIX = {
     # Formats of tables, each with the newest release that its jars are made for.
     "spark-delta": Part("4.3.1", ["tests/spark/test_pipeline_lakes.py", "-k", "delta"], 5, ".venvs/spark42"),
     "spark-iceberg": Part("4.3.1", ["tests/spark/test_pipeline_lakes.py", "-k", "iceberg"], 5, ".venvs/spark41"),
-    "pipelines-signals": Part("4.3.1", [*SPARK_PIPELINES, "-m", "matrix"], 6),
+    "pipelines-signals": Part(
+        "4.3.1",
+        ["-m", "matrix", *(f"tests/spark/test_pipeline_{name}.py" for name in ("programs", "stops", "terminal"))],
+        8,
+    ),
+    "pipelines-sinks": Part(
+        "4.3.1", ["-m", "matrix", *(f"tests/spark/test_pipeline{name}.py" for name in ("", "_files", "_sinks"))], 8
+    ),
     "spark-security": Part(
         "4.3.1", ["-m", "matrix", *(f"tests/spark/test_{name}.py" for name in ("logins", "secrets"))], 4
     ),

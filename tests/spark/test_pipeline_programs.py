@@ -112,7 +112,8 @@ def test_signals(spark: SparkSession, topics: Topics, tmp_path: Path, number: si
     assert landed(tmp_path) == list(range(3000))
 
 
-@pytest.mark.parametrize("dry_run", [False, pytest.param(True, marks=pytest.mark.matrix)])
+@pytest.mark.matrix
+@pytest.mark.parametrize("dry_run", [False, True])
 def test_cluster(topics: Topics, tmp_path: Path, dry_run: bool) -> None:
     """On a master and two workers: a dry run, or a run by --master and one by spark-submit that goes on."""
     topic = topics.create(3)

@@ -62,7 +62,8 @@ def test_progress_and_ctrl_c(file: Path, tmp_path: Path) -> None:
     assert "stopping after this micro-batch, Ctrl-C again stops at once" in drawn
 
 
-@pytest.mark.parametrize("presses", [pytest.param(2, marks=pytest.mark.matrix), 3])
+@pytest.mark.matrix
+@pytest.mark.parametrize("presses", [2, 3])
 def test_more_than_one_ctrl_c(spark: SparkSession, file: Path, tmp_path: Path, presses: int) -> None:
     """The second stops the queries at once, and the third does not even wait for that; the checkpoint stays good."""
     with watched(pipeline(str(file))) as running:

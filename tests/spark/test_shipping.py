@@ -111,8 +111,10 @@ def packed(shipping: Shipping) -> list[str]:
 
 def test_the_archive(shipping: Shipping, packed: list[str]) -> None:
     """The printed lines, as they are, take everything to the workers: batch, stream and sink, found and registered."""
-    subprocess.run(["sh", "-c", packed[0]], check=True, timeout=120)
-    words = shlex.split(" ".join(line.rstrip("\\") for line in packed[1:]))
+    # Two commands, as they would be pasted: one makes the driver's folder, the other submits.
+    submitting = next(number for number, line in enumerate(packed) if "spark-submit" in line)
+    subprocess.run(["sh", "-c", "\n".join(packed[:submitting])], check=True, timeout=120)
+    words = shlex.split(" ".join(line.rstrip("\\") for line in packed[submitting:]))
     path, program, master, _, *shipped, job = words
     assert (program, master, job) == ("spark-submit", "--master", "JOB.py")
     assert path.startswith("PYTHONPATH=")
