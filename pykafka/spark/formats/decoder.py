@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -86,9 +87,11 @@ class SchemaDecoder(ABC):
         self.ddl = ddl_of_fields(settled(self._kind))
         self._readers: dict[bytes, Read] = {}
         self._rows: Rows | None = None
+        #: Has one item while nobody decodes; taking it away is one step for all threads.
+        self._free = [True]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_readers": {}, "_rows": None}
+        return {**self.__dict__, "_readers": {}, "_rows": None, "_free": [True]}
 
     def __repr__(self) -> str:
         of = self.registered
@@ -96,6 +99,16 @@ class SchemaDecoder(ABC):
         return f"<{type(self).__name__} to rows of {where}>"
 
     def decode(self, values: pa.Array, headers: pa.Array | None) -> tuple[pa.StructArray, pa.StringArray]:
+        try:
+            self._free.pop()
+        except IndexError:  # a thread or a greenlet decodes, whose rows these are
+            return copy(self).decode(values, headers)
+        try:
+            return self._decoded(values, headers)
+        finally:
+            self._free.append(True)
+
+    def _decoded(self, values: pa.Array, headers: pa.Array | None) -> tuple[pa.StructArray, pa.StringArray]:
         if self._rows is None:
             with formats_needed():
                 self._rows = self._new_rows()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from pykafka.exceptions import RegistryError, RegistryUnavailableError, SchemaEr
 from pykafka.registry.framing import with_guid, with_id
 from pykafka.spark.errors import SinkError
 from pykafka.spark.formats import make_decoder, make_encoder, registries
+from pykafka.spark.formats.decoder import SchemaDecoder
 from tests.support.formats import CLICK, HEADERS, NEWER, avro_bytes, file, values
 from tests.support.registrystub import RegistryStub
 
@@ -99,3 +101,22 @@ def test_a_worker_whose_registry_has_another_schema_of_the_id_ends_the_task(
     stub.schemas[0]["schema"] = '"long"'
     with pytest.raises(RegistryError, match="has another schema 1 than before"):
         pickle.loads(pickle.dumps(decoder)).decode(values(data), None)
+
+
+def test_a_decoder_that_decodes_meanwhile(stub: RegistryStub, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As greenlets do, of which one waits for the registry; or threads.
+    stub.add("clicks-value", CLICK)
+    decoder = make_decoder("avro", {"registry": stub.url, "topic": "clicks"})
+    data = [with_id(1) + avro_bytes(CLICK, {"id": number, "who": "me"}) for number in range(4)]
+    found, make = list[Any](), SchemaDecoder._made
+
+    def made(self: SchemaDecoder, *args: Any) -> Any:
+        if not found:
+            found.append("one")
+            found[:] = decoder.decode(values(*data[2:]), None)[0].to_pylist()
+        return make(self, *args)
+
+    monkeypatch.setattr(SchemaDecoder, "_made", made)
+    rows, _ = decoder.decode(values(None, *data[:2]), None)
+    assert rows.to_pylist() == [None, {"id": 0, "who": "me"}, {"id": 1, "who": "me"}]
+    assert found == [{"id": 2, "who": "me"}, {"id": 3, "who": "me"}]
