@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,6 +35,8 @@ _DEFAULTS = {
 }
 #: Options of format("pykafka") with secrets whose names and values Spark's own settings do not know.
 _MORE_SECRETS = "jaas|keystore[.]key|^proxy$"
+#: Settings that count only where the JVM is started, or Spark's launcher reads.
+_AT_LAUNCH = re.compile(r"spark[.](driver|submit|jars|files|archives)\b")
 _PYTHON_SETTING, _PYTHON_VARIABLE = "spark.pyspark.python", "PYSPARK_PYTHON"
 
 
@@ -62,7 +65,7 @@ def session(declaration: Declaration, master: str = "") -> Iterator[SparkSession
         if master or declaration.master:
             settings["spark.master"] = master or declaration.master
     try:
-        spark = _started({**settings, **wanted})
+        spark = _started({**settings, **wanted}, declaration.hide)
     except (PySparkException, Py4JError) as error:
         raise SparkMissingError(f"Spark does not start: {first_and_last(error)}") from error
     try:
@@ -90,12 +93,28 @@ def kill() -> None:
         process.kill()
 
 
-def _started(settings: dict[str, str]) -> SparkSession:
+def public(settings: dict[str, str], hide: Callable[[str], str]) -> dict[str, str]:
+    """Return the settings without those that have secrets, but for what must be there when the JVM starts.
+
+    :param hide: takes secrets out of a text
+    """
+    named = re.compile(redaction()["spark.redaction.regex"])
+    return {
+        name: value
+        for name, value in settings.items()
+        if _AT_LAUNCH.match(name) or not (named.search(name) or hide(value) != value)
+    }
+
+
+def _started(settings: dict[str, str], hide: Callable[[str], str]) -> SparkSession:
     before = signal.getsignal(signal.SIGINT)
     try:
-        conf = SparkConf().setAll(list(settings.items()))
+        # PySpark starts the JVM with settings as its arguments, which everybody on this machine can read: the others follow
+        # when it runs. (Made first: beside a JVM, a SparkConf would have the JVM's settings alone.)
+        conf, shown = (SparkConf().setAll(list(some.items())) for some in (settings, public(settings, hide)))
         for name, value in redaction().items():
             conf.setIfMissing(name, value)
+        SparkContext._ensure_initialized(conf=shown)
         SparkContext.getOrCreate(conf)
     finally:
         # Spark's own handler calls the JVM, also from within another call, which ends in stacks of both.

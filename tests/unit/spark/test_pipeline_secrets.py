@@ -9,6 +9,10 @@ from typing import Any, NoReturn
 
 import pytest
 from click.testing import CliRunner
+from pyspark import SparkConf, SparkContext
+from pyspark.core import context
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from pykafka.cli.app import tools
 from pykafka.cli.cmd_pipeline import _Signals
@@ -170,3 +174,32 @@ def test_a_dry_run_takes_signals_from_its_first_check_on(declared: Path, monkeyp
     CliRunner().invoke(tools, ["pipeline", str(declared), "--dry-run"])
     assert [getattr(one, "__func__", None) for one in installed] == [_Signals._take]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_arguments_of_the_jvm_have_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark starts it with all settings as arguments, and `ps` shows those to everybody on the machine."""
+    seen: dict[str, str] = {}
+
+    def launch_gateway(conf: SparkConf) -> NoReturn:
+        seen.update(conf.getAll())
+        raise PySparkException("no JVM in this test")
+
+    monkeypatch.setenv("KEY", SECRET)
+    monkeypatch.setenv("PYSPARK_PYTHON", "python")  # else the session sets it
+    monkeypatch.setattr(context, "launch_gateway", launch_gateway)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(SparkContext, "_jvm", None)
+    monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: None))
+    monkeypatch.setattr(launch, "_need_java", lambda: None)
+    found = load(
+        file,
+        f"{MINIMAL}[spark]\nmaster = 'local[1]'\n[spark.config]\n'spark.x' = 'a ${{KEY}}'\n'spark.y' = 'shown'\n"
+        "'spark.authenticate.secret' = 'x1'\n'spark.driver.extraJavaOptions' = '-Dp=${KEY}'\n",
+    )
+    with pytest.raises(SparkMissingError, match="no JVM in this test"):
+        with launch.session(found):
+            pass
+    assert seen["spark.y"] == "shown"
+    assert seen["spark.master"] == "local[1]"
+    assert seen["spark.driver.extraJavaOptions"] == f"-Dp={SECRET}"  # later it would have no effect
+    assert not {"spark.x", "spark.authenticate.secret"} & {*seen}

@@ -133,7 +133,7 @@ def test_spark_that_is_gone_hides_no_error(monkeypatch: pytest.MonkeyPatch, capl
             raise ConnectionRefusedError("[Errno 111] Connection refused")
 
     monkeypatch.setenv("PYSPARK_PYTHON", "python")  # else the session sets it
-    monkeypatch.setattr(launch, "_started", lambda settings: Gone())
+    monkeypatch.setattr(launch, "_started", lambda settings, hide: Gone())
     monkeypatch.setattr(launch, "_need_java", lambda: None)
     monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: None))
     declaration = Declaration("clicks", "/c", "once", (), (), (), "", {})
