@@ -190,9 +190,12 @@ def _warnings_shown(hide: Callable[[str], str]) -> Iterator[None]:
         return
     shown = _Warnings(hide)
     log.addHandler(shown)
+    # A library may give the root logger a handler meanwhile, as PySpark does: it would print each once more, with its secrets.
+    log.propagate = False
     try:
         yield
     finally:
+        log.propagate = True
         log.removeHandler(shown)
 
 
