@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import signal
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyspark.core import context
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pykafka.cli import cmd_pipeline
 from pykafka.cli.app import tools
 from pykafka.cli.cmd_pipeline import _Signals
 from pykafka.cli.statuses import Status
@@ -203,3 +205,14 @@ def test_the_arguments_of_the_jvm_have_none(file: Path, monkeypatch: pytest.Monk
     assert seen["spark.master"] == "local[1]"
     assert seen["spark.driver.extraJavaOptions"] == f"-Dp={SECRET}"  # later it would have no effect
     assert not {"spark.x", "spark.authenticate.secret"} & {*seen}
+
+
+def test_a_warning_is_printed_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A handler that a library gives the root logger meanwhile does not get what may have secrets."""
+    root, others = logging.getLogger(), io.StringIO()
+    monkeypatch.setattr(root, "handlers", [])
+    with cmd_pipeline._warnings_shown(lambda text: text.replace("secret", "...")):
+        root.addHandler(logging.StreamHandler(others))
+        logging.getLogger("pykafka.spark.pipeline").warning("the secret is out")
+    assert capsys.readouterr().err == "kafka-tools: the ... is out\n"
+    assert others.getvalue() == ""
