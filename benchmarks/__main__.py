@@ -1,4 +1,4 @@
-"""The command line: `python -m benchmarks run` measures, `report` judges, `instructions` counts, `stream-memory` weighs."""
+"""The command line: `run` measures, `report` judges, `instructions` counts, `stream-memory` weighs, `avro` decodes."""
 
 from __future__ import annotations
 
@@ -61,6 +61,11 @@ def parser() -> argparse.ArgumentParser:
 
     add = commands.add_parser("stream-memory", help="measure the driver's process of a stream of Spark; Linux")
     add.set_defaults(command=stream_memory)
+
+    add = commands.add_parser("avro", help="compare Avro with Spark's from_avro; by a Python with PySpark 4.0 or 4.1")
+    add.add_argument("--messages", type=int, default=1_000_000)
+    add.add_argument("--hosts", help="brokers to use; by default a Kafka 4.3.1 is started")
+    add.set_defaults(command=avro)
 
     add = commands.add_parser("one", help="used by `run`: one run in this process")
     add.add_argument("request")
@@ -160,6 +165,15 @@ def stream_memory(_options: argparse.Namespace) -> int:
     from benchmarks.streammemory import show as show_memory
 
     return show_memory()
+
+
+def avro(options: argparse.Namespace) -> int:
+    """Compare Avro by this package with Spark's own."""
+    from benchmarks.avro import measure
+
+    with brokers(options.hosts, secure=False) as access:
+        measure(access.hosts["PLAINTEXT"], options.messages)
+    return 0
 
 
 def one(options: argparse.Namespace) -> int:
