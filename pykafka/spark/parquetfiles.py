@@ -43,6 +43,8 @@ ROW_GROUP_BYTES = 32 * 1024 * 1024
 ROW_GROUP_ROWS = 1024 * 1024
 #: Values differ from each other: a dictionary of them costs CPU, and is given up when it is full.
 _NO_DICTIONARY = ("value",)
+#: Numbers that grow are small as differences.
+_GROWING = ("offset", "timestamp")
 
 
 @dataclass(frozen=True)
@@ -184,8 +186,11 @@ class _File:
         # Never the file of another attempt.
         self._path.touch(exist_ok=False)
         self._is_made = True
-        packed = [name for name in schema.names if name not in _NO_DICTIONARY]
-        return pq.ParquetWriter(str(self._path), schema, compression=self._codec, use_dictionary=packed)
+        repeated = [name for name in schema.names if name not in (*_NO_DICTIONARY, *_GROWING)]
+        growing = {name: "DELTA_BINARY_PACKED" for name in schema.names if name in _GROWING}
+        return pq.ParquetWriter(
+            str(self._path), schema, compression=self._codec, use_dictionary=repeated, column_encoding=growing or None
+        )
 
     def _failed(self, error: OSError) -> SinkError:
         if not self._path.parent.is_dir():
