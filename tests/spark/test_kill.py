@@ -204,8 +204,8 @@ def test_driver_killed_anywhere(spark: SparkSession, topics: Topics, tmp_path: P
 
 #: How often each is killed in a turn; three turns are thirty kills.
 KILLS = {"driver": 3, "executor": 4, "worker": 3}
-#: Faults of Spark's own that end a driver, and how often a run may end by them: PySpark says the first if a Python process of it
-#: has not answered within ten seconds; Spark 4.3.0 the second if two queries of a driver send their first tasks at the same moment.
+#: Faults of Spark's own that end a driver, and how often a run may end by them: PySpark says the first if a Python process of
+#: it has not answered within ten seconds; Spark 4.3.0 the second if two queries send their first tasks at the same moment.
 SPARKS_FAULTS, MAY_GIVE_UP = (
     ("connect back", "Task serialization failed: java.lang.IllegalStateException: Illegal size"),
     10,
