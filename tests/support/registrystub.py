@@ -19,7 +19,7 @@ _SPACE = UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
 
 
 class Other(Enum):
-    """What a registry does instead of answering."""
+    """The way in which a registry does not answer."""
 
     SILENT = "says nothing"
     SLOW_HEAD = "sends its headers byte by byte"

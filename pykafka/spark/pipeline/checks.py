@@ -23,7 +23,6 @@ from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.frames import build, read_nothing
 from pykafka.spark.pipeline.landing import fitting, start
 from pykafka.spark.pipeline.model import (
-    ARROW,
     FileSink,
     FormatSink,
     Input,
@@ -33,6 +32,7 @@ from pykafka.spark.pipeline.model import (
     TableSink,
     TopicSink,
     client_options,
+    is_written_by_tasks,
 )
 from pykafka.spark.pipeline.running import AVAILABLE_NOW
 from pykafka.spark.pipeline.storage import SINK_LOG, Storage
@@ -214,7 +214,7 @@ def _checkpoint(storage: Storage, declaration: Declaration) -> str:
 
 def _directory(storage: Storage, sink: FileSink, checkpoint: str) -> str:
     storage.try_writing(sink.path)
-    if sink.writer == ARROW:
+    if is_written_by_tasks(sink):
         storage.mounted(sink.path)
     written, known = storage.last_number(f"{sink.path}/{SINK_LOG}"), storage.last_number(f"{checkpoint}/offsets")
     if written is not None and (known is None or known < written):

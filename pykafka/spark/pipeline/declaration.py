@@ -16,13 +16,13 @@ from pykafka.spark.pipeline.model import (
     FILES,
     NEEDED,
     RECORDS,
-    FileSink,
     Input,
     Output,
     Sink,
     Source,
     Step,
     TopicSink,
+    is_written_by_tasks,
 )
 from pykafka.spark.pipeline.operation import Operation, read_operation
 from pykafka.spark.pipeline.overrides import override
@@ -247,11 +247,11 @@ def _check_directories(outputs: Sequence[tuple[Table, Output]], malformed: Seque
 def _check_writers(outputs: Sequence[tuple[Table, Output]], inputs: Sequence[Input]) -> None:
     """Note sinks that the source's tasks are to write, and that take other rows than the source's own."""
     for table, output in outputs:
-        if not isinstance(output.sink, FileSink) or output.sink.writer != ARROW:
+        if not is_written_by_tasks(output.sink):
             continue
         of = next((one for one in inputs if one.view == output.view), None)
-        if of is None or of.parsing is not None:
-            what = "a [[transform]]" if of is None else of.parsing.place if of.parsing is not None else ""
+        what = "a [[transform]]" if of is None else of.parsing.place if of.parsing is not None else None
+        if what is not None:
             table.problem(
                 "writer",
                 f'"{ARROW}" writes records as they are, and these rows come from {what}: remove writer, or take the records '

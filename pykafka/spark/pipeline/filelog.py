@@ -7,10 +7,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaClass
-from py4j.protocol import Py4JJavaError
 
-from pykafka.spark.pipeline.errors import PipelineError, StorageError, TableMismatchError
-from pykafka.spark.pipeline.storage import SINK_LOG
+from pykafka.spark.pipeline.errors import PipelineError, TableMismatchError
+from pykafka.spark.pipeline.storage import SINK_LOG, storage_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +26,7 @@ class FileLog:
     def __init__(self, spark: SparkSession, directory: str) -> None:
         jvm: Any = spark._jvm
         self._gateway: Any = spark.sparkContext._gateway
-        try:
+        with storage_errors():
             at = jvm.org.apache.hadoop.fs.Path(directory)
             self._system = at.getFileSystem(spark._jsc.hadoopConfiguration())
             self._directory = self._system.makeQualified(at)
@@ -39,18 +38,14 @@ class FileLog:
             kind = package.FileStreamSinkLog
             where = self._path(self._directory, SINK_LOG).toString()
             self._log = kind(kind.VERSION(), spark._jsparkSession, where, jvm.scala.Option.empty())
-        except Py4JJavaError as error:
-            raise _storage_error(error) from error
 
     def has(self, number: int) -> bool:
         """Return whether a micro-batch is written, as Spark's sink does: if this one is, or a later one.
 
         :raises StorageError: the file system does not respond
         """
-        try:
+        with storage_errors():
             last = self._log.getLatestBatchId()
-        except Py4JJavaError as error:
-            raise _storage_error(error) from error
         return bool(last.isDefined()) and number <= int(last.get())
 
     def add(self, number: int, files: Iterable[str]) -> None:
@@ -64,7 +59,7 @@ class FileLog:
         """
         names = sorted(PurePosixPath(file).name for file in files)
         entries = self._gateway.new_array(self._status, len(names))
-        try:
+        with storage_errors():
             for index, name in enumerate(names):
                 at = self._path(self._directory, name)
                 if not self._system.exists(at):
@@ -74,8 +69,6 @@ class FileLog:
                     )
                 entries[index] = self._status.apply(self._system.getFileStatus(at))
             is_ours = self._log.add(number, entries)
-        except Py4JJavaError as error:
-            raise _storage_error(error) from error
         if not is_ours:
             raise self.taken(number)
 
@@ -90,7 +83,3 @@ class FileLog:
             "rows would be missing: let one pipeline write to a directory, and take a new checkpoint and a new directory for "
             "the other one"
         )
-
-
-def _storage_error(error: Py4JJavaError) -> StorageError:
-    return StorageError(str(error.java_exception.toString()).strip())

@@ -25,7 +25,6 @@ from pykafka.spark.pipeline.deadletters import Taps, is_supported, taps_in
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import DeclarationError
 from pykafka.spark.pipeline.model import (
-    ARROW,
     ERROR,
     KAFKA,
     MALFORMED,
@@ -45,6 +44,7 @@ from pykafka.spark.pipeline.model import (
     TableSink,
     TopicSink,
     Watermark,
+    is_written_by_tasks,
 )
 from pykafka.spark.pipeline.storage import Storage
 from pykafka.spark.pipeline.tables import Problem
@@ -188,11 +188,7 @@ def _views(
 def _tasks_write_all(declaration: Declaration, one: Input) -> bool:
     """Return whether a source has sinks, and its tasks write all of them: then nothing needs its view."""
     outputs = [output for output in declaration.outputs if output.view == one.view]
-    return bool(outputs) and all(map(_writes_by_tasks, outputs))
-
-
-def _writes_by_tasks(output: Output) -> bool:
-    return isinstance(output.sink, FileSink) and output.sink.writer == ARROW
+    return bool(outputs) and all(is_written_by_tasks(output.sink) for output in outputs)
 
 
 class _Parser:
@@ -371,7 +367,7 @@ def _rows(
     declaration: Declaration, output: Output, views: dict[str, DataFrame], read: Callable[[Source], DataFrame]
 ) -> DataFrame:
     """Return the rows of a sink; where the source's tasks write it, nulls and the paths of files."""
-    if isinstance(output.sink, FileSink) and _writes_by_tasks(output):
+    if is_written_by_tasks(output.sink):
         of = declaration.input_of(output)
         assert of is not None
         files = ParquetFiles(output.sink.path, of.source.columns, output.sink.codec)

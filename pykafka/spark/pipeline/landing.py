@@ -14,7 +14,15 @@ from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.filelog import FileLog
 from pykafka.spark.pipeline.fitting import Fit
 from pykafka.spark.pipeline.merging import gone, latest, quoted
-from pykafka.spark.pipeline.model import ARROW, FileSink, FormatSink, JdbcSink, Sink, TableSink, TopicSink
+from pykafka.spark.pipeline.model import (
+    FileSink,
+    FormatSink,
+    JdbcSink,
+    Sink,
+    TableSink,
+    TopicSink,
+    is_written_by_tasks,
+)
 from pykafka.spark.pipeline.storage import Storage
 from pykafka.spark.pipeline.tablewriter import TableWriter
 
@@ -48,10 +56,9 @@ def start(
         frame = frame.repartition(sink.files_per_batch, *map(quoted, sink.partition_by))
     writer = frame.writeStream.queryName(name).outputMode(mode).trigger(**when)
     writer = writer.option("checkpointLocation", checkpoint)
-    if isinstance(sink, FileSink) and sink.writer == ARROW:
-        # Made now, so that the directory is there before the tasks.
-        FileLog(frame.sparkSession, sink.path)
-        return writer.foreachBatch(_entering(sink.path)).start()
+    if is_written_by_tasks(sink):
+        # The log is made now, so that the directory is there before the tasks.
+        return writer.foreachBatch(_entering(FileLog(frame.sparkSession, sink.path))).start()
     if isinstance(sink, FileSink):
         return writer.options(**sink.options).format(sink.format).partitionBy(*sink.partition_by).start(sink.path)
     if isinstance(sink, JdbcSink):
@@ -110,13 +117,12 @@ def _each(land: Callable[[DataFrame, str, int], None]) -> Callable[[DataFrame, i
     return take
 
 
-def _entering(directory: str) -> Callable[[DataFrame, int], None]:
+def _entering(log: FileLog) -> Callable[[DataFrame, int], None]:
     """Return a function for foreachBatch, which enters the files that the source's tasks write into the directory's log."""
     has_begun = False
 
     def enter(rows: DataFrame, number: int) -> None:
         nonlocal has_begun
-        log = FileLog(rows.sparkSession, directory)
         if not log.has(number):
             log.add(number, (row[FILE] for row in rows.where(sql.col(FILE).isNotNull()).collect()))
         elif has_begun:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from pykafka.spark.parquetfiles import ParquetFiles
 from pykafka.spark.pipeline.hiding import without_login
@@ -309,6 +310,11 @@ def _without_logins(url: str) -> str:
     if "@" in shown or "=" in shown or "@" in url[len(head) :]:
         return f"{':'.join(url.split(':')[:2])}{NOT_SHOWN}"
     return shown
+
+
+def is_written_by_tasks(sink: Sink | None) -> TypeGuard[FileSink]:
+    """Return whether the tasks of the source write a sink's files."""
+    return isinstance(sink, FileSink) and sink.writer == ARROW
 
 
 def client_options(options: Mapping[str, str]) -> dict[str, str]:

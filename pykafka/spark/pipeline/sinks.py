@@ -26,6 +26,7 @@ from pykafka.spark.pipeline.model import (
     TableSink,
     TopicSink,
     client_options,
+    is_written_by_tasks,
 )
 from pykafka.spark.pipeline.sources import NAME, check_options, free_options, schema_options
 from pykafka.spark.pipeline.tables import Problem, Table
@@ -93,7 +94,7 @@ def _file_sink(table: Table, kind: str) -> FileSink:
             )
     writer = table.choice("writer", (SPARK, ARROW), SPARK)
     sink = FileSink(path, by, with_values(table, options), kind, number or 0, writer)
-    if writer == ARROW:
+    if is_written_by_tasks(sink):
         _check_arrow(table, sink)
     return sink
 
@@ -230,7 +231,7 @@ def check_malformed(table: Table, malformed: Sink | None, sinks: Sequence[tuple[
     if isinstance(malformed, TopicSink) and malformed.topic is None:
         table.problem("topic", "missing, but required")
     check_unchanged(table, malformed)
-    if isinstance(malformed, FileSink) and malformed.writer == ARROW:
+    if is_written_by_tasks(malformed):
         table.problem(
             "writer",
             f'"{ARROW}" writes all records as they are, and only a parser finds those that are malformed: remove writer',

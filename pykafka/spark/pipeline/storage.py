@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
 
 #: The log of Spark's file sink with the files of each micro-batch.
 SINK_LOG = "_spark_metadata"
+
+
+@contextmanager
+def storage_errors() -> Iterator[None]:
+    """Raise what a file system of Hadoop says as a StorageError."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise StorageError(str(error.java_exception.toString()).strip()) from error
 
 
 class Storage:
@@ -119,12 +129,10 @@ class Storage:
         self._asked(path, probe)
 
     def _asked(self, path: str, ask: Any) -> Any:
-        try:
+        with storage_errors():
             at = self._jvm.org.apache.hadoop.fs.Path(path)
             system = at.getFileSystem(self._conf)
             return ask(system, system.makeQualified(at))
-        except Py4JJavaError as error:
-            raise StorageError(str(error.java_exception.toString()).strip()) from error
 
 
 def _upwards(path: Any) -> Iterator[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -22,10 +22,6 @@ class Log:
     def __init__(self, *numbers: int) -> None:
         self.entries: dict[int, list[str]] = {number: [] for number in numbers}
 
-    def __call__(self, _: Any, directory: str) -> Log:
-        assert directory == "/d"
-        return self
-
     def has(self, number: int) -> bool:
         return number <= max(self.entries, default=-1)
 
@@ -39,8 +35,6 @@ class Log:
 class Rows:
     """Stands for a micro-batch."""
 
-    sparkSession = None  # noqa: N815 - Spark's name
-
     def where(self, _: Any) -> Rows:
         return self
 
@@ -51,15 +45,13 @@ class Rows:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     """Return the log that has micro-batch 4."""
-    found = Log(4)
-    monkeypatch.setattr(landing, "FileLog", found)
     monkeypatch.setattr(landing, "sql", SimpleNamespace(col=lambda _: SimpleNamespace(isNotNull=lambda: None)))
-    return found
+    return Log(4)
 
 
 def test_a_repeated_micro_batch_is_left_out(log: Log) -> None:
     """The first one of a run: its commit alone was missing."""
-    enter: Any = landing._entering("/d")
+    enter: Any = landing._entering(cast("Any", log))
     for number in (4, 5, 6):
         enter(Rows(), number)
     assert log.entries == {4: [], 5: ["/d/a"], 6: ["/d/a"]}
@@ -67,7 +59,7 @@ def test_a_repeated_micro_batch_is_left_out(log: Log) -> None:
 
 def test_a_micro_batch_of_another_query_is_told(log: Log) -> None:
     """Its rows are not those of this one, which would be missing: Spark repeats none but the first."""
-    enter: Any = landing._entering("/d")
+    enter: Any = landing._entering(cast("Any", log))
     enter(Rows(), 5)
     log.add(6, ["/d/of another query"])
     with pytest.raises(TableMismatchError, match="another query has written 6"):

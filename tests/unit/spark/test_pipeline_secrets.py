@@ -59,7 +59,7 @@ def test_what_a_url_has(file: Path, url: str, secret: str) -> None:
 
 
 def test_the_file_of_a_connection(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What its references bring, too."""
+    """Its references bring secrets, too."""
     monkeypatch.setenv("KEY_PASSWORD", "of-the-key")
     (file.parent / "ca.pem").write_text("")
     properties = file.parent / "kafka.properties"
@@ -104,7 +104,7 @@ def declared(file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """Have the first check of clusters fail."""
+    """Make the first check of clusters fail."""
 
     def find_out() -> str:
         raise error

@@ -1,4 +1,4 @@
-"""What a query says if its process cannot connect: Spark prints the whole stack, and so the sentence must come soon."""
+"""A query whose process cannot connect says so: Spark prints the whole stack, and so the sentence must come soon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is none of its schema has a reason, within a bounded time and memory."""
+"""A record that is none of its schema has a reason, within a bounded time and memory."""
 
 from __future__ import annotations
 

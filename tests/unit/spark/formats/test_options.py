@@ -1,4 +1,4 @@
-"""What all formats have in common: options, times without a zone, packages that a worker lacks."""
+"""All formats have this in common: options, times without a zone, packages that a worker lacks."""
 
 from __future__ import annotations
 
