@@ -10,6 +10,7 @@
       OffsetResetNeededError
         LogTruncationError
       DeserializationError
+      SerializationError
       OffsetsNotCommitted
       PartitionOwnedError
       ZooKeeperError
@@ -73,6 +74,7 @@ from pykafka.errors.base import *  # noqa: F403
 from pykafka.errors.base import KafkaException
 from pykafka.errors.codes import *  # noqa: F403
 from pykafka.errors.codes import GroupCoordinatorNotAvailable, GroupLoadInProgress, NotCoordinatorForGroup
+from pykafka.errors.serialization import *  # noqa: F403
 
 
 class ConsumerStoppedException(KafkaException):
@@ -154,27 +156,6 @@ class LogTruncationError(OffsetResetNeededError):
             f"offsets {self.divergent_offset} to {(self.offset or 0) - 1} were read and are lost: the leader's log differs "
             f"from offset {self.divergent_offset} on, as after an unclean leader election"
         )
-
-
-class DeserializationError(KafkaException):
-    """Raised when the consumer's `deserializer` fails; `__cause__` is the deserializer's error.
-
-    The next call continues behind this message. The text leaves out key and value, as they may be secret.
-
-    :param text: what happened and what to do
-    :param offset: of the message
-    :param value: the message's value, as bytes
-    :param partition_key: its key, as bytes
-    :param context: as for KafkaException
-    """
-
-    def __init__(
-        self, text: str, offset: int, value: bytes | None, partition_key: bytes | None, **context: Any
-    ) -> None:
-        self.offset = offset
-        self.value = value
-        self.partition_key = partition_key
-        super().__init__(text, **context)
 
 
 class OffsetsNotCommitted(KafkaException):

@@ -19,7 +19,10 @@ memcpy: Any = None
 PyBytes_AS_STRING: Any = None
 PyBytes_FromStringAndSize: Any = None
 PyUnicode_DecodeUTF8: Any = None
+PyObject_GC_IsTracked: Any = None
+PyObject_GC_Track: Any = None
 PyObject_GC_UnTrack: Any = None
+PyObject_IS_GC: Any = None
 
 
 def system_time() -> float:

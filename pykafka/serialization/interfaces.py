@@ -1,0 +1,61 @@
+"""The forms of serializers and deserializers that producers and consumers accept, as types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+_In_contra = TypeVar("_In_contra", contravariant=True)
+_Out_co = TypeVar("_Out_co", covariant=True)
+T = TypeVar("T")
+
+#: Headers as records have them.
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+#: What a producer calls: topic, value (or key), and a list of headers, which the serializer may add to.
+Serialize: TypeAlias = Callable[[str, Any, list[tuple[str, bytes | None]]], bytes | None]
+#: What a consumer calls: topic, bytes of the value (or key), and the record's headers.
+Deserialize: TypeAlias = Callable[[str, bytes | None, Headers], Any]
+
+
+class TopicSerializer(Protocol[_In_contra]):
+    """A serializer of kafka-python 2."""
+
+    def serialize(self, topic: str, value: _In_contra, /) -> bytes | None: ...
+
+
+class HeadersSerializer(Protocol[_In_contra]):
+    """A serializer of kafka-python 3."""
+
+    def serialize(self, topic: str, headers: Any, data: _In_contra, /) -> bytes | None: ...
+
+
+class ContextSerializer(Protocol[_In_contra]):
+    """A serializer of confluent-kafka: its second parameter is a `SerializationContext`."""
+
+    def __call__(self, obj: _In_contra, ctx: Any, /) -> bytes | None: ...
+
+
+class TopicDeserializer(Protocol[_Out_co]):
+    """A deserializer of kafka-python 2."""
+
+    def deserialize(self, topic: str, data: bytes, /) -> _Out_co: ...
+
+
+class HeadersDeserializer(Protocol[_Out_co]):
+    """A deserializer of kafka-python 3."""
+
+    def deserialize(self, topic: str, headers: Any, data: bytes, /) -> _Out_co: ...
+
+
+class ContextDeserializer(Protocol[_Out_co]):
+    """A deserializer of confluent-kafka: its second parameter is a `SerializationContext`."""
+
+    def __call__(self, data: bytes, ctx: Any, /) -> _Out_co: ...
+
+
+#: Anything that `serializer_of` accepts for values of a type.
+SerializerLike: TypeAlias = Callable[[T], bytes] | TopicSerializer[T] | HeadersSerializer[T] | ContextSerializer[T]
+#: Anything that `deserializer_of` accepts and that returns values of a type.
+DeserializerLike: TypeAlias = (
+    Callable[[bytes], T] | TopicDeserializer[T] | HeadersDeserializer[T] | ContextDeserializer[T]
+)
