@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pykafka.client import KafkaClient
     from pykafka.cluster import Cluster
     from pykafka.common import CompressionType, OffsetAndMetadata, OffsetType, TopicPartition
+    from pykafka.deadletters import DeadLetters
     from pykafka.embedded import EmbeddedCluster
     from pykafka.exceptions import (
         KafkaException,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     )
     from pykafka.producer import Producer
     from pykafka.protocol import Message
+    from pykafka.record import Record
     from pykafka.security import (
         DelegationToken,
         OAuthBearer,
@@ -59,6 +61,7 @@ __all__ = [
     "Broker",
     "Cluster",
     "CompressionType",
+    "DeadLetters",
     "DelegationToken",
     "EmbeddedCluster",
     "GEventHandler",
@@ -84,6 +87,7 @@ __all__ = [
     "Producer",
     "RandomPartitioner",
     "RangeProtocol",
+    "Record",
     "RoundRobinProtocol",
     "Scram",
     "SimpleConsumer",
@@ -108,6 +112,7 @@ _HOMES = {
         "client": ["KafkaClient"],
         "cluster": ["Cluster"],
         "common": ["CompressionType", "OffsetAndMetadata", "OffsetType", "TopicPartition"],
+        "deadletters": ["DeadLetters"],
         "embedded": ["EmbeddedCluster"],
         "exceptions": [
             "KafkaException",
@@ -131,6 +136,7 @@ _HOMES = {
         ],
         "producer": ["Producer"],
         "protocol": ["Message"],
+        "record": ["Record"],
         "security": [
             "DelegationToken",
             "Gssapi",

@@ -11,6 +11,7 @@
         LogTruncationError
       DeserializationError
       SerializationError
+      DeadLetterError
       OffsetsNotCommitted
       PartitionOwnedError
       ZooKeeperError

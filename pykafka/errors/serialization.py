@@ -6,7 +6,7 @@ from typing import Any
 
 from pykafka.errors.base import KafkaException
 
-__all__ = ["DeserializationError", "SerializationError"]
+__all__ = ["DeadLetterError", "DeserializationError", "SerializationError"]
 
 
 class SerializationError(KafkaException):
@@ -61,3 +61,18 @@ class DeserializationError(KafkaException):
     def raw_key(self) -> bytes | None:
         """The message's key, as bytes."""
         return self.partition_key
+
+
+class DeadLetterError(KafkaException):
+    """Raised when a record could be neither read or handled, nor written as dead letter. The consumer stays at the record.
+
+    :param text: what happened and what to do
+    :param offset: of the record
+    :param error: why it was to be a dead letter; `__cause__` says why there is none
+    :param context: as for KafkaException
+    """
+
+    def __init__(self, text: str, offset: int, error: BaseException, **context: Any) -> None:
+        self.offset = offset
+        self.error = error
+        super().__init__(text, **context)
