@@ -181,6 +181,13 @@ class OffsetsNotCommitted(KafkaException):
         super().__init__(f"{text}; not committed: {told}" if told else text, **context)
 
 
+class ShareLostError(OffsetsNotCommitted):
+    """Raised when the coordinator refuses a commit because the member that read the messages is out of its group.
+
+    Other members may read them again. Parameters and `.failures` as of OffsetsNotCommitted.
+    """
+
+
 class PartitionOwnedError(KafkaException):
     """Raised when another consumer of the group owns the partition.
 

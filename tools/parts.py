@@ -47,7 +47,7 @@ OUTAGES += [f"{INTEGRATION}/producer/test_idempotence.py"]
 #: Members of groups, and their commits.
 GROUPS = [
     f"{INTEGRATION}/groups/test_{name}.py"
-    for name in ("balanced", "balanced_callback", "balanced_fork", "commits", "managed")
+    for name in ("balanced", "balanced_callback", "balanced_fork", "commits", "managed", "subscriber")
 ]
 GROUPS += [
     f"{INTEGRATION}/groups/test_managed_{name}.py"

@@ -10,10 +10,14 @@ from uuid import UUID
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import (
+    FencedInstanceId,
+    IllegalGeneration,
     KafkaException,
     OffsetsNotCommitted,
     RebalanceInProgress,
+    ShareLostError,
     TopicRecreatedError,
+    UnknownMemberId,
     UnknownTopicId,
     UnstableOffsetCommit,
     UnsupportedVersion,
@@ -45,6 +49,8 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 FIND_COORDINATOR = "FindCoordinator"
+#: What the coordinator answers to a commit of a member that is out of the group.
+MEMBER_IS_OUT = (IllegalGeneration, UnknownMemberId, FencedInstanceId)
 #: The pauses while a transaction is about to commit offsets: the first and the longest (ms).
 UNSTABLE_FIRST_MS = 50
 UNSTABLE_MOST_MS = 1000
@@ -162,6 +168,8 @@ class GroupOffsets:
             self._retrying(attempt, go_on)
         except KafkaException as error:
             failed = {(topic, id_): offset for (topic, id_), offset in remaining.items()}
+            if isinstance(error, MEMBER_IS_OUT) and self.membership.generation_id >= 0:
+                raise ShareLostError(self._says_what_is_lost(error), failed) from error
             raise OffsetsNotCommitted(f"group {self._group}: {error}", failed) from error
         if recreated:
             failed = {(topic, id_): offset for (topic, id_), offset in gone.items()}
@@ -170,6 +178,23 @@ class GroupOffsets:
             for key, offset in committed.items():
                 log.debug("group %s: committed offset %d of %s", self._group, offset, key)
         return committed
+
+    def _says_what_is_lost(self, error: KafkaException) -> str:
+        if isinstance(error, FencedInstanceId):
+            why = (
+                f"another member has joined as {self.membership.group_instance_id!r}; give each member that runs at the same "
+                "time a group_instance_id of its own"
+            )
+        else:
+            why = (
+                "the group has shared out anew without it, as after a stall beyond session_timeout_ms or max_poll_interval_ms: "
+                "raise these, or take less time for the messages of one call; the next call for messages joins again"
+            )
+        member = self.membership
+        return (
+            f"group {self._group}: this consumer ({member.member_id}, generation {member.generation_id}) is out of the group "
+            f"({error}), so other members may read these messages again; {why}"
+        )
 
     def fetch(
         self, partitions: Collection[TopicPartition], go_on: Callable[[], bool] | None = None

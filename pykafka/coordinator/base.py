@@ -207,33 +207,43 @@ class BaseCoordinator(ABC):
         :raises ProtocolClientError: the coordinator refuses for good
         :raises ResponseTimeoutError: not in time
         """
+        error = self.take_part(None if timeout_ms is None else self._handler.now() + timeout_ms / 1000)
+        if error is not None:
+            raise ResponseTimeoutError(
+                f"group {self.group_id}: not a member within {timeout_ms} ms ({error}); the next call goes on with it"
+            ) from error
+
+    def take_part(self, deadline: float | None) -> KafkaException | None:
+        """Join, again if need be, until this member has its share.
+
+        :param deadline: of the handler's clock (s); None tries for as long as it takes
+        :returns: why this member has no share yet, where the deadline came first; the next call goes on
+        :raises ProtocolClientError: the coordinator refuses for good
+        """
         self.activity.count += 1
-        self._deadline = deadline = None if timeout_ms is None else self._handler.now() + timeout_ms / 1000
+        self._deadline = deadline
         failures = 0
         while self.need_rejoin():
             if not self._prepared:
                 self._on_join_prepare(self.generation, self.member_id)
                 self._prepared = True
+                continue  # it may have left the group
             try:
                 self.link.find(None if deadline is None else self.link.left_ms(deadline))
                 self.join_and_sync(deadline)
                 self._prepared = False
             except TimeIsUp as error:
-                raise self._too_late(timeout_ms, error) from error
+                return error
             except KafkaException as error:
                 if not self.link.may_try_again(error):
                     raise
                 if deadline is not None and self._handler.now() > deadline:
-                    raise self._too_late(timeout_ms, error) from error
+                    return error
                 log.info("group %s: %s; joining again", self.group_id, error)
                 # that others join, or have joined, is no failure
                 failures = 1 if isinstance(error, RebalanceInProgress) else failures + 1
-                self.link.pause(failures)
-
-    def _too_late(self, timeout_ms: int | None, error: KafkaException) -> ResponseTimeoutError:
-        return ResponseTimeoutError(
-            f"group {self.group_id}: not a member within {timeout_ms} ms ({error}); the next call goes on with it"
-        )
+                self.link.pause(failures, deadline)
+        return None
 
     def join_and_sync(self, deadline: float | None = None) -> None:
         """Join once, get the share, and give it to `_on_join_complete`.

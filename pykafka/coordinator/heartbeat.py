@@ -156,6 +156,8 @@ class HeartbeatSender:
         #: Whether the thread may set events of the application; if not, workers look at `news` every now and then.
         self.shares_events = self._native is handler
         self.notify = notify
+        #: Called by the thread, on whatever handler, after each heartbeat and with each piece of news: it may only store.
+        self.attend: Callable[[], object] | None = None
         self._beat: Beat | None = None
         self._given_up: Beat | None = None
         self._told: tuple[Beat, int] | None = None
@@ -283,6 +285,8 @@ class HeartbeatSender:
             self._given_up = beat
         if code:
             self._tell(beat, code)
+        elif self.attend is not None:
+            self.attend()
 
     def _leave(self, beat: Beat) -> None:
         """Leave the group because the application takes no messages, so that other members get its share."""
@@ -305,6 +309,8 @@ class HeartbeatSender:
             return
         self._told = (beat, code)
         self.news.append(News(beat.generation_id, beat.member_id, code, beat.broker.address, error, idle))
+        if self.attend is not None:
+            self.attend()
         if self.shares_events:
             self.notify()
 

@@ -125,9 +125,12 @@ class GroupLink:
 
     # -- trying again ----------------------------------------------------------------------------------------------
 
-    def pause(self, failures: int) -> None:
-        """Wait after so many failures in a row."""
-        self.handler.sleep(self._pauses.seconds(failures))
+    def pause(self, failures: int, deadline: float | None = None) -> None:
+        """Wait after so many failures in a row, but not beyond a deadline (s)."""
+        seconds = self._pauses.seconds(failures)
+        if deadline is not None:
+            seconds = max(0.0, min(seconds, deadline - self.handler.now()))
+        self.handler.sleep(seconds)
 
     def left_ms(self, deadline: float, least: int = 100) -> int:
         """Return the time left until a deadline (ms); one that has passed leaves time for one answer that is quick."""

@@ -50,35 +50,49 @@ class SharedTopics:
         #: The topics that this member has shared out as the leader: {topic: number of partitions}.
         self.divided: dict[str, int] = {}
 
-    def have_changed(self, names: Iterable[str] = ()) -> bool:
+    def have_changed(self, names: Iterable[str] = (), timeout_ms: int | None = None) -> bool:
         """Return whether a topic that this member has shared out has another number of partitions now; once for each change.
 
         :param names: of other topics to look at
+        :param timeout_ms: for asking about those that metadata lacks; by default each broker has the socket timeout
         """
-        self._look({*names, *self.divided})
+        self._look({*names, *self.divided}, timeout_ms)
         changed = any(self._count(name, count) != count for name, count in self.divided.items())
         if changed:
             self.divided = {}
         return changed
 
-    def _look(self, names: Iterable[str]) -> None:
+    def _look(self, names: Iterable[str], timeout_ms: int | None) -> None:
         """Look for topics in the metadata; ask the cluster, every now and then, about those that it lacks."""
-        for name in names:
-            if self._cluster.topic_metadata(name) is not None:
-                if self._absences.pop(name, None) is not None:
-                    log.info("topic %s is there again", name)
-                continue
-            now = self._now()
-            absence = self._absences.setdefault(name, Absence(now, now))
-            if now - absence.asked_at < (ASK_SELDOM_S if self.is_gone(name) else ASK_S):
-                continue
-            absence.asked_at = now
-            try:
-                self._cluster.update([name])
-            except KafkaException as error:
-                log.info("topic %s is not in the metadata, and the cluster cannot be asked: %s", name, error)
-            else:
-                absence.answers += self._cluster.topic_metadata(name) is None
+        due = [name for name in names if self._is_due(name)]
+        if not due:
+            return
+        try:
+            self._cluster.update(due, timeout_ms)
+        except KafkaException as error:
+            text = "topics %s are not in the metadata, and the cluster cannot be asked: %s"
+            log.info(text, ", ".join(sorted(due)), error)
+            return
+        for name in due:
+            self._absences[name].answers += self._cluster.topic_metadata(name) is None
+
+    def _is_due(self, name: str) -> bool:
+        """Return whether metadata lacks a topic, and it is time to ask the cluster about it."""
+        if self._cluster.topic_metadata(name) is not None:
+            if self._absences.pop(name, None) is not None:
+                log.info("topic %s is there again", name)
+            return False
+        now = self._now()
+        absence = self._absences.setdefault(name, Absence(now, now))
+        if now - absence.asked_at < (ASK_SELDOM_S if self.is_gone(name) else ASK_S):
+            return False
+        absence.asked_at = now
+        return True
+
+    def is_missing(self, name: str) -> bool:
+        """Return whether the cluster has just said that a topic does not exist; it may be wrong."""
+        absence = self._absences.get(name)
+        return absence is not None and absence.answers > 0
 
     def is_gone(self, name: str) -> bool:
         """Return whether a topic does not exist any more."""

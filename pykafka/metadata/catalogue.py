@@ -33,12 +33,14 @@ class KnownTopic(NamedTuple):
 class Catalogue:
     """The description of each topic that the client knows.
 
-    State: `topics` is replaced as a whole, under the lock of `Knowledge`; readers take no lock.
+    State: `topics` and `errors` are replaced as wholes, under the lock of `Knowledge`; readers take no lock.
     """
 
     def __init__(self) -> None:
         #: By name.
         self.topics: dict[str, KnownTopic] = {}
+        #: The error code that brokers gave about a topic, by name, where they do not describe it.
+        self.errors: dict[str, int] = {}
 
     def take_over(
         self, response: wire.MetadataResponse, names: list[str] | None
@@ -50,11 +52,13 @@ class Catalogue:
         :param names: the topics that the client asked for; None: all, so that the others are gone
         """
         found = {}
+        errors = {} if names is None else {name: code for name, code in self.errors.items() if name not in names}
         for topic in response.topics:
             name = topic.name
             if name is None or topic.error_code == UnknownTopicOrPartition.ERROR_CODE:
                 continue
             if topic.error_code and not topic.partitions:  # an error tells nothing about the partitions
+                errors[name] = topic.error_code
                 if name in self.topics:
                     found[name] = self.topics[name]
                 continue
@@ -64,6 +68,7 @@ class Catalogue:
         else:
             kept = {name: known for name, known in self.topics.items() if name not in names}
             self.topics = {**kept, **found}
+        self.errors = errors
         return {name: known.metadata for name, known in found.items()}
 
     def take_leader(

@@ -15,6 +15,7 @@ from pykafka.exceptions import (
     KafkaException,
     LeaderNotFoundError,
     UnknownTopicOrPartition,
+    error_for,
 )
 from pykafka.metadata.brokers import Brokers, countdown, first_answer
 from pykafka.metadata.closing import Closables, close_at_exit
@@ -226,9 +227,12 @@ class BaseCluster:
         if self.metadata_is_old:
             self.refresh(self.generation)
 
-    def refresh_older(self, max_age_s: float, topics: Iterable[str]) -> None:
-        """Update topics, and all that the application holds, where the answer about one of them is this old (s)."""
-        self._upkeep.older(max_age_s, list(topics))
+    def refresh_older(self, max_age_s: float, topics: Iterable[str], timeout_ms: int | None = None) -> None:
+        """Update topics, and all that the application holds, where the answer about one of them is this old (s).
+
+        :param timeout_ms: as of `update`
+        """
+        self._upkeep.older(max_age_s, list(topics), timeout_ms)
 
     def _held(self) -> list[str]:
         return [topic.name for topic in self._topics.live()]
@@ -313,6 +317,11 @@ class BaseCluster:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
         self._freshness.want([name])
         return self._knowledge.catalogue.metadata(name)
+
+    def topic_error(self, name: str) -> KafkaException | None:
+        """Return what brokers last gave as the reason not to describe a topic, without I/O; None if they gave none."""
+        code = self._knowledge.catalogue.errors.get(name)
+        return None if code is None else error_for(code, topic=name, api="Metadata")
 
     def find_topic(self, name: str) -> documented.TopicMetadata | None:
         """Return a topic's metadata, asking the cluster where it is unknown; None for no such topic. This creates no topic.

@@ -79,13 +79,17 @@ class Upkeep:
             else:
                 self._update_if_due(names, timeout_ms)
 
-    def older(self, max_age_s: float, names: list[str]) -> None:
-        """Update topics, and those that the application holds, where the oldest answer about them is this old (s)."""
-        if self._freshness.age(names) < max_age_s:
+    def older(self, max_age_s: float, names: list[str], timeout_ms: int | None = None) -> None:
+        """Update topics, and those that the application holds, where the oldest answer about them is this old (s).
+
+        :param timeout_ms: as of `topics`
+        """
+        if not names or self._freshness.age(names) < max_age_s:
             return
+        timeout_ms = self._await_others(timeout_ms)
         with self._lock:
             if self._freshness.age(names) >= max_age_s:
-                self._update(sorted({*names, *self._held()}), None)
+                self._update(sorted({*names, *self._held()}), timeout_ms)
 
     def lacking(self, find: Callable[[], list[str]], timeout_ms: int | None = None) -> None:
         """Update topics whose leaders are unknown, unless that was done a moment ago.

@@ -1,5 +1,4 @@
-"""Ways in which the leader of a group shares out the partitions of many topics: `ConsumerCoordinator`'s `assignors`.
+"""Ways in which the leader of a group shares out the partitions of many topics: for `Subscriber` and `ConsumerCoordinator`.
 
-The package's own consumers read one topic each, and take a `GroupMembershipProtocol` instead. Both use the algorithms of
-`pykafka.membershipprotocol`.
+Consumers of one topic take a `GroupMembershipProtocol` instead. Both use the algorithms of `pykafka.membershipprotocol`.
 """

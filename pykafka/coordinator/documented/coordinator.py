@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
-from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from pykafka.coordinator.assigning import Assigning
 from pykafka.coordinator.assignors.range import RangePartitionAssignor
 from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from pykafka.coordinator.base import BaseCoordinator
@@ -15,10 +15,8 @@ from pykafka.coordinator.documented.autocommit import AutoCommitTask
 from pykafka.coordinator.documented.offsets import MemberOffsets, Offsets
 from pykafka.coordinator.documented.subscription import Subscription
 from pykafka.coordinator.metrics import ConsumerCoordinatorMetrics, Metrics
-from pykafka.coordinator.topics import SharedTopics, readers_of
-from pykafka.exceptions import InconsistentGroupProtocol, KafkaException
+from pykafka.exceptions import KafkaException
 from pykafka.network.futures import ResponseFuture
-from pykafka.protocol import documented
 
 log = logging.getLogger(__name__)
 
@@ -57,11 +55,8 @@ class ConsumerCoordinator(BaseCoordinator):
     def __init__(self, client: Any, subscription: Subscription, metrics: Metrics | None = None, **configs: Any) -> None:
         super().__init__(client, metrics, **configs)
         self._subscription = subscription
-        self._assignors: dict[str, AbstractPartitionAssignor] = {one.name: one for one in self.config["assignors"]}
-        if not self._assignors:
-            raise ValueError("assignors must name one at least, such as RangePartitionAssignor")
+        self._assigning = Assigning(self._cluster, self.group_id, self.config["assignors"])
         self._joined_for: frozenset[str] = frozenset()
-        self._topics = SharedTopics(self._cluster)
         self._refresh_needed = False
         self.offsets = MemberOffsets(self)
         self._auto_commit: AutoCommitTask | None = None
@@ -78,13 +73,13 @@ class ConsumerCoordinator(BaseCoordinator):
     def group_protocols(self) -> Sequence[tuple[str, bytes]]:
         """Return the name of each assignor, the best first, with the metadata that names this member's topics."""
         self._joined_for = frozenset(self._subscription.topics())
-        return [(name, bytes(one.metadata(self._joined_for).get_bytes())) for name, one in self._assignors.items()]
+        return self._assigning.protocols(self._joined_for)
 
     def need_rejoin(self) -> bool:
         """Return whether this member has to join again: the group rebalances, or topics or their partitions have changed."""
         if self._joined_for and self._joined_for != frozenset(self._subscription.topics()):
             self.request_rejoin()
-        if self._topics.have_changed():
+        if self._assigning.topics.have_changed():
             self.request_rejoin()
         return super().need_rejoin()
 
@@ -114,30 +109,10 @@ class ConsumerCoordinator(BaseCoordinator):
     def _perform_assignment(
         self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
     ) -> Mapping[str, bytes]:
-        wanted = {
-            member: documented.ConsumerGroupProtocolMetadata.from_bytestring(metadata) for member, metadata in members
-        }
-        topics = list(readers_of(wanted))
-        if any(self._cluster.topic_metadata(name) is None for name in topics):
-            self._cluster.update(topics)
-        partitions = {name: self._topics.ids(name) for name in topics}
-        self._topics.divided = {name: len(ids) for name, ids in partitions.items()}
-        shares = self._assignor(protocol).assign(partitions, wanted)
-        return {member: bytes(share.get_bytes()) for member, share in shares.items()}
-
-    def _assignor(self, name: str) -> AbstractPartitionAssignor:
-        found = self._assignors.get(name)
-        if found is None:
-            raise InconsistentGroupProtocol(
-                f"group {self.group_id} shares out by {name!r}, and this member knows {', '.join(sorted(self._assignors))}; "
-                "give it that assignor by assignors="
-            )
-        return found
+        return self._assigning.share_out(protocol, members)
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        assignment = documented.MemberAssignment.from_bytestring(member_assignment)
-        self._assignor(protocol).on_assignment(assignment)
-        share = [TopicPartition(topic, id_) for topic, ids in assignment.partition_assignment for id_ in ids]
+        share = self._assigning.taken(protocol, member_assignment)
         self._refresh_needed = True
         self.offsets.shared_as = (generation, member_id)
         self._subscription.assigned(share)

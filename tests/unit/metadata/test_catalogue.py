@@ -106,3 +106,21 @@ def test_a_hint_counts_if_it_is_newer() -> None:
     assert known(catalogue, 0) == (2, 5)
     catalogue.take_over(told(FIRST, (1, 4), (1, 4)), [NAME])  # from a broker that has not heard of it
     assert (known(catalogue, 0), known(catalogue, 1)) == ((2, 5), (1, 4))
+
+
+def test_what_brokers_refuse_to_describe_is_known_until_they_do() -> None:
+    def refused(name: str, code: int) -> wire.MetadataResponse:
+        return wire.MetadataResponse(topics=[wire.MetadataResponse.Topic(name=name, error_code=code)])
+
+    catalogue = Catalogue()
+    catalogue.take_over(refused(NAME, 29), [NAME])
+    catalogue.take_over(told(FIRST, (1, 4), name="other"), ["other"])
+    assert catalogue.errors == {NAME: 29}
+    assert catalogue.metadata(NAME) is None
+    catalogue.take_over(told(FIRST, (1, 4)), [NAME])
+    assert catalogue.errors == {}
+    catalogue.take_over(refused(NAME, 29), [NAME])
+    assert catalogue.errors == {NAME: 29}
+    assert known(catalogue) == (1, 4)  # an error tells nothing about the partitions
+    catalogue.take_over(refused(NAME, 3), [NAME])
+    assert catalogue.errors == {}

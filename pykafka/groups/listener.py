@@ -1,0 +1,83 @@
+"""`RebalanceListener`: the application's part in a rebalance of its group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from pykafka.common import TopicPartition
+
+Told = Callable[[list[TopicPartition]], object]
+
+_METHODS = ("on_revoked", "on_assigned", "on_lost")
+
+
+class RebalanceListener:
+    """The base of listeners: override what you need. Any other object with some of these methods serves as well.
+
+    The methods run inside the application's own calls, such as `poll()`, between two records. They may take their time, up to
+    `max_poll_interval_ms`, and may call the consumer. An exception that one raises is raised by that call, once the rebalance
+    has come to its end.
+    """
+
+    def on_revoked(self, partitions: list[TopicPartition]) -> object:
+        """Prepare for the loss of partitions; they are still this member's, so that `commit()` works.
+
+        Called before each rebalance with the whole share, as the group shares out anew, and before the member leaves.
+
+        :param partitions: the present share
+        """
+
+    def on_assigned(self, partitions: list[TopicPartition]) -> object:
+        """Prepare for reading partitions; `seek()` works here.
+
+        :param partitions: the whole new share; perhaps none
+        """
+
+    def on_lost(self, partitions: list[TopicPartition]) -> object:
+        """Forget partitions that other members may read already, so that commits of them are refused.
+
+        It happens when the member was out of the group: it stalled beyond the session's time or `max_poll_interval_ms`. It also
+        happens for topics that were deleted. By default this calls `on_revoked`, as in Kafka's Java client.
+
+        :param partitions: those that were lost
+        """
+        return self.on_revoked(partitions)
+
+
+class Listeners:
+    """A listener of any kind as one with all three methods.
+
+    :param listener: a RebalanceListener, an object with some of its methods, or None
+    """
+
+    __slots__ = _METHODS
+
+    def __init__(self, listener: Any) -> None:
+        self.on_revoked: Told = getattr(listener, "on_revoked", None) or _ignore
+        self.on_assigned: Told = getattr(listener, "on_assigned", None) or _ignore
+        self.on_lost: Told = getattr(listener, "on_lost", None) or self.on_revoked
+
+
+def _ignore(_: Collection[TopicPartition]) -> None:
+    """Ignore partitions."""
+
+
+def valid_listener(value: Any, name: str) -> Any:
+    """Return a listener, or None.
+
+    :raises TypeError: it has none of the methods of `RebalanceListener`, is a class, or a method cannot be called
+    """
+    if value is None:
+        return None
+    if isinstance(value, type):
+        raise TypeError(f"{name} must be an object: give {value.__name__}(), not the class {value.__name__}")
+    methods = [getattr(value, method, None) for method in _METHODS]
+    if all(method is None for method in methods):
+        raise TypeError(
+            f"{name} must have one at least of {', '.join(_METHODS)}, not {type(value).__name__}: {value!r}"
+        )
+    for method_name, method in zip(_METHODS, methods, strict=True):
+        if method is not None and not callable(method):
+            raise TypeError(f"{name}.{method_name} must be a method, not {type(method).__name__}: {method!r}")
+    return value

@@ -1,0 +1,124 @@
+"""Members of one group that read many topics, for tests of `Subscriber`: hooks that record what the group does with them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from pykafka import KafkaClient
+from pykafka.common import TopicPartition
+from pykafka.consumer.offsets import GroupOffsets, Membership
+from pykafka.coordinator.subscriber import Subscriber
+from tests.support.topics import create_topic
+
+Keys = Collection[TopicPartition]
+
+
+class Hooks:
+    """A consumer that reads nothing, and records its calls as (name, keys, ...); `then` may raise, wait or commit."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, frozenset[TopicPartition]]] = []
+        self.share: set[TopicPartition] = set()
+        self.attended = 0
+        self.kept: list[frozenset[TopicPartition]] = []
+        self.then: dict[str, Callable[[Keys], object]] = {}
+
+    def _called(self, name: str, keys: Keys) -> None:
+        self.calls.append((name, frozenset(keys)))
+        if name in self.then:
+            self.then[name](keys)
+
+    def attend(self) -> None:
+        self.attended += 1
+
+    def revoke(self, keys: Keys) -> None:
+        self.share -= set(keys)
+        self._called("revoke", keys)
+
+    def assign(self, keys: Keys, kept: Keys) -> None:
+        self.share = set(keys)
+        self.kept.append(frozenset(kept))
+        self._called("assign", keys)
+
+    def lose(self, keys: Keys) -> None:
+        self.share -= set(keys)
+        self._called("lose", keys)
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self.calls]
+
+
+class Member:
+    """One member: its hooks, subscription and offsets."""
+
+    def __init__(self, client: KafkaClient, group: str, topics: Iterable[Any], **settings: Any) -> None:
+        self.cluster = client.cluster
+        self.hooks = Hooks()
+        self.identity = Membership(group_instance_id=settings.get("group_instance_id"))
+        self.offsets = GroupOffsets(self.cluster, group, 100, 5, self.identity)
+        settings = {"heartbeat_interval_ms": 200, "session_timeout_ms": 6000, "metadata_max_age_ms": 1000, **settings}
+        self.subscriber = Subscriber(self.cluster, self.hooks, self.identity, group_id=group, **settings)
+        self.subscriber.subscribe(topics)
+
+    @property
+    def share(self) -> set[TopicPartition]:
+        return self.hooks.share
+
+    def serve(self, seconds: float | None = 0.1) -> None:
+        """Make a call for messages that waits so long (s)."""
+        if self.subscriber.due:
+            self.subscriber.serve(None if seconds is None else self.cluster.handler.now() + seconds)
+        else:
+            self.subscriber.idle(waiting=False)
+
+    def commit(self, keys: Keys, offset: int = 1) -> None:
+        self.offsets.commit(dict.fromkeys(keys, offset))
+
+
+class Members:
+    """A group of such members, whose calls the test makes in turn."""
+
+    def __init__(self, client: KafkaClient, partitions: int = 3, topics: int = 2) -> None:
+        self.client = client
+        self.name = f"g-{uuid.uuid4().hex[:8]}"
+        self.topics = [create_topic(client, partitions).name for _ in range(topics)]
+        self.members: list[Member] = []
+
+    def join(self, *topics: Any, **settings: Any) -> Member:
+        member = Member(self.client, self.name, topics or self.topics, **settings)
+        self.members.append(member)
+        return member
+
+    def keys(self, *topics: str) -> set[TopicPartition]:
+        found = self.client.cluster.topics
+        return {TopicPartition(name, id_) for name in topics or self.topics for id_ in found[name].partitions}
+
+    def until(self, happened: Callable[[], object], seconds: float = 30) -> None:
+        """Let all members make calls until something has happened."""
+        deadline = time.monotonic() + seconds
+        while not happened():
+            assert time.monotonic() < deadline, [sorted(member.share) for member in self.members]
+            for member in self.members:
+                member.serve()
+            self.client.cluster.handler.sleep(0.02)
+
+    def settled(self, *sizes: int, keys: set[TopicPartition] | None = None) -> None:
+        """Let all members make calls until their shares have these sizes, and divide all partitions."""
+        wanted = self.keys() if keys is None else keys
+
+        def divided() -> bool:
+            shares = [member.share for member in self.members]
+            found = [key for share in shares for key in share]
+            same = len({member.subscriber.generation for member in self.members}) == 1
+            return same and sorted(found) == sorted(wanted) and sorted(map(len, shares)) == sorted(sizes)
+
+        self.until(divided)
+
+    def leave(self, *members: Member) -> None:
+        for member in members or tuple(self.members):
+            member.subscriber.leave()
+            if member in self.members:
+                self.members.remove(member)

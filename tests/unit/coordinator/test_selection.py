@@ -1,0 +1,71 @@
+"""What a subscription names, and which assignors a member takes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from pykafka.coordinator.assignors.known import valid_assignor
+from pykafka.coordinator.selection import Selection
+
+
+def test_names_and_patterns() -> None:
+    selection = Selection(["b", b"a", "b", "^c-.*", re.compile("d")])
+    assert selection.names == {"a", "b"}
+    assert [pattern.pattern for pattern in selection.patterns] == ["^c-.*", "d"]
+    assert repr(selection) == "a, b, ^c-.*, d"
+    assert selection == Selection(("a", "b", re.compile("^c-.*"), re.compile("d")))
+    assert hash(selection) == hash(Selection(("a", "b", re.compile("^c-.*"), re.compile("d"))))
+    assert selection != Selection(["a", "b"])
+    assert selection != "a"
+    assert Selection("a") == Selection([b"a"])
+    assert Selection(re.compile("a")) == Selection([re.compile("a")])
+
+
+def test_a_pattern_matches_whole_names() -> None:
+    selection = Selection(["named", "^orders-.", "^orders", re.compile("pay.*")])
+    names = ["orders-1", "orders-12", "my-orders-1", "payments", "other"]
+    selection.matched = selection.matches(names)
+    assert selection.matched == {"orders-1", "payments"}
+    assert selection.topics == {"named", "orders-1", "payments"}
+    # other clients would read these
+    assert selection.only_begun(names) == [("^orders", "orders-1")]
+    assert selection.only_begun([*names, "orders"]) == []
+
+
+@pytest.mark.parametrize(
+    ("topics", "error", "text"),
+    [
+        ([], ValueError, "one topic at least"),
+        (["a b"], ValueError, "no topic of the name 'a b'.*begins with"),
+        ([""], ValueError, "no topic of the name ''"),
+        (["^("], ValueError, r"'\^\(' begins with '\^', and is no pattern: missing \)"),
+        ([re.compile(b"a")], TypeError, "must be of str, not of bytes: b'a'"),
+        ([3], TypeError, "a topic to subscribe to must be"),
+        ([None], TypeError, "a topic to subscribe to must be"),
+    ],
+)
+def test_what_is_no_subscription_is_refused(topics: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        Selection(topics)
+
+
+def test_assignors_by_name() -> None:
+    assert valid_assignor("range", "assignor") == ("range",)
+    assert valid_assignor(["roundrobin", "range", "range"], "assignor") == ("roundrobin", "range")
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        ("sticky", ValueError, "assignor must be 'range' or 'roundrobin', not 'sticky'; members"),
+        ([], ValueError, "assignor must name one at least"),
+        (3, TypeError, "assignor must be a name, or a list of names, not int: 3"),
+        ([3], TypeError, r"not list: \[3\]"),
+    ],
+)
+def test_other_assignors_are_refused(value: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        valid_assignor(value, "assignor")
