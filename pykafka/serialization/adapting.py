@@ -10,9 +10,10 @@ from pykafka.exceptions import SerializationError
 from pykafka.serialization.context import contexts
 from pykafka.serialization.forms import Form, form_of, name_of
 from pykafka.serialization.interfaces import Deserialize, Headers, Serialize
+from pykafka.serialization.offloading import Offload, asks_registry, offloaded_deserializer, offloaded_serializer
 
 
-def serializer_of(given: Any, is_key: bool = False) -> Serialize | None:
+def serializer_of(given: Any, is_key: bool = False, offload: Offload | None = None) -> Serialize | None:
     """Return a function `(topic, value, headers) -> bytes | None` over what a user gave as serializer.
 
     A plain function never gets None: that is a tombstone, or a message without key, and stays None. Objects of
@@ -21,6 +22,7 @@ def serializer_of(given: Any, is_key: bool = False) -> Serialize | None:
     :param given: a function of one value; an object with `serialize(topic, value)` or `serialize(topic, headers, value)`;
         a serializer of confluent-kafka, or a function `(value, SerializationContext)`; None for bytes as they are
     :param is_key: whether it serializes keys; values otherwise
+    :param offload: of the handler, for serializers that ask a schema registry
     :return: None if nothing was given. The function raises SerializationError, with the topic. Its `headers` must be a list
         of the message's own: confluent-kafka's serializers may add a header that says the schema
     :raises TypeError: it has none of these forms, it is asynchronous, or it is a class
@@ -30,6 +32,9 @@ def serializer_of(given: Any, is_key: bool = False) -> Serialize | None:
     part, name = "key" if is_key else "value", name_of(given)
     form, function = form_of(given, "serialize", part)
     call = _call_of(form, function, is_key)
+    waits = offload is not None and asks_registry(given)
+    if offload is not None and waits:
+        call = offloaded_serializer(call, offload)
 
     def serialize(topic: str, value: Any, headers: list[tuple[str, bytes | None]]) -> bytes | None:
         try:
@@ -53,10 +58,11 @@ def serializer_of(given: Any, is_key: bool = False) -> Serialize | None:
             ) from error
         return data if type(data) is bytes else _as_bytes(data, name, part, topic)
 
+    serialize.may_wait = waits  # type: ignore[attr-defined]
     return serialize_plain if form is Form.PLAIN else serialize
 
 
-def deserializer_of(given: Any, is_key: bool = False) -> Deserialize | None:
+def deserializer_of(given: Any, is_key: bool = False, offload: Offload | None = None) -> Deserialize | None:
     """Return a function `(topic, data, headers) -> value` over what a user gave as deserializer.
 
     None as data is treated as in `serializer_of`.
@@ -64,6 +70,7 @@ def deserializer_of(given: Any, is_key: bool = False) -> Deserialize | None:
     :param given: a function of bytes; an object with `deserialize(topic, data)` or `deserialize(topic, headers, data)`; a
         deserializer of confluent-kafka, or a function `(data, SerializationContext)`; None for bytes as they are
     :param is_key: whether it deserializes keys; values otherwise
+    :param offload: of the handler, for deserializers that ask a schema registry
     :return: None if nothing was given. The function raises what the user's raises
     :raises TypeError: it has none of these forms, it is asynchronous, or it is a class
     """
@@ -72,6 +79,9 @@ def deserializer_of(given: Any, is_key: bool = False) -> Deserialize | None:
     form, function = form_of(given, "deserialize", "key" if is_key else "value")
     name = name_of(given)
     call = _call_of(form, function, is_key)
+    waits = offload is not None and asks_registry(given)
+    if offload is not None and waits:
+        call = offloaded_deserializer(call, offload, is_key)
 
     def deserialize(topic: str, data: bytes | None, headers: Headers) -> Any:
         value = call(topic, data, headers if type(headers) is list else list(headers))
@@ -83,6 +93,7 @@ def deserializer_of(given: Any, is_key: bool = False) -> Deserialize | None:
         value = function(data)
         return _refuse_coroutine(value, name) if type(value) is CoroutineType else value
 
+    deserialize.may_wait = waits  # type: ignore[attr-defined]
     return deserialize_plain if form is Form.PLAIN else deserialize
 
 

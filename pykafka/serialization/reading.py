@@ -10,6 +10,7 @@ from pykafka.exceptions import DeserializationError
 from pykafka.record import Record
 from pykafka.serialization.adapting import deserializer_of
 from pykafka.serialization.forms import name_of
+from pykafka.serialization.offloading import Offload, may_wait
 from pykafka.utils.loglimit import LogLimiter
 
 log = logging.getLogger(__name__)
@@ -66,15 +67,21 @@ class RecordReader:
     :param value_deserializer: likewise
     :param on_bad_record: "raise", "skip" or dead letters
     :param limiter: for the warnings about skipped records
+    :param offload: of the handler, for deserializers that ask a schema registry
     :raises TypeError: a deserializer is none
     :raises ValueError: on_bad_record is no such policy
     """
 
     def __init__(
-        self, key_deserializer: Any, value_deserializer: Any, on_bad_record: OnBadRecord, limiter: LogLimiter
+        self,
+        key_deserializer: Any,
+        value_deserializer: Any,
+        on_bad_record: OnBadRecord,
+        limiter: LogLimiter,
+        offload: Offload | None = None,
     ) -> None:
-        self._key = deserializer_of(key_deserializer, True)
-        self._value = deserializer_of(value_deserializer, False)
+        self._key = deserializer_of(key_deserializer, True, offload)
+        self._value = deserializer_of(value_deserializer, False, offload)
         self._names = {"key": name_of(key_deserializer), "value": name_of(value_deserializer)}
         self._policy = valid_on_bad_record(on_bad_record, "on_bad_record")
         self._limiter = limiter
@@ -82,6 +89,11 @@ class RecordReader:
         self.skipped = 0
         #: How many records became dead letters.
         self.dead_lettered = 0
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether reading may wait for a schema registry or for a dead letter's acknowledgement."""
+        return may_wait(self._key) or may_wait(self._value) or self._policy not in {"raise", "skip"}
 
     @property
     def needed(self) -> bool:
