@@ -1,0 +1,87 @@
+"""The settings of parallel work, in one place: defaults, checks and meanings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pykafka.parallel.jobs import Order
+from pykafka.parallel.retry import Retry, valid_seconds
+from pykafka.utils.error_handlers import valid_callable
+from pykafka.utils.settings import Settings, above_0, optional, setting
+
+#: What is told of a run that gives records up: those that `handle()` has seen and nobody has acknowledged.
+OnAbandoned = Callable[[list[Any]], object]
+
+
+def _order(value: Any, name: str) -> Order:
+    if value not in ("key", "partition", None):
+        raise ValueError(f'{name} must be "key", "partition" or None, not {value!r}')
+    order: Order = value
+    return order
+
+
+def _retry(value: Any, name: str) -> Retry | None:
+    if not (value is None or isinstance(value, Retry)):
+        raise TypeError(f"{name} must be a Retry(...) or None, not {type(value).__name__}: {value!r}")
+    return value
+
+
+def _flag(value: Any, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {type(value).__name__}: {value!r}")
+    return value
+
+
+@dataclass(frozen=True)
+class ParallelOptions(Settings):
+    """The settings of a `ParallelRun`."""
+
+    workers: int = setting(
+        100,
+        above_0,
+        "how many records are handled at a time",
+        costs="Threads beyond a few hundred cost memory and switches; greenlets and tasks cost little.",
+    )
+    order: Order = setting(
+        "key",
+        _order,
+        'what is handled in order: the records of each "key" (those without key in any order), of each "partition", or nothing',
+        allowed='`"key"`, `"partition"`, `None`',
+        costs="In order, a record waits for those before it, also while they are tried again.",
+    )
+    manual_ack: bool = setting(
+        False, _flag, "whether a record is acknowledged by `record.ack()` only, and not when `handle` returns"
+    )
+    retry: Retry | None = setting(
+        None, _retry, "how a record is handled again after `handle` has raised", allowed="`Retry(...)`, `None`"
+    )
+    max_unacknowledged: int = setting(
+        10_000,
+        above_0,
+        "a partition is paused so many records beyond its lowest unacknowledged one",
+        costs="So many records are handled again after a crash at most.",
+    )
+    max_unacknowledged_bytes: int = setting(
+        64 * 1024 * 1024,
+        above_0,
+        "all partitions are paused while the keys and values of unacknowledged records take so many bytes",
+        costs="More holds more messages in memory.",
+    )
+    commit_interval: float = setting(
+        1.0, valid_seconds, "how often what is acknowledged is committed (s)", costs="A longer time repeats more work."
+    )
+    revoke_timeout: float = setting(
+        10.0,
+        valid_seconds,
+        "how long a revocation waits for records under way (s)",
+        costs="The group waits as long, and evicts a member that takes longer than `max_poll_interval_ms`.",
+    )
+    stop_timeout: float = setting(30.0, valid_seconds, "how long the end waits for records under way (s)")
+    on_abandoned: OnAbandoned | None = setting(
+        None,
+        optional(valid_callable),
+        "called with the records that `handle` has seen and that are not acknowledged when their partitions go or the run ends",
+        allowed="a function of a list",
+    )

@@ -1,0 +1,66 @@
+"""The consumer, its records and dead letters, as parallel work sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pykafka.common import TopicPartition
+
+
+class RecordLike(Protocol):
+    """One consumed message: a `Record`."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def raw_key(self) -> bytes | None: ...
+    @property
+    def raw_value(self) -> bytes | None: ...
+    def _set_ack(self, ack: Any) -> None: ...
+
+
+class Source(Protocol):
+    """The consumer that a run reads. One worker calls it, but for `wakeup`; it calls the run's `Hooks` inside of `poll`."""
+
+    def poll(self, max_records: int = ..., timeout: float | None = ...) -> Sequence[Any]: ...
+    def pause(self, *partitions: TopicPartition) -> object: ...
+    def resume(self, *partitions: TopicPartition) -> object: ...
+    def seek(self, partition: TopicPartition, offset: int) -> object: ...
+    def position(self, partition: TopicPartition) -> int | None: ...
+    def commit(self, what: Mapping[TopicPartition, int], /) -> object: ...
+    def wakeup(self) -> object:
+        """End the `poll` that waits now, or the next one, at once; any worker may call this."""
+
+
+class Hooks(Protocol):
+    """What a consumer tells a run, on the worker that polls, before it tells the application's listener."""
+
+    def revoke(self, partitions: Collection[TopicPartition]) -> None: ...
+    def lose(self, partitions: Collection[TopicPartition]) -> None: ...
+
+
+class Sent(Protocol):
+    """A dead letter on its way."""
+
+    def get(self, timeout: float | None = None) -> object: ...
+
+
+class DeadLetterSink(Protocol):
+    """The place for records that could not be handled: `DeadLetters`."""
+
+    def send(self, record: Any, error: BaseException) -> Sent: ...
+
+
+#: `handle(record)`, which the application gives.
+Handle = Callable[[Any], object]
+
+
+def call(handle: Handle, record: Any) -> None:
+    """Handle one record: the one place where the application's function is called."""
+    handle(record)

@@ -1,0 +1,70 @@
+"""`Retry`: how often, and after which pauses, a record whose `handle()` failed is handled again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+#: These ask for the end of a worker or of the program, whatever `retry_on` says.
+EXITS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Handles a record again after `handle()` has raised, with pauses that double and differ by a fifth by chance.
+
+    No worker waits in a pause. Where records are handled in order, those of the same key (or partition) wait for it.
+
+    :param times: how often a record is tried again after its first failure; None for as long as it fails
+    :param backoff: the first pause (s)
+    :param max_backoff: the longest pause (s); `backoff` where that is longer
+    :param retry_on: the class of errors, or a tuple of them, after which a record is tried again
+    :raises TypeError, ValueError: a value is out of bounds, by name
+    """
+
+    times: int | None = 3
+    backoff: float = 0.1
+    max_backoff: float = 30.0
+    retry_on: type[BaseException] | tuple[type[BaseException], ...] = Exception
+
+    def __post_init__(self) -> None:
+        """Check all values."""
+        if self.times is not None:
+            if isinstance(self.times, bool) or not isinstance(self.times, int):
+                raise TypeError(
+                    f"Retry(times=) must be an int or None, not {type(self.times).__name__}: {self.times!r}"
+                )
+            if self.times < 1:
+                raise ValueError(f"Retry(times=) must be 1 or more, not {self.times}: without retries give retry=None")
+        for name in ("backoff", "max_backoff"):
+            object.__setattr__(self, name, valid_seconds(getattr(self, name), f"Retry({name}=)"))
+        kinds: tuple[Any, ...] = self.kinds
+        if not kinds or not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+            raise TypeError(f"Retry(retry_on=) must be a class of errors or a tuple of them, not {self.retry_on!r}")
+
+    @property
+    def kinds(self) -> tuple[type[BaseException], ...]:
+        """The classes of errors after which a record is tried again."""
+        return self.retry_on if isinstance(self.retry_on, tuple) else (self.retry_on,)
+
+    def again(self, error: BaseException, failures: int) -> bool:
+        """Return whether a record is tried again.
+
+        :param error: its last failure
+        :param failures: how often it has failed
+        """
+        return isinstance(error, self.retry_on) and (self.times is None or failures <= self.times)
+
+
+def valid_seconds(value: Any, name: str) -> float:
+    """Return a time (s): a finite number above 0.
+
+    :raises TypeError: it is no number
+    :raises ValueError: it is out of bounds
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number of seconds, not {type(value).__name__}: {value!r}")
+    if not 0 < value < inf:
+        raise ValueError(f"{name} must be above 0 s, not {value}")
+    return float(value)

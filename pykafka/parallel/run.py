@@ -1,0 +1,236 @@
+"""`ParallelRun`: reads with one worker, handles records in a pool of workers, and commits what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from pykafka.common import TopicPartition
+from pykafka.exceptions import KafkaException
+from pykafka.parallel.failures import Failures
+from pykafka.parallel.intake import Intake
+from pykafka.parallel.jobs import Jobs, Limits
+from pykafka.parallel.pool import Pool
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler, Worker
+    from pykafka.parallel.job import Job
+    from pykafka.parallel.options import ParallelOptions
+    from pykafka.parallel.ports import DeadLetterSink, Handle, Source
+
+#: How long a dead letter may take until it is acknowledged (s); the producer's own limit is shorter by default.
+DEAD_LETTER_S = 300.0
+
+
+class Stats(NamedTuple):
+    """Counts of a run at one moment.
+
+    :param acknowledged: records so far
+    :param unacknowledged: records that are handed out
+    :param under_way: of these, the records in `handle()`, or that wait for `ack()` behind it
+    :param retried: attempts after a failure so far
+    :param pausing: records in the pause before an attempt
+    :param dead: records that were written as dead letters so far
+    :param late: acknowledgements that came after the partition had been given away
+    :param failed_commits: so far; each one was tried again
+    :param workers: of the pool, at present
+    """
+
+    acknowledged: int
+    unacknowledged: int
+    under_way: int
+    retried: int
+    pausing: int
+    dead: int
+    late: int
+    failed_commits: int
+    workers: int
+
+
+class _Acknowledger:
+    """What `record.ack()` and `record.nack()` call."""
+
+    __slots__ = ("_job", "_pool")
+
+    def __init__(self, pool: Pool, job: Job) -> None:
+        self._pool = pool
+        self._job = job
+
+    def __call__(self, record: object = None) -> bool:
+        return self._pool.acknowledge(self._job)
+
+    def nack(self, error: BaseException | None = None) -> bool:
+        return self._pool.refuse(self._job, error or KafkaException("the application refused the record by nack()"))
+
+
+class ParallelRun:
+    """Records of a consumer, handled by many workers at a time: what `consumer.parallel(...)` returns.
+
+    Call `run()`, which returns when the run has stopped, or use it as a context manager, which reads with a worker of its own.
+    A run is for one use. While it lasts, nobody else may poll the consumer.
+
+    :param handler: the client's
+    :param source: the consumer
+    :param handle: called with each record, on any worker of the pool
+    :param options: settings
+    :param dead_letters: takes the records that failed for good; None: the first of them ends the run
+    :param commits: whether the consumer has a group to commit to
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        source: Source,
+        handle: Handle,
+        options: ParallelOptions,
+        dead_letters: DeadLetterSink | None = None,
+        commits: bool = True,
+    ) -> None:
+        if not callable(handle):
+            raise TypeError(f"handle must be a function of a record, not {type(handle).__name__}: {handle!r}")
+        self._handler = handler
+        limits = Limits(options.max_unacknowledged, options.max_unacknowledged_bytes)
+        self._jobs = Jobs(options.order, limits, self._acknowledger if options.manual_ack else None)
+        failures = Failures(handler, options.retry, dead_letters, DEAD_LETTER_S)
+        self._pool = Pool(handler, options.workers, self._jobs, handle, failures, self._alarm)
+        self._intake = Intake(handler, source, self._jobs, self._pool, options, commits)
+        self._here = handler.local()
+        self._lock = handler.Lock()
+        self._begun = False
+        self._ended = handler.Event()
+        self._worker: Worker | None = None
+        self._error: BaseException | None = None
+        self._told = False
+
+    def _alarm(self) -> None:
+        self._intake.alarm()
+
+    def _acknowledger(self, job: Job) -> _Acknowledger:
+        return _Acknowledger(self._pool, job)
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Read and handle on this worker until `stop()`, an error, or Ctrl-C; then commit what is acknowledged.
+
+        :raises RecordNotHandledError: `handle` failed for good, with topic, partition, offset and the cause
+        :raises KafkaException: the consumer's own errors; the last commit failed; the run was used before
+        """
+        self._begin()
+        self._told = True
+        self._read()
+
+    def start(self) -> Self:
+        """Begin to read on a worker of the run's own; `stop()` ends it.
+
+        :raises KafkaException: the run was used before
+        """
+        self._begin()
+        try:
+            self._worker = self._handler.spawn(self._read_aside, name="pykafka.parallel.read")
+        except BaseException:
+            self._ended.set()
+            raise
+        return self
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the run has ended, and raise the error that ended it; return whether it has ended.
+
+        :param timeout: how long to wait (s); None for as long as it runs
+        :raises KafkaException: as `run` does
+        """
+        if not self._ended.wait(timeout):
+            return False
+        if self._worker is not None:
+            self._worker.join(timeout)
+        if self._error is not None and not self._told:
+            self._told = True
+            raise self._error
+        return True
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Hand out nothing more, wait for the records under way, commit, and return whether the run has ended.
+
+        Inside of `handle` it only asks for the end, and returns at once.
+
+        :param timeout: how long the records under way may take (s); None for `stop_timeout`
+        :raises KafkaException: as `run` does, unless that raises it
+        """
+        if timeout is not None:
+            self._intake.patience = min(self._intake.patience, max(timeout, 0.0))
+        self._pool.refuse_more()
+        self._intake.stopping = True
+        self._intake.alarm()
+        if not self._begun or self._pool.here or getattr(self._here, "reading", False):
+            return not self._begun or self._ended.is_set()
+        return self.wait()
+
+    def __enter__(self) -> Self:
+        """Begin to read on a worker of the run's own."""
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop, and raise the error that ended the run; with an error of the block, that one is logged."""
+        if error is None:
+            self.stop()
+            return
+        try:
+            self.stop()
+        except Exception as own:  # noqa: BLE001 - the block's own error goes on
+            self._handler.report("parallel work, whose block ends with another error,", own)
+
+    @property
+    def running(self) -> bool:
+        """Whether the run has begun and not ended."""
+        return self._begun and not self._ended.is_set()
+
+    def stats(self) -> Stats:
+        """Return the counts of this moment."""
+        jobs, pool = self._jobs, self._pool
+        with pool.lock:
+            return Stats(
+                acknowledged=jobs.acknowledged,
+                unacknowledged=jobs.unacknowledged,
+                under_way=jobs.under_way,
+                retried=pool.retried,
+                pausing=jobs.pausing,
+                dead=pool.dead,
+                late=jobs.late,
+                failed_commits=self._intake.failed_commits,
+                workers=pool.hands,
+            )
+
+    # -- for the consumer ---------------------------------------------------------------------------------------------
+
+    def revoke(self, partitions: Collection[TopicPartition]) -> None:
+        """Give partitions away; the consumer calls this inside of `poll`, before its listener's `on_revoked`."""
+        self._intake.revoke(partitions)
+
+    def lose(self, partitions: Collection[TopicPartition]) -> None:
+        """Give lost partitions up; the consumer calls this inside of `poll`, before its listener's `on_lost`."""
+        self._intake.lose(partitions)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._begun:
+                raise KafkaException("a ParallelRun is for one use: call consumer.parallel(...) for another one")
+            self._begun = True
+
+    def _read(self) -> None:
+        self._here.reading = True
+        try:
+            self._intake.read()
+        finally:
+            self._here.reading = False
+            self._ended.set()
+
+    def _read_aside(self) -> None:
+        try:
+            self._read()
+        except BaseException as error:  # noqa: BLE001 - `wait` and `stop` raise it
+            self._error = error
