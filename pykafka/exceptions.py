@@ -10,6 +10,156 @@
       OffsetResetNeededError
         LogTruncationError
       DeserializationError
+      SerializationError
+      DeadLetterError
+      RecordNotHandledError
+      OffsetsNotCommitted
+      PartitionOwnedError
+      ZooKeeperError
+      ProduceFailureError
+        MessagesNotDelivered
+        DeliveryUnknownError
+      ProducerQueueFullError
+      LeaderNotFoundError
+      TopicNotFoundError                     (also KeyError)
+      TopicRecreatedError
+      NoBrokersAvailableError
+      MessageSetDecodeFailure
+      CodecNotAvailableError
+      FieldNotAvailableError
+      FieldValueError                        (also ValueError)
+      ConfigurationError                     (also ValueError)
+      SocketDisconnectedError
+        ConnectionRefused
+        NameResolutionError
+        ConnectTimeoutError                  (also TimeoutError)
+        ProxyError
+        ForeignClusterError
+        TlsError
+        NotKafkaError
+        CorrelationIdError
+        FrameTooLargeError
+      ResponseTimeoutError                   (also TimeoutError)
+        IncompleteResponseError
+      ThrottledError
+      SaslRequiredError
+      TokenUnavailableError
+        TokenTimeoutError
+      RegistryError
+        RegistryUnavailableError
+        SchemaNotFoundError
+      SchemaError                            (also ValueError)
+      IdempotenceLostError
+      AdminError
+      WorkerNotStartedError                  (also RuntimeError)
+      CorruptResponseError
+      RdKafkaException
+        RdKafkaStoppedException
+        ProtocolClientError                    an error code of a broker: one class per code, in pykafka.errors.codes
+        UnknownError                         -1
+                UnknownErrorCode                   a code that this client does not know
+        OffsetOutOfRangeError, InvalidMessageError, UnknownTopicOrPartition, ...
+    UnicodeException                         no KafkaException, as in PyKafka 2
+
+Old spellings are the same classes: ConsumerCoordinatorNotAvailable is GroupCoordinatorNotAvailable,
+NotCoordinatorForConsumer is NotCoordinatorForGroup, OffsetsLoadInProgress is GroupLoadInProgress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+# This module re-exports everything of both, for type checkers too.
+from pykafka.errors.base import *  # noqa: F403
+from pykafka.errors.base import KafkaException
+from pykafka.errors.codes import *  # noqa: F403
+from pykafka.errors.codes import GroupCoordinatorNotAvailable, GroupLoadInProgress, NotCoordinatorForGroup
+from pykafka.errors.serialization import *  # noqa: F403
+
+
+class ConsumerStoppedException(KafkaException):
+    """Raised when a stopped consumer is asked for messages. Start it, or create a new one."""
+
+
+class NoPartitionsForConsumerException(ConsumerStoppedException):
+    """Raised when a group has more consumers than the topic has partitions; kept for old `except` clauses."""
+
+
+class ProducerStoppedException(KafkaException):
+    """Raised when a stopped producer is given a message. Start it, or create a new one."""
+
+
+class ClientClosedError(KafkaException):
+    """Raised when a closed client is used. Create a new KafkaClient."""
+
+
+class NoMessagesConsumedError(KafkaException):
+    """Raised when no message arrives before the deadline."""
+
+
+class OffsetRequestFailedError(KafkaException):
+    """Raised when the brokers do not return offsets after all retries."""
+
+
+class OffsetResetNeededError(KafkaException):
+    """Raised when the consumer's position cannot be read and `auto_offset_reset="none"` forbids a reset.
+
+    :param offset: the consumer's position; None if the group committed nothing and the caller gave no position
+    :param earliest: the partition's first offset; None if it is unknown
+    :param latest: the offset after the partition's last message
+    :param context: as for KafkaException
+    """
+
+    def __init__(
+        self, offset: int | None = None, earliest: int | None = None, latest: int | None = None, **context: Any
+    ) -> None:
+        self.offset = offset
+        self.earliest = earliest
+        self.latest = latest
+        there = "" if earliest is None else f", the partition has {earliest} to {latest}"
+        super().__init__(
+            f'{self._what()}{there}, and auto_offset_reset is "none": say where to go on, by seek() or reset_offsets()',
+            **context,
+        )
+
+    def _what(self) -> str:
+        return "nothing is committed" if self.offset is None else f"offset {self.offset} is not there (any more)"
+
+
+class LogTruncationError(OffsetResetNeededError):
+    """Raised when records that the consumer has read are lost, and `auto_offset_reset="none"` forbids a reset.
+
+    An unclean leader election does that: the new leader lacks records, and may have others at their offsets.
+
+    :param offset: the consumer's position
+    :param divergent_offset: the offset from which on the leader's log is another one; None if the broker does not know
+    :param earliest: the partition's first offset; None if it is unknown
+    :param latest: the offset after the partition's last message
+    :param context: as for KafkaException
+    """
+
+    def __init__(
+        self,
+        offset: int | None,
+        divergent_offset: int | None,
+        earliest: int | None = None,
+        latest: int | None = None,
+        **context: Any,
+    ) -> None:
+        self.divergent_offset = divergent_offset
+        super().__init__(offset, earliest, latest, **context)
+
+    def _what(self) -> str:
+        if self.divergent_offset is None:
+            return f"the leader's log does not have the records before offset {self.offset} that were read (any more)"
+        return (
+            f"offsets {self.divergent_offset} to {(self.offset or 0) - 1} were read and are lost: the leader's log differs "
+            f"from offset {self.divergent_offset} on, as after an unclean leader election"
+        )
+
+
 class RecordNotHandledError(KafkaException):
     """Raised when a record of parallel work failed for good; `__cause__` is what `handle()` raised.
 
