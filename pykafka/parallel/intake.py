@@ -64,7 +64,7 @@ class Intake:
         self.commit_error: KafkaException | None = None
 
     def alarm(self) -> None:
-        """Have the polling worker look at what has changed; any worker may call this."""
+        """Wake the polling worker, which looks at what has changed; any worker may call this."""
         self._news.set()
         if self._polling:
             self._source.wakeup()
@@ -230,7 +230,7 @@ class Intake:
             log.warning("parallel work has ended, and %d workers are still in handle()", self._pool.hands)
 
     def _give_back(self, going: Iterable[Progress]) -> None:
-        """Have the consumer read again what was not acknowledged, and resume what the run has paused."""
+        """Seek back to what was not acknowledged, and resume what the run has paused."""
         for one in going:
             offset = one.ledger.committable
             if one.ledger.unacknowledged and offset is not None:

@@ -180,7 +180,7 @@ class Jobs:
             self.bytes -= job.size
 
     def _drop(self, jobs: Collection[Job]) -> None:
-        """Have jobs run no more, if they wait; whatever becomes of those that run concerns nobody but their strands."""
+        """Drop jobs: those that wait never run, and the end of those that run concerns only their strands."""
         if not jobs:
             return
         first = []
@@ -230,7 +230,7 @@ class Jobs:
         return True
 
     def put_off(self, job: Job, due: float) -> None:
-        """Have a job that failed run again later.
+        """Run a job that failed again later.
 
         :param due: when (s, of the handler's clock)
         """
@@ -321,7 +321,7 @@ class Jobs:
             self._tidy(job.progress)
 
     def _tidy(self, progress: Progress) -> None:
-        """Let the strands of a partition that was given away go, once none of its jobs runs."""
+        """Forget the strands of a partition that was given away, once none of its jobs runs."""
         partition = progress.partition
         if not progress.strands and partition not in self.progress and self._strands.get(partition) is progress.strands:
             del self._strands[partition]

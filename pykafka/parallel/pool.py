@@ -95,7 +95,7 @@ class Pool:
     # -- by the worker that polls -----------------------------------------------------------------------------------
 
     def give(self, records: Sequence[Any]) -> list[Progress]:
-        """Have records handled; return their partitions."""
+        """Hand records to the workers; return their partitions."""
         with self.lock:
             touched = self._jobs.give(records)
             roused = self._to_rouse()
@@ -109,7 +109,7 @@ class Pool:
             self._closed = True
 
     def close(self) -> None:
-        """Have each worker end once its job has ended; never waits."""
+        """End each worker once its job has ended; never waits."""
         with self.lock:
             self._closed = True
             hands = list(self._hands)
@@ -150,7 +150,7 @@ class Pool:
         return counts
 
     def fail(self, error: BaseException) -> None:
-        """Have the run end with an error, if it is the first one; others are logged. No further record is handed out."""
+        """End the run with an error, if it is the first one; others are logged. No further record is handed out."""
         with self.lock:
             self._closed = True
             first = self.failure is None

@@ -39,7 +39,7 @@ class Source(Protocol):
 
 
 class Hooks(Protocol):
-    """What a consumer tells a run, on the worker that polls, before it tells the application's listener."""
+    """The calls of a consumer to a run, on the worker that polls, before it tells the application's listener."""
 
     def revoke(self, partitions: Collection[TopicPartition]) -> None: ...
     def lose(self, partitions: Collection[TopicPartition]) -> None: ...

@@ -49,7 +49,7 @@ class Stats(NamedTuple):
 
 
 class _Acknowledger:
-    """What `record.ack()` and `record.nack()` call."""
+    """The receiver of `record.ack()` and `record.nack()`."""
 
     __slots__ = ("_job", "_pool")
 

@@ -180,7 +180,7 @@ class World:
         assert jobs.under_way == len(self.running) + len([job for job in self.returned if not job.dropped])
 
     def finish(self) -> None:
-        """Have all end well: nothing may be left, whatever came before."""
+        """End all jobs well: nothing may be left, whatever came before."""
         for _ in range(100_000):
             self.now += 100
             self.jobs.wake_due(self.now)

@@ -112,7 +112,7 @@ class FakeConsumer:
     # -- the group ----------------------------------------------------------------------------------------------------
 
     def change(self, change: Callable[[], object]) -> None:
-        """Have something happen inside of the next poll."""
+        """Make something happen inside of the next poll."""
         self.changes.append(change)
         self._wake.set()
 
