@@ -1,7 +1,7 @@
 """The kinds of concurrency that PyKafka runs on, behind one interface. Nothing here knows of Kafka.
 
 `RequestHandler`, `ResponseFuture` and `Throttle`, which the reference documents here, live in `pykafka.network`. This
-module imports each of them when somebody first asks for it.
+module imports each of them when somebody first asks for it, and `AsyncioHandler` too, as not everybody has asyncio loaded.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from pykafka.handlers.greenlets import GEventHandler
 from pykafka.handlers.threads import ThreadingHandler
 
 if TYPE_CHECKING:
+    from pykafka.handlers.aio import AsyncioHandler
     from pykafka.network.futures import ResponseFuture
     from pykafka.network.pending import Throttle
     from pykafka.network.requests import RequestHandler
 
 __all__ = [
     "Address",
+    "AsyncioHandler",
     "GEventHandler",
     "Handler",
     "RequestHandler",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AsyncioHandler": "pykafka.handlers.aio",
     "RequestHandler": "pykafka.network.requests",
     "ResponseFuture": "pykafka.network.futures",
     "Throttle": "pykafka.network.pending",

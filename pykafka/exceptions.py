@@ -52,6 +52,7 @@
       IdempotenceLostError
       AdminError
       WorkerNotStartedError                  (also RuntimeError)
+      WouldBlockError                        (also RuntimeError)
       CorruptResponseError
       RdKafkaException
         RdKafkaStoppedException
@@ -483,6 +484,10 @@ class WorkerNotStartedError(KafkaException, RuntimeError):
     """Raised when the system starts no thread. Raise its limits (`ulimit -u`, a container's pids), or end other threads."""
 
     retriable = True
+
+
+class WouldBlockError(KafkaException, RuntimeError):
+    """Raised when a call would block an event loop: make it with `await`, on the objects of `pykafka.aio`."""
 
 
 class CorruptResponseError(KafkaException):

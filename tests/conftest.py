@@ -6,17 +6,19 @@ import gc
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 import pykafka
 from pykafka import compiled
 from pykafka.embedded import EmbeddedCluster
-from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+from pykafka.handlers import AsyncioHandler, GEventHandler, Handler, ThreadingHandler
 from tests.brokers import KafkaCluster, Sasl
-from tests.support import diagnosis
+from tests.support import diagnosis, loops
 from tests.support.features import KAFKA_VERSION, obstacle
 from tests.support.leftovers import Belongings, left_since
 
@@ -32,11 +34,32 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 #: How many tests need what the shared brokers have not got.
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 HANDLERS = {"threads": ThreadingHandler, "gevent": GEventHandler}
+CONCURRENCY: dict[str, Callable[[], dict[str, Any]]] = {"threads": dict, "greenlets": lambda: {"use_greenlets": True}}
 
 
 def pytest_report_header() -> str:
     """Return a line that says whether the run tests compiled modules or their sources."""
     return f"pykafka {pykafka.__version__}: {compiled.describe()}; real brokers are Kafka {KAFKA_VERSION}"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that runs tests of clients on an event loop."""
+    parser.addoption("--concurrency", choices=loops.KINDS, help="run the tests of clients on this event loop instead")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests of clients on what `--concurrency` names, and those that are marked on asyncio as well."""
+    chosen = metafunc.config.getoption("--concurrency")
+    if "concurrency" in metafunc.fixturenames:
+        kinds = [*CONCURRENCY, *(("asyncio",) if metafunc.definition.get_closest_marker("on_asyncio") else ())]
+        metafunc.parametrize("concurrency", [chosen] if chosen else kinds, indirect=True)
+
+
+@pytest.fixture
+def concurrency(request: pytest.FixtureRequest) -> Callable[[], dict[str, Any]]:
+    """Return what makes the options of a client on each kind of concurrency in turn."""
+    kind: str = request.param
+    return CONCURRENCY.get(kind, lambda: {"handler": AsyncioHandler()})
 
 
 @pytest.fixture(params=list(HANDLERS))
@@ -120,6 +143,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=list(left_out))
     config.stash[LEFT_OUT] = Counter(left_out.values())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run tests of asyncio on a loop of their own, with their fixtures."""
+    kind = loops.kind_of(item)
+    if kind is None:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    loops.run(lambda: runtestprotocol(item, nextitem=nextitem), kind=kind)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.hookimpl(wrapper=True)

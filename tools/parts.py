@@ -127,7 +127,7 @@ OTHER_PYTHON = [*QUICK, *CORE[:-2], "tests/spark/test_batch_read.py", "-m", "not
 SAME = [
     # handlers and connections
     "tests/contract",
-    "tests/unit/handlers",
+    *(f"tests/unit/handlers/test_{name}.py" for name in ("greenlets", "loopback", "no_thread")),
     "tests/unit/security",
     "tests/unit/test_freeing.py",
     *(
@@ -293,6 +293,9 @@ MATRIX = {
         5,
     ),
     "closing": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_closing.py"], 4),
+    # Clients on an event loop: the integration suite as far as its tests take a client of `concurrency`.
+    "asyncio-core": Part("4.3.1", [INTEGRATION, "--concurrency=asyncio", "-k", "asyncio", "-m", "not slow"], 5),
+    "uvloop": Part("4.3.1", [*CORE[:-2], "tests/embedded", "--concurrency=uvloop", "-k", "uvloop"], 5),
     "idempotence-threads": Part("4.3.1", [FIVE_MILLION, "-k", "threads"], 5),
     "idempotence-greenlets": Part("4.3.1", [FIVE_MILLION, "-k", "greenlets"], 5),
     **{f"whole-spark-{release}": Part("4.3.1", SPARK_ALONE, 8, venv) for release, venv in PYSPARKS.items()},

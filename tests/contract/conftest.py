@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+from pykafka.handlers import AsyncioHandler, GEventHandler, Handler, ThreadingHandler
 from tests.support.certs import Pems, make_pems
 from tests.support.peers import running_peers
 
@@ -19,7 +19,14 @@ def _native() -> Handler:
     return (ThreadingHandler() if PATCHED else GEventHandler()).native
 
 
-HANDLERS: dict[str, Callable[[], Handler]] = {"threads": ThreadingHandler, "gevent": GEventHandler, "native": _native}
+HANDLERS: dict[str, Callable[[], Handler]] = {
+    "threads": ThreadingHandler,
+    "gevent": GEventHandler,
+    "native": _native,
+    # The whole test runs on a loop of that kind.
+    "asyncio": AsyncioHandler,
+    "uvloop": AsyncioHandler,
+}
 
 
 @pytest.fixture(params=list(HANDLERS))

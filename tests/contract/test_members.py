@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+from pykafka.handlers import AsyncioHandler, GEventHandler, Handler, ThreadingHandler
 from pykafka.handlers.native import NativeHandler
 
-HANDLERS = [ThreadingHandler, GEventHandler, NativeHandler]
+HANDLERS = [ThreadingHandler, GEventHandler, NativeHandler, AsyncioHandler]
 DECLARED = {name for name in {*vars(Handler), *Handler.__annotations__} if not name.startswith("_")}
 #: Of the documents, and of DESIGN.md: renaming one breaks what others have built on it.
 PROMISED = {
@@ -85,6 +85,24 @@ except ImportError as error:
     print(error, error.name)
 """
     assert _run(code) == "greenlets need gevent: pip install gevent gevent"
+
+
+def test_asyncio_and_greenlet_are_not_imported_before_they_are_needed() -> None:
+    code = "import sys, pykafka; pykafka.handlers.ThreadingHandler(); print({'asyncio', 'greenlet'} & set(sys.modules))"
+    assert _run(code) == "set()"
+
+
+def test_asyncio_without_greenlet_names_the_extra() -> None:
+    code = """
+import sys
+sys.modules["greenlet"] = None
+import pykafka.handlers
+try:
+    pykafka.handlers.AsyncioHandler
+except ImportError as error:
+    print(error, error.name)
+"""
+    assert _run(code) == "asyncio needs greenlet: pip install greenlet greenlet"
 
 
 def test_nothing_is_patched_by_us() -> None:

@@ -20,7 +20,8 @@ ORDERS = {
 RUN = """
 {patch}
 import sys, pytest
-sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not gevent and not members",
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist",
+                      "-k", "not gevent and not members and not asyncio and not uvloop",
                       "--timeout-method=signal", "--ignore=tests/contract/test_patched.py", "tests/contract"]))
 """
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from pykafka import EmbeddedCluster, KafkaClient
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, cluster: EmbeddedCluster) -> Iterator[KafkaClient]:
-    """Yield a client of the module's own `cluster`, on threads and on greenlets."""
-    with KafkaClient(cluster.hosts, use_greenlets=request.param) as client:
+@pytest.fixture
+def client(concurrency: Callable[[], dict[str, Any]], cluster: EmbeddedCluster) -> Iterator[KafkaClient]:
+    """Yield a client of the module's own `cluster`, on each kind of `concurrency`."""
+    with KafkaClient(cluster.hosts, **concurrency()) as client:
         yield client

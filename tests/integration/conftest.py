@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,8 @@ from pykafka import KafkaClient
 from tests.brokers import KafkaCluster
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[KafkaClient]:
-    """Yield a client of the shared brokers, on threads and on greenlets."""
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
+@pytest.fixture
+def client(concurrency: Callable[[], dict[str, Any]], kafka: KafkaCluster) -> Iterator[KafkaClient]:
+    """Yield a client of the shared brokers, on each kind of `concurrency`."""
+    with KafkaClient(hosts=kafka.hosts, **concurrency()) as client:
         yield client

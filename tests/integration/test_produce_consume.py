@@ -32,7 +32,7 @@ from tests.support.features import kafka_since
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.on_asyncio]
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ import time
 import weakref
 from typing import Any
 
+from tests.support import loops
+
 _greenlets: weakref.WeakSet[Any] = weakref.WeakSet()
 _watching = False
 
@@ -20,7 +22,13 @@ class Belongings:
 
     def __init__(self) -> None:
         _watch_greenlets()
-        self.threads = {thread.ident: thread.name for thread in threading.enumerate()}
+        # A loop has its own threads for offloaded calls, and ends them itself.
+        self.threads = {
+            thread.ident: thread.name
+            for thread in threading.enumerate()
+            if not thread.name.startswith(("asyncio_", "uvloop_"))
+        }
+        self.tasks = loops.tasks()
         # Those that are done and merely not collected are nobody's fault.
         self.greenlets = {id(one): repr(one) for one in _greenlets if not one.dead}
         self.children = _children()
@@ -33,6 +41,7 @@ class Belongings:
         """Return the names of belongings that are new since then."""
         return [
             *(f"thread {name}" for ident, name in self.threads.items() if ident not in before.threads),
+            *(f"task {name}" for name in self.tasks - before.tasks),
             *(f"greenlet {name}" for ident, name in self.greenlets.items() if ident not in before.greenlets),
             *(f"process {command}" for pid, command in self.children.items() if pid not in before.children),
             *(
@@ -60,8 +69,10 @@ def left_since(before: Belongings, patience_s: float = 3.0, processes: bool = Tr
         if time.monotonic() > deadline:
             return left
         gc.collect()
-        # Greenlets that are about to end must get their turn, where there are any.
-        sys.modules["gevent"].sleep(0.02) if "gevent" in sys.modules else time.sleep(0.02)
+        # Greenlets and tasks that are about to end must get their turn, where there are any.
+        if "gevent" in sys.modules:
+            sys.modules["gevent"].sleep(0.02)
+        loops.pause(0.02)
     return []
 
 

@@ -11,6 +11,7 @@ from types import FrameType
 import gevent
 
 from pykafka.handlers import Handler
+from tests.support import loops
 
 
 def until(handler: Handler, happened: Callable[[], object], seconds: float = 30) -> None:
@@ -44,6 +45,10 @@ def cut_off(handler: Handler, seconds: float) -> Iterator[None]:
         else:
             raise CutOff
 
+    if handler.name == "asyncio":
+        with loops.cancelled_after(seconds, CutOff):
+            yield
+        return
     if handler.cooperative:
         with gevent.Timeout(seconds, CutOff):
             yield

@@ -25,7 +25,7 @@ from tests.brokers import KafkaCluster
 from tests.support.groups import Group
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
+pytestmark = [pytest.mark.kafka, pytest.mark.on_asyncio, pytest.mark.needs("groups")]
 
 #: The shortest session that brokers allow by default (ms).
 SESSION_MS = 6000

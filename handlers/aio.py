@@ -1,0 +1,270 @@
+# ruff: noqa: N802  (Event(), Lock() and the rest bear the documented names of what they make)
+"""`AsyncioHandler`: PyKafka on an event loop of asyncio, in greenlets of its tasks; `bridge` has the idea."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import itertools
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from pykafka.handlers.base import (
+    Address,
+    EventType,
+    Handler,
+    LockType,
+    QueueType,
+    RLockType,
+    SemaphoreType,
+    Worker,
+)
+from pykafka.handlers.bridge import BridgeLocal, await_in_bridge, bridged, in_bridge, require_bridge
+from pykafka.handlers.lookups import Reverse, await_lookup, is_numeric
+from pykafka.handlers.looplocks import Loop, LoopEvent, LoopLock, LoopQueue, LoopRLock, LoopSemaphore, Waiters
+from pykafka.handlers.loopsocket import LoopSocket, LoopWaiter
+from pykafka.handlers.native import NativeHandler
+from pykafka.handlers.patience import Patience
+from pykafka.handlers.sockets import SocketHandler
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: How long workers may keep the loop before `breathe` yields to it (s).
+HELD_MAX_S = 0.00025
+
+_numbers = itertools.count(1)
+
+
+def running_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop that runs in this thread.
+
+    :raises RuntimeError: none runs, or one that is not asyncio's
+    """
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        raise RuntimeError(
+            "pykafka.aio runs on asyncio's event loops (uvloop's too), not on trio: run it by asyncio.run()"
+        )
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "an AsyncioHandler needs a running event loop: make it, or the client of pykafka.aio, in a coroutine"
+        ) from None
+
+
+class LoopTurns:
+    """Keeps a loop turning while its workers compute.
+
+    State: changes in the loop's thread. `_since` is when a worker first called after the loop's last turn; None: none has.
+
+    :param loop: the loop
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._since: float | None = None
+        self._waiting = Waiters(loop)
+
+    def held(self) -> bool:
+        """Return whether workers have kept the loop for HELD_MAX_S."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+            self._loop.loop.call_soon(self._note)
+        return now - self._since >= HELD_MAX_S
+
+    def wait(self) -> None:
+        """Wait until the loop has turned and the workers that waited before this one have run."""
+        self._waiting.wait(self._waiting.enter(), -1.0)
+
+    def _note(self) -> None:
+        # One worker in each turn: several that each run for a while would hold the loop together.
+        self._since = None
+        if self._waiting.wake() and self._waiting.futures:
+            self._since = time.monotonic()
+            self._loop.loop.call_soon(self._note)
+
+
+class TaskWorker(Worker):
+    """A task of the event loop."""
+
+    def __init__(self, handler: AsyncioHandler, run: Callable[[], object], name: str) -> None:
+        super().__init__(name)
+        self._handler = handler
+        self._ended = handler.Event()
+        loop = handler._loop.loop
+        # Not by the loop's own factory, whose tasks may begin at once, in the caller's greenlet; and not in the context of the
+        # caller: what a request has set there would live as long as this worker.
+        self._task = asyncio.Task(bridged(self._main, run), loop=loop, name=name, context=contextvars.Context())
+        handler._keep(self._task)
+        self._task.add_done_callback(self._note_end)
+
+    def _main(self, run: Callable[[], object]) -> None:
+        try:
+            run()
+        except Exception as error:  # noqa: BLE001 - whatever a worker may raise
+            self.error = error
+            self._handler.report(f"worker {self.name}", error)
+        except (KeyboardInterrupt, SystemExit) as error:
+            self.error = error
+            raise  # out of the loop, as from every task
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        self._ended.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.error = error
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the task has ended and return whether it has. As `Worker.join`."""
+        if self.is_alive():
+            if in_bridge() and asyncio.current_task() is self._task:
+                raise RuntimeError("a worker cannot wait for itself")
+            self._ended.wait(timeout)
+        return not self.is_alive()
+
+    def is_alive(self) -> bool:
+        """Return whether the task has not ended; the end of its loop ends it."""
+        return not self._task.done() and not self._handler._loop.loop.is_closed()
+
+
+class AsyncioHandler(SocketHandler):
+    """The handler that runs workers as tasks of an event loop (asyncio's or uvloop's); it belongs to the loop that runs now.
+
+    Calls that wait must be made inside of `pykafka.handlers.bridge.bridged`; elsewhere they raise WouldBlockError.
+
+    :raises ImportError: greenlet is not installed
+    :raises RuntimeError: no event loop runs in this thread
+    """
+
+    name = "asyncio"
+    cooperative = True
+
+    def __init__(self) -> None:
+        self._loop = Loop(running_loop())
+        super().__init__(partial(LoopWaiter, self._loop))
+        self._turns = LoopTurns(self._loop)
+        self._native: Handler | None = None
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        """Keep a worker's task as long as it runs: loops refer to tasks weakly."""
+        tasks: set[asyncio.Task[None]] = vars(self._loop.loop).setdefault("_pykafka_workers", set())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    @property
+    def Socket(self) -> type[Any]:
+        """The class of sockets that wait on the running loop."""
+        return LoopSocket
+
+    def Event(self) -> EventType:
+        """Make a flag that is not set."""
+        return LoopEvent(self._loop)
+
+    def Lock(self) -> LockType:
+        """Make a lock that is not re-entrant."""
+        return LoopLock(self._loop)
+
+    def RLock(self) -> RLockType:
+        """Make a re-entrant lock."""
+        return LoopRLock(self._loop)
+
+    def Semaphore(self, value: int = 1) -> SemaphoreType:
+        """Make a semaphore. As `Handler.Semaphore`."""
+        return LoopSemaphore(self._loop, value)
+
+    def Queue(self, maxsize: int = 0) -> QueueType[Any]:
+        """Make a queue. As `Handler.Queue`."""
+        return LoopQueue(self._loop, maxsize)
+
+    def local(self) -> Any:
+        """Make an object whose attributes are separate for each bridged call."""
+        return BridgeLocal()
+
+    def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
+        """Start `target(*args, **kwargs)` in a task. As `Handler.spawn`."""
+        return TaskWorker(self, partial(target, *args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
+
+    def sleep(self, seconds: float = 0.0) -> None:
+        """Sleep for at least this long (s) while other tasks run."""
+        if seconds <= 0:
+            await_in_bridge(None)
+        else:
+            self._loop.wait(self._loop.loop.create_future(), seconds)
+
+    def breathe(self) -> None:
+        """Yield to the loop if it has not turned for HELD_MAX_S; outside of the bridge do nothing. As `Handler.breathe`."""
+        if self._turns.held() and in_bridge():
+            self._turns.wait()
+
+    def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call `fn` in the loop's default executor. As `Handler.offload`."""
+        require_bridge()
+        result: R
+        result, error = await_in_bridge(self._loop.loop.run_in_executor(None, _outcome, fn, args, kwargs))
+        if error is not None:
+            raise error
+        return result
+
+    def _resolver(self) -> Callable[..., list[Any]]:
+        def getaddrinfo(host: str, *args: Any) -> list[Any]:
+            if is_numeric(host):
+                return socket.getaddrinfo(host, *args)
+            return self.offload(socket.getaddrinfo, host, *args)
+
+        return getaddrinfo
+
+    def _name_resolver(self) -> Callable[..., Any]:
+        return socket.getnameinfo
+
+    def _resolve_aside(
+        self, host: str, port: int, patience: Patience, resolver: Callable[..., list[Any]] | None = None
+    ) -> list[Address]:
+        loop, done = self._loop.loop, self.Event()
+
+        def tell() -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(done.set)
+
+        native = self.native
+        assert isinstance(native, NativeHandler)
+        lookup = native._look_up_aside(host, port, tell, isinstance(resolver, Reverse))
+        await_lookup(done.wait, host, patience)
+        return lookup.result()
+
+    @property
+    def native(self) -> Handler:
+        """A handler over OS threads, which logs on the loop. As `Handler.native`."""
+        if self._native is None:
+            self._native = NativeHandler(self._say)
+        return self._native
+
+    def _say(self, say: Callable[[], None]) -> None:
+        try:
+            self._loop.loop.call_soon_threadsafe(say)
+        except RuntimeError:  # the loop is closed: none of its tasks holds a log's locks
+            say()
+
+    def kazoo(self) -> Any:
+        """Raise an error: kazoo has no handler for event loops.
+
+        :raises NotImplementedError: always
+        """
+        raise NotImplementedError(
+            "kazoo does not run on an event loop: for ZooKeeper use threads or greenlets, or name brokers (`hosts`) and let "
+            "them coordinate groups (`managed=True`)"
+        )
+
+
+def _outcome(fn: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Exception | None]:
+    """Return what a call returns and raises: futures take no StopIteration."""
+    try:
+        return fn(*args, **kwargs), None
+    except Exception as error:  # noqa: BLE001 - the caller raises it
+        return None, error

@@ -1,0 +1,204 @@
+"""The bridge between blocking functions and an event loop: `bridged` runs a blocking function in a greenlet of a task.
+
+The greenlet's parent is the task. Where the function has to wait, it switches to the task with what it waits for
+(`await_in_bridge`); the task awaits that, and switches back with the result, or throws the exception, cancellation included.
+Only the task's own steps switch to the greenlet, never a callback of the loop. So any loop will do, and everything of
+asyncio works as in any other task: `asyncio.timeout`, TaskGroups, cancellation, context variables.
+
+Greenlets are used again: a bridged call that does not wait costs a few microseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar, cast
+
+from pykafka.exceptions import WouldBlockError
+from pykafka.handlers.patching import original
+
+try:
+    import greenlet
+except ImportError as error:
+    raise ImportError("asyncio needs greenlet: pip install greenlet", name="greenlet") from error
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: How many idle greenlets a thread keeps for the next calls.
+IDLE_MAX = 64
+
+
+class Carrier(greenlet.greenlet):  # type: ignore[misc]  # a class of C
+    """A greenlet that runs one bridged call after another.
+
+    State: belongs to the task whose call it runs; idle, to its thread.
+    """
+
+    #: What `Handler.local` keeps for the present call, by object.
+    values: dict[BridgeLocal, dict[str, Any]] | None = None
+    #: Whether the task is being closed, so that nothing can be awaited any more.
+    closing = False
+
+
+class _Idle(original("_thread", "_local")):  # type: ignore[misc]
+    """The idle greenlets of each thread: none can leave the thread that made it."""
+
+    def __init__(self) -> None:
+        self.carriers: list[Carrier] = []
+
+
+_idle = _Idle()
+_getcurrent = greenlet.getcurrent
+
+
+def _carry(call: list[Any]) -> None:
+    """Run calls, in a greenlet. An idle one refers to nothing, also not to itself: it ends when its thread drops it.
+
+    :param call: function, positional and keyword arguments; afterwards whether it succeeded, and its result or exception
+    """
+    while True:
+        _run(call)
+        call = cast("greenlet.greenlet", _getcurrent().parent).switch(call)
+
+
+def _run(call: list[Any]) -> None:
+    fn, args, kwargs = call
+    call.clear()
+    try:
+        call[:] = True, fn(*args, **kwargs)
+    except greenlet.GreenletExit:  # the greenlet itself is being freed
+        raise
+    except BaseException as error:  # noqa: BLE001 - the task raises it
+        call[:] = False, error
+
+
+@types.coroutine
+def _turn() -> Generator[None]:
+    """Await one turn of the loop."""
+    yield
+
+
+async def bridged(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a blocking function so that its waits become those of the present task; return its result.
+
+    :param fn: a function that blocks by means of an `AsyncioHandler` of the running loop
+    """
+    idle = _idle.carriers
+    carrier = idle.pop() if idle else Carrier(_carry)
+    call: list[Any] = [fn, args, kwargs]
+    del args, kwargs
+    here = _getcurrent()
+    carrier.gr_context = here.gr_context
+    carrier.parent = here
+    told = carrier.switch(call)
+    while told is not call:
+        try:
+            given = await (_turn() if told is None else told)
+        except GeneratorExit:
+            _close(carrier, call)
+            raise
+        except BaseException as error:  # noqa: BLE001 - the function receives it
+            del told
+            _aim(carrier)
+            told = carrier.throw(error)
+        else:
+            _aim(carrier)
+            told = carrier.switch(given)
+            del given
+    carrier.gr_context = carrier.values = None
+    if len(idle) < IDLE_MAX:
+        idle.append(carrier)
+    succeeded, result = call
+    call.clear()
+    if succeeded:
+        return cast("R", result)
+    try:
+        raise result
+    finally:
+        del result
+
+
+def _aim(carrier: Carrier) -> None:
+    """Make the greenlet switch back to this one: a task's first step may have been another greenlet's."""
+    here = _getcurrent()
+    if carrier.parent is not here:
+        carrier.parent = here
+
+
+def _close(carrier: Carrier, call: list[Any]) -> None:
+    """End a call whose task is closed without having ended, as at the end of a loop that is just closed."""
+    carrier.closing = True
+    with suppress(greenlet.error):  # the garbage collector runs in any thread, and greenlets only in theirs
+        _aim(carrier)
+        carrier.throw(asyncio.CancelledError())
+    call.clear()
+
+
+def in_bridge() -> bool:
+    """Return whether the caller may wait: it runs inside of `bridged`."""
+    return isinstance(_getcurrent(), Carrier)
+
+
+def require_bridge() -> None:
+    """Raise an error where the caller may not wait.
+
+    :raises WouldBlockError: the caller does not run inside of `bridged`
+    """
+    if not isinstance(_getcurrent(), Carrier):
+        raise WouldBlockError(
+            "this call has to wait, which would block the event loop: make it with `await` on the objects of pykafka.aio, "
+            "or as `await bridged(function, ...)` from pykafka.handlers.bridge"
+        )
+
+
+def await_in_bridge(awaitable: Awaitable[R] | None) -> R:
+    """Await something in a blocking function, and return its result; None waits for one turn of the loop.
+
+    :raises WouldBlockError: the caller does not run inside of `bridged`
+    """
+    current = _getcurrent()
+    if not isinstance(current, Carrier):
+        _drop(awaitable)
+        require_bridge()
+    elif current.closing:
+        _drop(awaitable)
+        raise asyncio.CancelledError("the task was closed")
+    return cast("R", cast("greenlet.greenlet", current.parent).switch(awaitable))
+
+
+def _drop(awaitable: object) -> None:
+    """Close a coroutine that will not be awaited, which would warn otherwise."""
+    if isinstance(awaitable, types.CoroutineType):
+        awaitable.close()
+
+
+class BridgeLocal:
+    """An object whose attributes are separate for each bridged call; those of all code outside of the bridge are one set."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_outside", {})
+
+    def _values(self) -> dict[str, Any]:
+        current = _getcurrent()
+        if not isinstance(current, Carrier):
+            outside: dict[str, Any] = object.__getattribute__(self, "_outside")
+            return outside
+        if current.values is None:
+            current.values = {}
+        return current.values.setdefault(self, {})
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._values()[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._values()[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        if self._values().pop(name, self) is self:
+            raise AttributeError(name)
