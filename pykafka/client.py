@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -12,6 +13,7 @@ from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
 from pykafka.config import Configuration
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
 from pykafka.security.othernames import security_of
@@ -231,6 +233,16 @@ class KafkaClient:
     def admin(self) -> Admin:
         """The administration of the cluster: topics, settings, groups and so on."""
         return self._admin
+
+    def consumer(self, *topics: str | re.Pattern[str], **options: Any) -> KafkaConsumer[Any, Any]:
+        """Return a `KafkaConsumer` of topics; without any, `assign()` says what it reads.
+
+        :param topics: names; or one pattern: a compiled one, or a text that begins with "^", which whole names have to match
+        :param options: of `KafkaConsumer`
+        :raises TypeError, ValueError: an option is out of bounds, by name
+        :raises TopicNotFoundError: there is no such topic
+        """
+        return KafkaConsumer.make(self.cluster, topics, options)
 
     def update_cluster(self) -> None:
         """Fetch metadata and update brokers, topics and partitions in place.

@@ -251,7 +251,7 @@ class SimpleConsumer(DocumentedConsumer):
         """
         if self._deserializing is not None:
             return self._deserializing.one(block, unblock_event)
-        message = self._buffers.next()
+        message: Message | None = self._buffers.next()
         if message is None:
             message = self._engine.next_slowly(block, unblock_event)
         return message

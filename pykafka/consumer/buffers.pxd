@@ -1,12 +1,11 @@
 cimport cython
 
-from pykafka.protocol.message cimport Message
+from pykafka.consumer.loans cimport CURSOR_BYTES, Loan, volume
 from pykafka.protocol.records_read cimport BatchReader
 
 
 cdef Py_ssize_t BREATHE_EVERY
 cdef Py_ssize_t MESSAGE_COUNTS
-cdef Py_ssize_t CURSOR_BYTES
 
 
 cdef class OwnedPartition:
@@ -27,6 +26,8 @@ cdef class OwnedPartition:
     cdef public long long epoch
     cdef public long long moves
     cdef public bint paused
+    cdef public bint suspended
+    cdef public bint given_up
     cdef public bint active
     cdef public long long loan
     cdef public object wake
@@ -37,23 +38,11 @@ cdef class OwnedPartition:
     cdef public object lineage
     cdef object __weakref__
 
-    @cython.locals(reader=BatchReader, message=Message, before=Py_ssize_t)
-    cdef Message _take(self)
+    @cython.locals(reader=BatchReader, before=Py_ssize_t, offset="long long")
+    cdef _take(self)
 
     cpdef begin_taking(self, long long offset)
     cdef _forget(self, Py_ssize_t messages)
-
-
-cdef class Loan:
-    cdef readonly OwnedPartition owned
-    cdef readonly long long number
-    cdef readonly list readers
-    cdef readonly Py_ssize_t rows
-    cdef readonly Py_ssize_t nbytes
-
-
-@cython.locals(reader=BatchReader, messages=Py_ssize_t, nbytes=Py_ssize_t)
-cdef (Py_ssize_t, Py_ssize_t) _volume(object readers)
 
 
 cdef class Buffers:
@@ -68,22 +57,34 @@ cdef class Buffers:
     cdef public bint cooperative
     cdef public object breathe
     cdef public bint closed
+    cdef public bint held
+    cdef readonly bint records
     cdef list _active
     cdef Py_ssize_t _turn
 
     cpdef next(self)
 
-    @cython.locals(owned=OwnedPartition, message=Message)
-    cdef Message _next(self)
+    @cython.locals(owned=OwnedPartition)
+    cdef _next(self)
 
     cpdef begin_call(self)
     cpdef long long done(self, OwnedPartition owned) except? -2
     cpdef hold(self, OwnedPartition owned, long long offset)
     cpdef committed(self, OwnedPartition owned, long long offset)
+    cpdef bint has_any(self) except -1
+
+    @cython.locals(nbytes=Py_ssize_t)
+    cpdef suspend(self, OwnedPartition owned)
+
+    @cython.locals(nbytes=Py_ssize_t)
+    cpdef resume(self, OwnedPartition owned)
+
+    @cython.locals(messages=Py_ssize_t, nbytes=Py_ssize_t)
+    cdef (Py_ssize_t, Py_ssize_t) _volume(self, OwnedPartition owned)
     cpdef bint turn_is_due(self) except -1
     cpdef list take(self, Py_ssize_t limit)
 
-    @cython.locals(owned=OwnedPartition, message=Message, reader=BatchReader)
+    @cython.locals(owned=OwnedPartition, reader=BatchReader)
     cdef _take(self, list found, Py_ssize_t limit)
 
     cdef _drop(self, OwnedPartition owned)

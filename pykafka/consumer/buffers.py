@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.lineage import NO_EPOCH, Lineage, Start
+from pykafka.consumer.loans import Loan
 from pykafka.exceptions import InvalidMessageError
 
 try:
@@ -24,27 +25,28 @@ except ImportError:
     from pykafka.compiled import cython
 from pykafka.protocol.records_read import BatchReader
 
+if not cython.compiled:
+    from pykafka.consumer.loans import CURSOR_BYTES, volume
+
 if TYPE_CHECKING:
     from uuid import UUID
 
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
     from pykafka.partition import Partition
-    from pykafka.protocol.message import Message
 
 #: Greenlets: after this much `next` and `take` let the hub turn, if it has not for a while. Bytes, of which handing
 #: out a message counts as some, however short it is.
 BREATHE_EVERY = 128 * 1024
 MESSAGE_COUNTS = 512
-#: What a batch counts for besides its bytes: its cursor (bytes).
-CURSOR_BYTES = 256
 
 
 class OwnedPartition:
     """A partition as one consumer reads it: its buffer and its position.
 
     State: all that changes does so in calls of `Buffers`, under its lock (compiled: in one call); `max_bytes`, `wake`,
-    `fetcher`, `trouble_since`, `topic_id` and `leader_epoch` belong to the fetch side.
+    `fetcher`, `trouble_since`, `topic_id` and `leader_epoch` belong to the fetch side. `suspended` is what the application
+    has paused; `given_up` what the consumer reads no more.
 
     :param partition: the partition
     :param buffers: the consumer's round, to which this belongs
@@ -70,6 +72,8 @@ class OwnedPartition:
         self.epoch = 0
         self.moves = 0
         self.paused = False
+        self.suspended = False
+        self.given_up = False
         self.active = False
         self.loan = 0  # the number of the loan while the cursors are lent, else 0
         self.wake: EventType | None = None
@@ -85,6 +89,7 @@ class OwnedPartition:
         fresh.position = fresh.fetch_offset = self.position
         fresh.last_offset_consumed = self.last_offset_consumed
         fresh.topic_id = self.topic_id
+        fresh.suspended = self.suspended
         fresh.lineage = self.lineage
         if self.taken_in == self.buffers.calls:
             fresh.taken_in, fresh.taken_from = buffers.calls, self.taken_from
@@ -95,8 +100,8 @@ class OwnedPartition:
         """The offset of the next message; -1 while it is unknown."""
         return self.position
 
-    def _take(self) -> Message | None:
-        """Return the next message; None when nothing is buffered."""
+    def _take(self) -> Any:
+        """Return the next message, or record; None when nothing is buffered."""
         while True:
             reader = self.reader
             if reader is None:
@@ -104,14 +109,15 @@ class OwnedPartition:
                     return None
                 reader = self.reader = self.readers.popleft()
             before = reader._at
-            message = reader.next()
+            message = reader.next_record() if self.buffers.records else reader.next()
             if message is not None:
+                offset = reader.offset - 1
                 self.buffers.work += MESSAGE_COUNTS + reader._at - before
                 if self.taken_in != self.buffers.calls:  # as `begin_taking`
                     self.taken_in = self.buffers.calls
-                    self.taken_from = message._offset
-                self.last_offset_consumed = message._offset
-                self.position = message._offset + 1
+                    self.taken_from = offset
+                self.last_offset_consumed = offset
+                self.position = offset + 1
                 self._forget(1)
                 return message
             if self.reader is reader:
@@ -135,45 +141,24 @@ class OwnedPartition:
                 self.wake.set()
 
 
-class Loan:
-    """The cursors of a partition, lent to a reader that bypasses `Buffers.next`.
-
-    :param owned: the partition
-    :param number: tells whether the partition has been moved elsewhere meanwhile
-    :param readers: the cursors, in order
-    """
-
-    __slots__ = ("nbytes", "number", "owned", "readers", "rows")
-
-    def __init__(self, owned: OwnedPartition, number: int, readers: list[BatchReader]) -> None:
-        self.owned = owned
-        self.number = number
-        self.readers = readers
-        self.rows, self.nbytes = _volume(readers)
-
-
-def _volume(readers: Iterable[BatchReader]) -> tuple[int, int]:
-    # How many messages are left to read, and what the cursors hold (bytes).
-    messages = nbytes = 0
-    for reader in readers:
-        messages += reader.remaining
-        nbytes += CURSOR_BYTES + reader._end
-    return messages, nbytes
-
-
 class Buffers:
     """The partitions of one consumer with buffered messages, taken in turn.
 
     State: `nbytes` is what is buffered, unpacked; `_waiting` are the fetchers that wait for it to become less; `calls`
     counts the calls that take messages, so that what the last one took is known: with several workers, the last of any.
+    `held` is stored by any worker, of any thread: nothing is handed out while it is set. `nbytes` leaves out what is buffered
+    of suspended partitions, which nobody takes: else they could use up the room of the others.
 
     :param handler: whose lock the pure source takes, and whose hub is let turn
     :param max_bytes: fetching pauses while this much is buffered of all partitions together, and goes on when a quarter
         of it has been read
+    :param records: hand out `Record`s, not `Message`s
     """
 
-    def __init__(self, handler: Handler, max_bytes: int) -> None:
+    def __init__(self, handler: Handler, max_bytes: int, records: bool = False) -> None:
         self.max_bytes = max_bytes
+        self.records = records
+        self.held = False
         self.nbytes = 0
         self._resume_at = max_bytes - max_bytes // 4
         self._waiting: list[EventType] = []
@@ -187,7 +172,7 @@ class Buffers:
         self._active: list[OwnedPartition] = []
         self._turn = 0
 
-    def next(self) -> Message | None:
+    def next(self) -> Any:
         """Return the next message, one partition after another; None when nothing is buffered or all is closed.
 
         :raises InvalidMessageError: a record cannot be read
@@ -202,7 +187,7 @@ class Buffers:
                 message = self._next()
         return message
 
-    def take(self, limit: int) -> list[Message]:
+    def take(self, limit: int) -> list[Any]:
         """Return up to `limit` messages, a batch of one partition after one of another; none when nothing is buffered.
 
         They belong to the call that has begun: `begin_call` comes before.
@@ -214,7 +199,7 @@ class Buffers:
         if self.turn_is_due():
             self.work = 0
             self.breathe()  # as above
-        found: list[Message] = []
+        found: list[Any] = []
         if cython.compiled:
             self._take(found, limit)
         else:
@@ -244,12 +229,45 @@ class Buffers:
             if owned.taken_in == self.calls and owned.taken_from < offset <= owned.position:
                 owned.taken_from = offset
 
+    def has_any(self) -> bool:
+        """Return whether a call may find something to take; this takes nothing, and never waits."""
+        return not self.closed and not self.held and len(self._active) > 0
+
+    def suspend(self, owned: OwnedPartition) -> None:
+        """Hand out nothing of a partition, and fetch no more of it; what is buffered stays."""
+        with self.lock:
+            if owned.suspended:
+                return
+            _, nbytes = self._volume(owned)
+            owned.suspended = True
+            self._drop(owned)
+            self.forget(nbytes)
+
+    def resume(self, owned: OwnedPartition) -> None:
+        """Hand out a suspended partition again."""
+        with self.lock:
+            if not owned.suspended:
+                return
+            _, nbytes = self._volume(owned)
+            owned.suspended = False
+            self.nbytes += nbytes
+            if (owned.reader is not None or owned.readers) and not owned.loan:
+                self._activate(owned)
+            if owned.wake is not None:
+                owned.wake.set()
+
+    def _volume(self, owned: OwnedPartition) -> tuple[int, int]:
+        messages, nbytes = volume(owned.readers)
+        if owned.reader is not None:
+            nbytes += CURSOR_BYTES + owned.reader._end
+        return messages, nbytes
+
     def turn_is_due(self) -> bool:
         """Return whether the next message will be taken only after a yield to the hub, if that has not run for a while."""
         return self.cooperative and self.work >= BREATHE_EVERY
 
-    def _take(self, found: list[Message], limit: int) -> None:
-        while len(found) < limit and not self.closed and self._active:
+    def _take(self, found: list[Any], limit: int) -> None:
+        while len(found) < limit and not self.closed and not self.held and self._active:
             if self.cooperative and self.work >= BREATHE_EVERY and found:
                 return
             if self._turn >= len(self._active):
@@ -270,9 +288,9 @@ class Buffers:
             if reader is None or reader.remaining == 0:
                 self._turn += 1
 
-    def _next(self) -> Message | None:
+    def _next(self) -> Any:
         self.calls += 1
-        while not self.closed and self._active:
+        while not self.closed and not self.held and self._active:
             if self._turn >= len(self._active):
                 self._turn = 0
             owned: OwnedPartition = self._active[self._turn]
@@ -296,6 +314,8 @@ class Buffers:
         :param coming: how many messages were fetched and not put here yet
         """
         with self.lock:
+            if owned.suspended or owned.position < 0:  # `resume` and `move` wake the fetcher
+                return None
             if owned.messages + coming >= owned.max_messages:
                 owned.paused = owned.messages > 0
                 return None
@@ -328,10 +348,12 @@ class Buffers:
         with self.lock:
             if owned.epoch != epoch:
                 return False
-            messages, nbytes = _volume(readers)
+            messages, nbytes = volume(readers)
             owned.messages += messages
-            self.nbytes += nbytes
             owned.readers.extend(readers)
+            if owned.suspended:
+                return True
+            self.nbytes += nbytes
             if readers and not owned.loan:
                 self._activate(owned)
             return True
@@ -370,7 +392,7 @@ class Buffers:
         :param cursors: how many cursors at most
         """
         with self.lock:
-            if self.closed or not self._active:
+            if self.closed or self.held or not self._active:
                 return None
             if self._turn >= len(self._active):
                 self._turn = 0
@@ -412,10 +434,12 @@ class Buffers:
                 owned.position = max(owned.position, reader.next_offset)
             left = loan.readers[done:]
             owned.readers.extendleft(reversed(left))
-            if owned.readers:
-                self._activate(owned)
-            messages, nbytes = _volume(left)
+            messages, nbytes = volume(left)
             owned._forget(loan.rows - messages)
+            if owned.suspended:
+                nbytes = 0
+            elif owned.readers:
+                self._activate(owned)
             self.forget(loan.nbytes - nbytes)
             return True
 
@@ -467,9 +491,9 @@ class Buffers:
     def _move(self, owned: OwnedPartition, position: int, last_offset_consumed: int) -> None:
         owned.epoch += 1
         owned.moves += 1
-        if owned.reader is not None:
-            owned.readers.append(owned.reader)
-        _, nbytes = _volume(owned.readers)
+        _, nbytes = self._volume(owned)
+        if owned.suspended:  # it is not counted
+            nbytes = 0
         owned.readers.clear()
         owned.reader = None
         owned.loan = 0

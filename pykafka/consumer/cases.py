@@ -121,11 +121,17 @@ class Cases:
 
     def close(self, case: Case) -> None:
         """Look no more after a partition."""
-        del self._open[case.owned]
+        self._open.pop(case.owned, None)
 
     def clear(self) -> None:
         """Look after nothing."""
         self._open = {}
+
+    def drop_given_up(self) -> None:
+        """Look no more after partitions that the consumer reads no more."""
+        for owned in [owned for owned in self._open if owned.given_up]:
+            del self._open[owned]
+            self._failures.pop(owned, None)
 
     def due(self) -> list[Case]:
         """Return what is to be served now."""

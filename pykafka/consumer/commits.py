@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka.common import TopicPartition
+from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.offsets import GroupOffsets, may_commit_later
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, TopicRecreatedError
 
@@ -104,6 +104,14 @@ class Commits:
         of = None if callable(offsets) else self.group.ids_of(offsets)  # as they are now: the lock may take a while
         with self._lock:
             self._note(self.group.commit(offsets, METADATA, go_on, of))
+            self._failing_since = None
+
+    def commit_with(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Commit offsets, each with a text of its own; errors as `GroupOffsets.commit` has them."""
+        of = self.group.ids_of(offsets)
+        texts = {key: one.metadata for key, one in offsets.items()}
+        with self._lock:
+            self._note(self.group.commit({key: one.offset for key, one in offsets.items()}, texts, None, of))
             self._failing_since = None
 
     def _note(self, committed: Offsets) -> None:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pykafka.common import OffsetType, TopicPartition
+from pykafka.common import TopicPartition
 from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.consumer.commits import Commits
@@ -17,6 +17,7 @@ from pykafka.consumer.offsets import GroupOffsets, Membership
 from pykafka.consumer.positions import Position, find_offsets
 from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.sources import Sources
+from pykafka.consumer.startrules import StartRules, told
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
 
 if TYPE_CHECKING:
@@ -54,12 +55,19 @@ class ConsumerEngine:
     :param options: checked
     :param name: what the consumer reads, for logs and errors: a topic's name
     :param hooks: the methods that old code may override
+    :param rules: where partitions begin; by default as `auto_offset_reset` says
     """
 
-    def __init__(self, cluster: BaseCluster, options: ConsumerOptions, name: str, hooks: Hooks) -> None:
+    #: Whether `Record`s are handed out, not `Message`s.
+    records = False
+
+    def __init__(
+        self, cluster: BaseCluster, options: ConsumerOptions, name: str, hooks: Hooks, rules: StartRules | None = None
+    ) -> None:
         self.cluster = cluster
         self.handler = cluster.handler
         self.options = options
+        self.rules = rules or StartRules.of(options.auto_offset_reset)
         self.name = name
         self._hooks = hooks
         self.partitions: dict[TopicPartition, OwnedPartition] = {}
@@ -96,7 +104,7 @@ class ConsumerEngine:
 
     def _begin(self) -> None:
         """Make the parts that belong to one process."""
-        self.buffers = Buffers(self.handler, self.options.queued_max_bytes)
+        self.buffers = Buffers(self.handler, self.options.queued_max_bytes, self.records)
         self.has_arrived = self.handler.Event()
         self.stopping = self.handler.Event()
         rack = self.options.client_rack
@@ -231,7 +239,8 @@ class ConsumerEngine:
                 if owned.topic_id is not None and owned.fetcher is not None and self.recovery.is_recreated(owned):
                     self.recovery.reattach(owned)
         for key in self.sources.expired(self.handler.now()):
-            self.recovery.reattach(self.partitions[key])
+            if key in self.partitions:
+                self.recovery.reattach(self.partitions[key])
         if self.whole_topics:
             self.growth.tick()
 
@@ -297,24 +306,42 @@ class ConsumerEngine:
         timeout_ms = self.options.consumer_timeout_ms
         deadline = None if timeout_ms < 0 else self.handler.now() + timeout_ms / 1000
         while True:
-            self.raise_errors()
-            self.check_running()
-            self.has_arrived.clear()
+            self.look()
             found = take()
             if found is not None or not block:
                 return found
-            if unblock_event is not None and unblock_event.is_set():
+            if not self.await_message(deadline, unblock_event):
                 return None
-            if self.errors:
-                continue
-            # even without a limit stop() and a worker's error end the wait: both set the event
-            remaining = 1.0 if deadline is None else min(1.0, deadline - self.handler.now())
-            if unblock_event is not None:
-                remaining = min(remaining, 0.1)
-            if remaining <= 0:
-                return None
-            self.recovery.revive()
-            self.has_arrived.wait(remaining)
+
+    def look(self) -> None:
+        """Raise what there is to raise, before something is taken; after this `await_message` misses nothing that comes.
+
+        :raises ConsumerStoppedException: the consumer is not running
+        """
+        self.raise_errors()
+        self.check_running()
+        self.has_arrived.clear()
+
+    def await_message(self, deadline: float | None, unblock_event: Any = None) -> bool:
+        """Wait until there may be something to take or to raise, a second at most; this takes nothing, and may be cancelled.
+
+        :param deadline: by the handler's clock (s); None for none
+        :param unblock_event: ends the wait when it is set
+        :returns: False: the time is up
+        """
+        if unblock_event is not None and unblock_event.is_set():
+            return False
+        if self.errors:
+            return True
+        # even without a limit stop() and a worker's error end the wait: both set the event
+        remaining = 1.0 if deadline is None else min(1.0, deadline - self.handler.now())
+        if unblock_event is not None:
+            remaining = min(remaining, 0.1)
+        if remaining <= 0:
+            return False
+        self.recovery.revive()
+        self.has_arrived.wait(remaining)
+        return True
 
     def check_running(self) -> None:
         """Check that the consumer runs; start it if it ran when this process was forked.
@@ -446,17 +473,17 @@ class ConsumerEngine:
                 self.commits.found(found)
             _log_beginnings(found, f"committed by group {self.options.consumer_group}")
         missing = [key for key in keys if key not in found]
-        wanted: dict[TopicPartition, Position] = {key: OffsetType.EARLIEST for key in missing if key in self.added}
-        reset = self.options.auto_offset_reset
-        if not isinstance(reset, str):  # else consume() raises that the application has to say where to begin
-            wanted |= dict.fromkeys((key for key in missing if key not in wanted), reset)
+        now_ms = self.handler.time_ms()
+        positions = {key: self.rules.position(key in self.added, now_ms) for key in missing}
+        # consume() raises of the others that the application has to say where to begin
+        wanted = {key: position for key, position in positions.items() if position is not None}
         searched = self.find_offsets(wanted)
         if log.isEnabledFor(logging.DEBUG):
             added = {key: offset for key, offset in searched.items() if key in self.added}
             _log_beginnings(added, "it was added to the topic")
             others = {key: offset for key, offset in searched.items() if key not in self.added}
             none = "" if self.commits is None else f"group {self.options.consumer_group} has committed nothing; "
-            _log_beginnings(others, f"{none}auto_offset_reset is {self.options.reset_name}")
+            _log_beginnings(others, f"{none}auto_offset_reset is {told(self.rules.no_commit)}")
         return {key: (offset, lineages.get(key, Lineage())) for key, offset in (found | searched).items()}
 
     def reset(self, wanted: Mapping[TopicPartition, Position]) -> None:
@@ -506,7 +533,8 @@ class ConsumerEngine:
     def note_committed(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Count committed messages as done, though they may be in hand."""
         for key, offset in offsets.items():
-            self.buffers.committed(self.partitions[key], offset)
+            if key in self.partitions:
+                self.buffers.committed(self.partitions[key], offset)
 
 
 def _log_beginnings(offsets: Mapping[TopicPartition, int], why: str) -> None:

@@ -86,7 +86,8 @@ class Growth:
     def _look(self, reader: Reader) -> None:
         self._due = self._handler.now() + self._max_age_s
         try:
-            reader.cluster.refresh_older(self._max_age_s, list(reader.whole_topics))
+            if reader.whole_topics:  # a pattern may match none as yet
+                reader.cluster.refresh_older(self._max_age_s, list(reader.whole_topics))
             reader.read_added()
         except KafkaException as error:
             self._pause = self._handler.now() + min(self._max_age_s, RETRY_S)

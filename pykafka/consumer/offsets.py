@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
+#: A text for all offsets, or one for each topic, or for each partition.
+Metadata = str | Mapping[str, str] | Mapping[TopicPartition, str]
 FIND_COORDINATOR = "FindCoordinator"
 #: What the coordinator answers to a commit of a member that is out of the group.
 MEMBER_IS_OUT = (IllegalGeneration, UnknownMemberId, FencedInstanceId)
@@ -126,14 +128,14 @@ class GroupOffsets:
     def commit(
         self,
         offsets: Mapping[TopicPartition, int] | Callable[[], Mapping[TopicPartition, int]],
-        metadata: str | Mapping[str, str] = "",
+        metadata: Metadata = "",
         go_on: Callable[[], bool] | None = None,
         consumed_in: Mapping[TopicPartition, UUID | None] | None = None,
     ) -> dict[TopicPartition, int]:
         """Commit offsets, each that of the next message to consume.
 
         :param offsets: {TopicPartition: offset}, or a function that returns that, called for each attempt
-        :param metadata: a text that the coordinator keeps with them, or one for each topic
+        :param metadata: a text that the coordinator keeps with them, or one for each topic, or for each partition
         :param go_on: returns whether to make another attempt
         :param consumed_in: the ids of the topics that given offsets are of; by default those of now
         :returns: the committed offsets
@@ -296,7 +298,7 @@ class GroupOffsets:
     def _commit_once(
         self,
         offsets: Mapping[TopicPartition, int],
-        metadata: str | Mapping[str, str],
+        metadata: Metadata,
         of: Mapping[TopicPartition, UUID | None],
     ) -> dict[TopicPartition, KafkaException]:
         coordinator = self.coordinator
@@ -305,7 +307,7 @@ class GroupOffsets:
         if version == 0:  # version 0 commits to ZooKeeper, later ones to Kafka
             raise error_for(UnsupportedVersion.ERROR_CODE, broker=coordinator.address, api="OffsetCommit")
         wanted = {
-            key: OffsetAndMetadata(offset, metadata if isinstance(metadata, str) else metadata.get(key.topic, ""))
+            key: OffsetAndMetadata(offset, metadata if isinstance(metadata, str) else _text(metadata, key))
             for key, offset in offsets.items()
         }
         member = self.membership
@@ -321,6 +323,10 @@ class GroupOffsets:
         request = fetch_request(self._group, version, partitions, ids)
         response = coordinator.call(request, CHANNEL, version=version)
         return committed_offsets(response, coordinator.address, partitions, ids)
+
+
+def _text(metadata: Mapping[Any, str], key: TopicPartition) -> str:
+    return metadata.get(key, metadata.get(key.topic, ""))
 
 
 def _unknown(_: TopicPartition) -> UUID | None:

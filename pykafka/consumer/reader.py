@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.positions import Position
     from pykafka.consumer.sources import Sources
+    from pykafka.consumer.startrules import StartRules
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
     from pykafka.metadata.cluster import BaseCluster
@@ -30,6 +31,8 @@ class Reader(Protocol):
     def options(self) -> ConsumerOptions: ...
     @property
     def name(self) -> str: ...
+    @property
+    def rules(self) -> StartRules: ...
     @property
     def running(self) -> bool: ...
     @property

@@ -72,7 +72,18 @@ class Recovery:
             fetcher.detach(owned)
         self._take(owned, None)
 
+    def let_go(self, owned: OwnedPartition) -> None:
+        """Fetch a partition no more, for good; return at once."""
+        with self._attaching:
+            owned.given_up = True
+        fetcher = owned.fetcher
+        if fetcher is not None:
+            fetcher.detach(owned)
+        self._wake.set()
+
     def _take(self, owned: OwnedPartition, error: KafkaException | None) -> None:
+        if owned.given_up:
+            return
         with self._lock:
             self._failed.append((owned, owned.moves, error))
             self._start()
@@ -153,7 +164,7 @@ class Recovery:
     def _broker_of(self, owned: OwnedPartition) -> Broker | None:
         """Return the broker to fetch a partition from; None if it is being fetched, or has failed."""
         reader = self._reader()
-        if reader is None or not reader.running or owned.fetcher is not None:
+        if reader is None or not reader.running or owned.fetcher is not None or owned.given_up:
             return None
         if owned.position < 0:
             self.failed(owned, OffsetResetNeededError(topic=owned.key.topic, partition=owned.partition_id))
@@ -188,7 +199,7 @@ class Recovery:
         try:
             fetcher = Fetcher.of(broker, self._handler, reader.options.fetch_settings(owned.partition_id, rack))
             with self._attaching:  # a partition that two fetchers have, or one has twice, is read twice
-                if reader.running and owned.fetcher is None:
+                if reader.running and owned.fetcher is None and not owned.given_up:
                     fetcher.attach(owned, WeakSubscriber(reader))
         except KafkaException as error:
             self.failed(owned, error)
@@ -219,6 +230,7 @@ class Recovery:
             self._failed.clear()
             if not live:
                 self._cases.clear()
+            self._cases.drop_given_up()
             if not live or not (new or self._cases):
                 self._worker = None
                 return False

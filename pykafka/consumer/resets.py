@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
+from pykafka.consumer.startrules import NEAREST, RAISE, position_of, told
 from pykafka.exceptions import (
     KafkaException,
     LogTruncationError,
@@ -46,13 +47,14 @@ class Resets:
     def move(self, reader: Reader, lost: list[Case]) -> Iterator[list[Case]]:
         """Move partitions whose positions are not in the log (any more).
 
-        They go to `auto_offset_reset`; where a log was cut, to the offset from which on it differs; in a topic that was made
-        anew, to its start. If the application moves a partition meanwhile, for example by `seek()`, that stands.
+        They go where the rule for positions out of range says; where a log was cut, to the offset from which on it differs;
+        in a topic that was made anew, to its start. If the application moves a partition meanwhile, for example by `seek()`,
+        that stands.
 
         :returns: those that can be fetched again, in groups: a leader that does not answer delays its own partitions alone
         """
-        reset = reader.options.auto_offset_reset
-        if isinstance(reset, str):
+        rule = reader.rules.out_of_range
+        if rule == RAISE:
             self.ask_the_user(reader, lost)
             return
         by_leader: dict[Any, list[Case]] = defaultdict(list)
@@ -72,21 +74,27 @@ class Resets:
                 )
             else:
                 self._complaints.judge(reader, case.owned, case.error)
-                log.warning("%s; going to auto_offset_reset", case.error)
+                log.warning("%s; going to auto_offset_reset (%s)", case.error, told(rule))
             by_leader[case.owned.partition.leader].append(case)
         yield cut
         for cases in by_leader.values():
-            if self._move_by_time(reader, cases, reset):
+            if self._move_by_rule(reader, cases):
                 yield cases
 
-    def _move_by_time(self, reader: Reader, cases: list[Case], reset: Position) -> bool:
+    def _move_by_rule(self, reader: Reader, cases: list[Case]) -> bool:
         """Ask a leader for offsets, and move its partitions there; return False if it does not answer."""
+        rule = reader.rules.out_of_range
+        position = position_of(rule, reader.handler.time_ms())
         wanted: dict[TopicPartition, Position] = {
-            case.owned.key: OffsetType.EARLIEST if isinstance(case.error, TopicRecreatedError) else reset
+            case.owned.key: OffsetType.EARLIEST
+            if position is None or isinstance(case.error, TopicRecreatedError)
+            else position
             for case in cases
         }
         try:
             offsets = reader.find_offsets(wanted, timeout_ms=RESET_TIMEOUT_MS)
+            if rule == NEAREST:
+                self._stay_near(reader, cases, offsets)
         except KafkaException as problem:
             for case in cases:
                 self._complaints.judge(reader, case.owned, problem)
@@ -94,10 +102,20 @@ class Resets:
             return False
         for case in cases:
             offset = offsets[case.owned.key]
-            log.debug("%s goes to offset %d: auto_offset_reset", case.owned.key, offset)
+            log.debug("%s goes to offset %d: auto_offset_reset is %s", case.owned.key, offset, told(rule))
             if reader.buffers.move(case.owned, offset, offset - 1, case.moves):
                 case.owned.topic_id = None
         return True
+
+    def _stay_near(self, reader: Reader, cases: list[Case], offsets: dict[TopicPartition, int]) -> None:
+        """Put the end in the place of the first offset for partitions whose position is behind the end."""
+        behind = {
+            case.owned.key: case.owned.position
+            for case in cases
+            if not isinstance(case.error, TopicRecreatedError) and case.owned.position > offsets[case.owned.key]
+        }
+        ends = reader.find_offsets(dict.fromkeys(behind, OffsetType.LATEST), timeout_ms=RESET_TIMEOUT_MS)
+        offsets.update({key: min(end, behind[key]) for key, end in ends.items()})
 
     def _go_back(self, reader: Reader, case: Case, divergent: int) -> None:
         """Move a partition whose log was cut to where the leader's log begins to differ from what was read."""

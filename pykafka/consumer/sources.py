@@ -63,6 +63,10 @@ class Sources:
         self._choices[key] = _Choice(Source(None, ""), now + min(AVOID_S, self._max_age_s))
         return True
 
+    def forget(self, key: TopicPartition) -> None:
+        """Forget a partition that is not read any more."""
+        self._choices.pop(key, None)
+
     def expired(self, now: float) -> list[TopicPartition]:
         """Return the partitions whose leader is to be asked again, each once."""
         if not self._choices:

@@ -160,6 +160,8 @@ class Underway:
             reader = batch.skip() if batch.base_offset in kept.aborted else self._open(batch)
             reader.partition_id = owned.partition_id
             reader.partition = owned.partition
+            reader.topic = owned.key.topic
+            reader.leader_epoch = batch.leader_epoch
             reader.skip_to(kept.wanted)
             kept.batches.popleft()
             readers.append(reader)

@@ -78,6 +78,10 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
     def _should_exclude_topic(self, topic_name: str | bytes) -> bool:
         return self._exclude_internal_topics and get_string(topic_name).startswith(INTERNAL_PREFIX)
 
+    def is_hidden(self, name: str) -> bool:
+        """Return whether a topic is one of Kafka's own, and the client hides those."""
+        return self._should_exclude_topic(name)
+
     def __contains__(self, key: object) -> bool:
         if not isinstance(key, (str, bytes)):
             return False

@@ -2,6 +2,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
 from pykafka.protocol.message cimport Message
+from pykafka.record cimport Record
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void* op)
@@ -53,12 +54,19 @@ cdef class BatchReader:
     cdef readonly long long base_timestamp
     cdef readonly long long append_time
     cdef public int partition_id
+    cdef public int leader_epoch
     cdef public object partition
+    cdef public object topic
 
     @cython.locals(fields=Parts, at=Py_ssize_t, following=Py_ssize_t, timestamp="long long", offset="long long", key=Py_ssize_t,
                    key_size=Py_ssize_t, value=Py_ssize_t, value_size=Py_ssize_t, headers=Py_ssize_t,
                    data="const unsigned char*", message=Message)
     cpdef Message next(self)
+
+    @cython.locals(fields=Parts, at=Py_ssize_t, following=Py_ssize_t, timestamp="long long", offset="long long", key=Py_ssize_t,
+                   key_size=Py_ssize_t, value=Py_ssize_t, value_size=Py_ssize_t, headers=Py_ssize_t,
+                   data="const unsigned char*", record=Record)
+    cpdef Record next_record(self)
 
     @cython.locals(fields=Parts, found="long long", end=Py_ssize_t, data="const unsigned char*")
     cpdef skip_to(self, long long offset)

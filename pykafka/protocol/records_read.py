@@ -15,6 +15,7 @@ from zlib import crc32
 
 from pykafka.exceptions import InvalidMessageError
 from pykafka.protocol.message import Headers, Message
+from pykafka.record import Record
 
 try:
     import cython
@@ -205,6 +206,7 @@ class BatchReader:
         "base_offset",
         "base_timestamp",
         "codec",
+        "leader_epoch",
         "magic",
         "next_offset",
         "offset",
@@ -212,6 +214,7 @@ class BatchReader:
         "partition_id",
         "remaining",
         "timestamp_type",
+        "topic",
     )
 
     def __init__(
@@ -246,6 +249,8 @@ class BatchReader:
         self.append_time = append_time
         self.partition_id = -1
         self.partition: Any = None
+        self.topic: Any = None
+        self.leader_epoch = -1
 
     @property
     def nbytes(self) -> int:
@@ -300,6 +305,53 @@ class BatchReader:
                     # walk over all messages that the application keeps, and find nothing.
                     PyObject_GC_UnTrack(cython.cast("void*", message))
                 return message
+
+    def next_record(self) -> Record | None:
+        """Return the next record as a `Record`, as `next` returns it as a message.
+
+        :raises InvalidMessageError: the bytes are not a record; the reader stays at this record
+        """
+        if cython.compiled:
+            data = cython.address(self._data[0])
+        else:
+            data = self._data
+        while True:
+            at = self._at
+            if self.remaining <= 0:
+                self._finish()
+                return None
+            fields = parse_record(data, at, self._end) if self.magic >= 2 else parse_entry(data, at, self._end)
+            following, timestamp, offset, key, key_size, value, value_size, headers = fields
+            if following < 0:
+                self._refuse("its bytes are no record")
+            offset += self.base_offset
+            if offset < 0 or offset >= self.next_offset or (offset < self.offset and self.magic >= 2):
+                if self._at != at:  # as in `next`
+                    continue
+                self._refuse(f"it says that it has offset {offset}")
+            record = Record.__new__(Record)
+            record._key = cut(data, key, key_size)
+            record._value = cut(data, value, value_size)
+            if self.magic >= 2:
+                timestamp += self.base_timestamp
+                if data[headers] != 0:
+                    record._headers = read_headers(data, headers, following)
+            elif self.check_entries:
+                self._check(at, following)
+            record._topic = self.topic
+            record._partition = self.partition_id
+            record._offset = offset
+            record._timestamp = timestamp if self.append_time < 0 else self.append_time
+            record._timestamp_type = self.timestamp_type
+            record._leader_epoch = self.leader_epoch
+            if self._at == at:
+                self._at = following
+                self.remaining -= 1
+                self.offset = offset + 1
+                if cython.compiled:
+                    # As in `next`; what can refer back to the record has it tracked again: `Record._track`.
+                    PyObject_GC_UnTrack(cython.cast("void*", record))
+                return record
 
     def skip_to(self, offset: int) -> None:
         """Skip the records before an offset without creating messages.

@@ -1,0 +1,171 @@
+"""`Committing`: the part of `KafkaConsumer` that commits: at once, or by a worker that does one commit after another."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka.common import OffsetAndMetadata, TopicPartition
+from pykafka.exceptions import ConsumerStoppedException, KafkaException
+from pykafka.record import Record
+from pykafka.utils import INT64_MAX
+
+if TYPE_CHECKING:
+    from pykafka.consumer.changing import ChangingEngine
+    from pykafka.consumer.commits import Commits
+    from pykafka.handlers import Handler
+    from pykafka.handlers.base import Worker
+
+log = logging.getLogger(__name__)
+
+#: What `commit()` takes: a record, or offsets of the next records; None for behind all that was returned.
+What = Record[Any, Any] | Mapping[TopicPartition, int | OffsetAndMetadata] | None
+#: Called with the error, or None, and the offsets of a commit.
+OnCommit = Callable[[KafkaException | None, dict[TopicPartition, OffsetAndMetadata]], object]
+
+
+class Committing:
+    """The calls that commit. Other workers may make them while one reads."""
+
+    _engine: ChangingEngine
+    _later: LaterCommits
+    _closed: bool
+
+    def commit(self, what: What = None, *, metadata: str = "") -> None:
+        """Commit offsets for the group, and wait until the coordinator has them.
+
+        :param what: a record: behind it; {TopicPartition: offset of the next record, or OffsetAndMetadata}; None: behind all
+            that was returned, whether the application is done with it or not
+        :param metadata: a text that the group stores with the offsets
+        :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them
+        :raises KafkaException: there is no group
+        """
+        commits = self._commits("commit()")
+        commits.commit_with(self._offsets(what, metadata))
+
+    def commit_async(self, what: What = None, on_commit: OnCommit | None = None, *, metadata: str = "") -> None:
+        """Commit offsets as `commit` does, by a worker; return at once. Commits are made in the order of the calls.
+
+        :param what: as of `commit`
+        :param on_commit: called with (error or None, offsets), on that worker; without it a call that reads raises the error
+        :param metadata: as of `commit`
+        :raises KafkaException: there is no group
+        """
+        commits = self._commits("commit_async()")
+        if on_commit is not None and not callable(on_commit):
+            raise TypeError(f"on_commit must be a function, not {on_commit!r}")
+        self._later.add(commits, self._offsets(what, metadata), on_commit)
+
+    def _commits(self, what: str) -> Commits:
+        if self._closed:
+            raise ConsumerStoppedException(f"{what}: the consumer is closed; make another", topic=self._engine.name)
+        return self._engine.commits_of(what)
+
+    def _offsets(self, what: Any, metadata: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        if not isinstance(metadata, str):
+            raise TypeError(f"metadata must be a text, not {metadata!r}")
+        if what is None:
+            return {key: OffsetAndMetadata(offset, metadata) for key, offset in self._engine.positions().items()}
+        if isinstance(what, Record):
+            return {TopicPartition(what.topic, what.partition): OffsetAndMetadata(what.offset + 1, metadata)}
+        if not isinstance(what, Mapping):
+            raise TypeError(f"what must be a Record, or {{TopicPartition: offset}}, not {what!r}")
+        return {_key(key): _offset(key, value, metadata) for key, value in what.items()}
+
+
+def _key(param: Any) -> TopicPartition:
+    if (
+        not isinstance(param, tuple)
+        or len(param) != 2
+        or not isinstance(param[0], str)
+        or not isinstance(param[1], int)
+    ):
+        raise TypeError(f"offsets must be named by TopicPartition(topic, number), not {param!r}")
+    return TopicPartition(*param)
+
+
+def _offset(key: Any, param: Any, metadata: str) -> OffsetAndMetadata:
+    found = param if isinstance(param, OffsetAndMetadata) else OffsetAndMetadata(param, metadata)
+    if isinstance(found.offset, bool) or not isinstance(found.offset, int):
+        raise TypeError(f"the offset of {key} must be an int, or OffsetAndMetadata, not {param!r}")
+    if not 0 <= found.offset < INT64_MAX:
+        raise ValueError(f"the offset of {key} must be from 0 to 2**63 - 2, not {found.offset}")
+    if not isinstance(found.metadata, str):
+        raise TypeError(f"the metadata of {key} must be a text, not {found.metadata!r}")
+    return found
+
+
+class _Later(NamedTuple):
+    commits: Commits
+    offsets: dict[TopicPartition, OffsetAndMetadata]
+    on_commit: OnCommit | None
+
+
+class LaterCommits:
+    """The commits of one consumer that are made by a worker, in order; it ends when nothing is left to commit.
+
+    State: `_waiting` and `_worker` change under `_lock`.
+
+    :param handler: supplies the worker
+    :param failed: called with the error of a commit that has no callback
+    """
+
+    def __init__(self, handler: Handler, failed: Callable[[BaseException], None]) -> None:
+        self._handler = handler
+        self._failed = failed
+        self._lock = handler.Lock()
+        self._waiting: deque[_Later] = deque()
+        self._worker: Worker | None = None
+
+    def after_fork(self) -> None:
+        """Leave the commits to the parent process."""
+        self._lock = self._handler.Lock()
+        self._waiting = deque()
+        self._worker = None
+
+    def add(
+        self, commits: Commits, offsets: dict[TopicPartition, OffsetAndMetadata], on_commit: OnCommit | None
+    ) -> None:
+        """Commit offsets after those that wait; return at once."""
+        with self._lock:
+            self._waiting.append(_Later(commits, offsets, on_commit))
+            if self._worker is None:
+                self._worker = self._handler.spawn(self._run, name="pykafka.CommitAsync")
+
+    def join(self, timeout: float | None) -> bool:
+        """Wait until all are made; return False if the time (s) was up before."""
+        worker = self._worker
+        return worker is None or worker.join(timeout)
+
+    def _run(self) -> None:
+        try:
+            while (one := self._next()) is not None:
+                self._make(one)
+        except BaseException:
+            with self._lock:
+                self._worker = None
+            raise
+
+    def _next(self) -> _Later | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._worker = None
+            return None
+
+    def _make(self, one: _Later) -> None:
+        error: KafkaException | None = None
+        try:
+            one.commits.commit_with(one.offsets)
+        except KafkaException as problem:
+            error = problem
+        if one.on_commit is None:
+            if error is not None:
+                self._failed(error)
+            return
+        try:
+            one.on_commit(error, one.offsets)
+        except Exception as problem:  # noqa: BLE001 - the callback is the application's, and the next commit is not its fault
+            self._handler.report("on_commit of commit_async()", problem)

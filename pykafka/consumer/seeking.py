@@ -1,0 +1,217 @@
+"""`Seeking`: the part of `KafkaConsumer` that is about partitions and positions: pause, seek, position, lag, starts."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+from pykafka.common import OffsetAndMetadata, OffsetType, TopicPartition
+from pykafka.consumer.startchoice import explained
+from pykafka.exceptions import KafkaException, ResponseTimeoutError
+from pykafka.utils import INT64_MAX, milliseconds
+
+if TYPE_CHECKING:
+    from pykafka.consumer.changing import ChangingEngine
+    from pykafka.consumer.positions import Position
+    from pykafka.consumer.startrules import Start
+
+
+class Seeking:
+    """The calls about partitions and positions. Other workers may make them while one reads."""
+
+    _engine: ChangingEngine
+
+    def assignment(self) -> list[TopicPartition]:
+        """Return the partitions that are read now."""
+        return sorted(self._engine.partitions)
+
+    # -- pausing ---------------------------------------------------------------------------------------------------
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Return no more records of partitions until `resume()`; what is buffered stays. It also lasts over rebalances.
+
+        :param partitions: by default all
+        :raises KafkaException: a partition is not read by this consumer
+        """
+        for key in self._own(partitions):
+            self._engine.buffers.suspend(self._engine.partitions[key])
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Return records of paused partitions again.
+
+        :param partitions: by default all
+        :raises KafkaException: a partition is not read by this consumer
+        """
+        for key in self._own(partitions):
+            self._engine.buffers.resume(self._engine.partitions[key])
+        self._engine.arrived()
+
+    def paused(self) -> list[TopicPartition]:
+        """Return the partitions that are paused."""
+        return sorted(key for key, owned in self._engine.partitions.items() if owned.suspended)
+
+    # -- seeking ---------------------------------------------------------------------------------------------------
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go to an offset of a partition, or to the next one that exists. Records that were returned stay returned.
+
+        :param partition: one that is read
+        :param offset: 0 or more
+        :raises KafkaException: the partition is not read by this consumer
+        :raises ValueError: the offset is negative, or too large
+        """
+        (key,) = self._own([partition])
+        if isinstance(offset, bool) or not isinstance(offset, int):
+            raise TypeError(f"offset must be an int, not {type(offset).__name__}: {offset!r}")
+        if not 0 <= offset < INT64_MAX:
+            raise ValueError(f"offset must be from 0 to 2**63 - 2, not {offset}; seek_to_end() goes to the end")
+        self._engine.seek(key, offset)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Go to the first message of partitions. A worker asks for it: this returns at once, and `position()` waits.
+
+        :param partitions: by default all
+        :raises KafkaException: a partition is not read by this consumer
+        """
+        self._go(partitions, OffsetType.EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Go behind the last message of partitions, as `seek_to_beginning` goes to the first one.
+
+        :param partitions: by default all
+        :raises KafkaException: a partition is not read by this consumer
+        """
+        self._go(partitions, OffsetType.LATEST)
+
+    def seek_to_time(self, moment: datetime.datetime | int, *partitions: TopicPartition) -> None:
+        """Go to the first message that is not older than a time, or to the end where all are; else as `seek_to_beginning`.
+
+        :param moment: a datetime (a naive one is UTC), or milliseconds since 1970
+        :param partitions: by default all
+        :raises KafkaException: a partition is not read by this consumer
+        :raises ValueError: the time is before 1970
+        """
+        if milliseconds(moment, "moment") < 0:
+            raise ValueError(
+                f"moment must not be before 1970: {moment!r}; seek_to_beginning() goes to the first message"
+            )
+        self._go(partitions, milliseconds(moment))
+
+    def _go(self, partitions: Iterable[TopicPartition], position: Position) -> None:
+        self._engine.go(dict.fromkeys(self._own(partitions), position))
+
+    # -- positions -------------------------------------------------------------------------------------------------
+
+    def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
+        """Return the offset of the next record of a partition; wait until it is known.
+
+        :param partition: one that is read
+        :param timeout: how long to wait (s); None for the socket timeout of the client
+        :raises ResponseTimeoutError: it was not known in time
+        :raises OffsetResetNeededError: it is for the application to say, by `seek()`
+        :raises KafkaException: the partition is not read by this consumer, or the brokers refuse
+        """
+        (key,) = self._own([partition])
+        engine = self._engine
+        self._await_starts([key], timeout)
+        owned = engine.partitions.get(key)
+        if owned is not None and owned.position >= 0:
+            return int(owned.position)
+        engine.raise_errors()
+        raise ResponseTimeoutError(
+            "the position is not known yet: the brokers have not said where the partition begins",
+            topic=key.topic,
+            partition=key.partition,
+        )
+
+    def lag(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
+        """Return how many offsets there are between the position of each partition and its end; this asks the leaders.
+
+        With `isolation_level="read_committed"` the end is where the first open transaction begins.
+
+        :param partitions: by default all whose position is known
+        :raises KafkaException: a partition is not read by this consumer, or a leader did not answer
+        """
+        positions = (
+            {key: self.position(key) for key in self._own(partitions)} if partitions else self._engine.positions()
+        )
+        ends = self._engine.find_offsets(dict.fromkeys(positions, OffsetType.LATEST))
+        return {key: max(ends[key] - position, 0) for key, position in positions.items()}
+
+    def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return what the group has committed for each partition; None where that is nothing.
+
+        :param partitions: any; by default those that are read
+        :raises KafkaException: there is no group, or its coordinator did not answer
+        """
+        keys = valid_keys(partitions) if partitions else list(self._engine.partitions)
+        found = self._engine.commits_of("committed()").group.fetch(keys)
+        return {
+            key: OffsetAndMetadata(one.offset, one.metadata) if one.offset >= 0 else None for key, one in found.items()
+        }
+
+    def explain_start(self, *partitions: TopicPartition) -> list[Start]:
+        """Tell for each partition where it will begin, or stands, and why; this asks the brokers, and moves nothing.
+
+        :param partitions: any; by default those that are read
+        :raises KafkaException: a broker did not answer
+        """
+        keys = valid_keys(partitions) if partitions else list(self._engine.partitions)
+        return explained(self._engine, keys)
+
+    # -- waiting ---------------------------------------------------------------------------------------------------
+
+    def _await_starts(self, keys: Collection[TopicPartition], timeout: float | None = None) -> None:
+        """Wait until partitions have a position, or an error says why not.
+
+        :raises KafkaException: an error of a partition without a position
+        """
+        engine = self._engine
+        if timeout is None:
+            timeout = engine.cluster.socket_timeout_ms / 1000
+        deadline = engine.handler.now() + timeout
+
+        def waits() -> bool:
+            return bool(engine.starting.waiting(keys)) and engine.running
+
+        while waits():
+            engine.has_arrived.clear()
+            if not waits():
+                return
+            engine.raise_errors()
+            left = deadline - engine.handler.now()
+            if left <= 0:
+                return
+            engine.starting.revive()
+            engine.has_arrived.wait(min(left, 0.1))
+
+    def _own(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return partitions that are read; all for none."""
+        keys = valid_keys(partitions)
+        mine = self._engine.partitions
+        for key in keys:
+            if key not in mine:
+                raise KafkaException(
+                    "this consumer does not read that partition", topic=key.topic, partition=key.partition
+                )
+        return keys or list(mine)
+
+
+def valid_keys(param: Any) -> list[TopicPartition]:
+    """Return partitions, each given as a TopicPartition or as a pair of topic and number.
+
+    :raises TypeError: one is neither
+    """
+    found: list[TopicPartition] = []
+    for one in param if isinstance(param, Iterable) and not isinstance(param, (str, bytes)) else [param]:
+        if not (
+            isinstance(one, tuple)
+            and len(one) == 2
+            and isinstance(one[0], str)
+            and isinstance(one[1], int)
+            and not isinstance(one[1], bool)
+        ):
+            raise TypeError(f"a partition must be a TopicPartition(topic, number), not {one!r}")
+        found.append(TopicPartition(*one))
+    return list(dict.fromkeys(found))

@@ -1,0 +1,161 @@
+"""`Starting`: the search for the offsets at which partitions begin, by a worker, so that no call waits for brokers."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from pykafka.consumer.complaints import Complaints
+from pykafka.consumer.reader import Reader
+from pykafka.exceptions import KafkaException
+from pykafka.utils.backoff import Backoff
+
+if TYPE_CHECKING:
+    from pykafka.common import TopicPartition
+    from pykafka.consumer.buffers import OwnedPartition
+    from pykafka.consumer.lineage import Lineage
+    from pykafka.consumer.positions import Position
+    from pykafka.handlers.base import Worker
+
+log = logging.getLogger(__name__)
+
+#: Pauses before partitions whose start could not be found are tried again: the first and the longest (ms).
+FIRST_MS = 100
+LONGEST_MS = 1000
+
+
+class Beginner(Reader, Protocol):
+    """The consumer whose partitions begin: `ChangingEngine` documents the members."""
+
+    @property
+    def partitions(self) -> Mapping[TopicPartition, OwnedPartition]: ...
+    def find_starts(
+        self, wanted: Mapping[TopicPartition, Position | None]
+    ) -> tuple[dict[TopicPartition, tuple[int, Lineage]], dict[TopicPartition, KafkaException]]: ...
+    def begun(self, owned: OwnedPartition) -> None: ...
+
+
+class Starting:
+    """The partitions of one consumer that wait for their start.
+
+    State: `_wanted` and `_worker` change under `_lock`; `Complaints` belongs to the worker.
+
+    :param reader: the consumer, held weakly, so that a dropped one can be freed
+    """
+
+    def __init__(self, reader: Beginner) -> None:
+        self._reader = weakref.ref(reader)
+        self._handler = reader.handler
+        self._complaints = Complaints(self._handler.now)
+        self._pauses = Backoff(FIRST_MS, LONGEST_MS, self._handler.random)
+        self._lock = self._handler.Lock()
+        self._wake = self._handler.Event()
+        # What each partition waits for, and how often it had been moved then.
+        self._wanted: dict[TopicPartition, tuple[Position | None, int]] = {}
+        self._failures = 0
+        self._worker: Worker | None = None
+
+    def begin(self, wanted: Iterable[tuple[OwnedPartition, Position | None]]) -> None:
+        """Find where partitions begin, and fetch them from there; return at once.
+
+        :param wanted: partitions that no fetcher has, each with an OffsetType or a time; None for its commit, or the rules
+        """
+        with self._lock:
+            for owned, position in wanted:
+                self._wanted[owned.key] = position, owned.moves
+            self._start()
+        self._wake.set()
+
+    def forget(self, keys: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Do not look for these partitions any more; return those that were waiting."""
+        with self._lock:
+            return [key for key in keys if self._wanted.pop(key, None) is not None]
+
+    def waiting(self, keys: Collection[TopicPartition] | None = None) -> list[TopicPartition]:
+        """Return the partitions, of these or of all, whose start is not known yet."""
+        with self._lock:
+            return [key for key in self._wanted if keys is None or key in keys]
+
+    def wanted(self) -> dict[TopicPartition, Position | None]:
+        """Return what is waited for, so that a forked child goes on with it; this needs no lock."""
+        return {key: position for key, (position, _) in list(self._wanted.items())}
+
+    def revive(self) -> None:
+        """Start the worker again if it could not be started, or an error has ended it."""
+        if self._worker is None and self._wanted:
+            with self._lock:
+                self._start()
+
+    def join(self) -> None:
+        """Wait for the worker to end; set the consumer's `running` to False before."""
+        self._wake.set()
+        worker = self._worker
+        if worker is not None:
+            worker.join(5.0)
+
+    def _start(self) -> None:
+        """Start the worker if there is none; the caller holds the lock."""
+        if self._worker is not None or not self._wanted:
+            return
+        try:
+            self._worker = self._handler.spawn(self._run, name="pykafka.Starting")
+        except RuntimeError as error:  # as in `Recovery`
+            log.error("no worker can be started to find where partitions begin, for now: %s", error)
+
+    # -- the worker ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while self._step():
+                pass
+        except BaseException as error:
+            reader = self._reader()
+            if reader is not None and reader.running:
+                told = f"the worker that looks where partitions begin has ended by {type(error).__name__}: {error}"
+                reader.worker_failed(KafkaException(told, topic=reader.name))
+            del reader
+            with self._lock:
+                self._worker = None
+            raise
+
+    def _step(self) -> bool:
+        """Look for all that is wanted; return False if nothing is left to do."""
+        self._wake.clear()
+        reader = self._reader()
+        with self._lock:
+            if reader is None or not reader.running:
+                self._wanted.clear()
+            wanted = dict(self._wanted)
+            if not wanted:
+                self._worker = None
+                return False
+        assert reader is not None
+        starts, errors = reader.find_starts({key: position for key, (position, _) in wanted.items()})
+        for key, (_, moves) in wanted.items():
+            owned = reader.partitions.get(key)
+            if owned is not None and key in errors:
+                self._complaints.judge(reader, owned, errors[key])
+            elif owned is not None:
+                self._apply(reader, owned, moves, starts.get(key))
+            else:
+                self.forget([key])
+        reader.arrived()
+        self._failures = self._failures + 1 if errors else 0
+        del reader
+        if errors:
+            self._wake.wait(self._pauses.seconds(self._failures))
+        return True
+
+    def _apply(self, reader: Beginner, owned: OwnedPartition, moves: int, start: tuple[int, Lineage] | None) -> None:
+        """Fetch a partition from its start on; one that the application has moved meanwhile stays where it is."""
+        with self._lock:
+            found = self._wanted.get(owned.key)
+            if found is None or found[1] != moves or owned.moves != moves:
+                return
+            del self._wanted[owned.key]
+            if start is not None:
+                reader.buffers.move(owned, start[0], start[0] - 1, moves, start[1])
+        owned.trouble_since = None
+        reader.begun(owned)

@@ -1,0 +1,83 @@
+"""How a consumer of many topics and its membership of a group know each other: `Shares` and `ShareHooks`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pykafka.common import TopicPartition
+    from pykafka.consumer.offsets import Membership
+
+
+class Shares(Protocol):
+    """A membership of a group, as a consumer uses it: the consumer calls it on the worker of the application."""
+
+    @property
+    def due(self) -> bool:
+        """Whether `serve` has something to do; cheap, and read before each call of the application that waits."""
+        ...
+
+    @property
+    def member(self) -> Membership:
+        """What commits name: generation, member id, instance id. The same object for good; its fields change."""
+        ...
+
+    @property
+    def look_s(self) -> float:
+        """How long a worker may wait before it reads `due` again (s)."""
+        ...
+
+    def serve(self, deadline: float | None) -> None:
+        """Take part in the group as far as the deadline allows; call the hooks.
+
+        :param deadline: by the handler's clock (s); None for as long as it takes
+        :raises KafkaException: the membership has ended, or cannot begin
+        """
+        ...
+
+    def leave(self) -> None:
+        """Give all partitions up, by `ShareHooks.revoke`, and leave the group; do nothing if it was left."""
+        ...
+
+    def idle(self, waiting: bool) -> None:
+        """Tell that the application waits for records (True), or works on them (False): for `max_poll_interval_ms`."""
+        ...
+
+
+class ShareHooks(Protocol):
+    """A consumer, as its membership uses it."""
+
+    @property
+    def calls(self) -> int:
+        """A number that grows with each call of the application, also within iterations: its sign of life.
+
+        Any worker, of any thread, may read it.
+        """
+        ...
+
+    def attend(self) -> None:
+        """Have the next call of the application read `due`, also one that waits now.
+
+        Any worker, of any thread, may call this: it only stores, and so cannot wait.
+        """
+        ...
+
+    def revoke(self, keys: Collection[TopicPartition]) -> None:
+        """Stop reading the whole share, which is still this member's: tell the listener, commit if auto-commit is on.
+
+        Positions and buffers are kept for `assign`.
+        """
+        ...
+
+    def assign(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
+        """Read a new share, and tell the listener.
+
+        :param keys: all of it
+        :param kept: those that no other member can have had since `revoke`: they go on where they were
+        """
+        ...
+
+    def lose(self, keys: Collection[TopicPartition]) -> None:
+        """Stop reading partitions, and forget their positions: others may read them. The listener is told."""
+        ...

@@ -1,0 +1,396 @@
+"""`KafkaConsumer`: a consumer of any topics: by names, by a pattern, or of named partitions."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+import weakref
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, Self
+
+from typing_extensions import TypeVar
+
+from pykafka.common import TopicPartition
+from pykafka.consumer.changing import ChangingEngine
+from pykafka.consumer.committing import Committing, LaterCommits
+from pykafka.consumer.kafkaoptions import KafkaConsumerOptions, from_configuration
+from pykafka.consumer.seeking import Seeking, valid_keys
+from pykafka.exceptions import ConsumerStoppedException, KafkaException
+from pykafka.groups.sharing import Sharing
+from pykafka.record import Record
+from pykafka.utils.error_handlers import valid_int
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pykafka.consumer.startrules import Reset, StartRules
+    from pykafka.metadata.cluster import BaseCluster
+
+log = logging.getLogger(__name__)
+
+K = TypeVar("K", default=bytes)
+V = TypeVar("V", default=bytes)
+
+#: How many records `poll` and `batches` return by default: Kafka's own max.poll.records.
+POLL_RECORDS = 500
+
+
+class KafkaConsumer(Seeking, Committing, Generic[K, V]):
+    """A consumer of topics, of topics whose names match a pattern, or of partitions.
+
+    `client.consumer(...)` makes one. Records come from the partitions in turn, those of one partition in order; fetch workers,
+    shared with other consumers of the same client, keep some buffered. One worker at a time may read (iteration, `one`,
+    `poll`, `batches`, `arrow`): a second one is refused by name. All other calls may come from any worker.
+
+    :param cluster: that has the topics
+    :param topics: names; or one pattern: a compiled one, or a text that begins with "^", which whole names have to match
+    :param group: under which offsets are committed, and whose members share the topics; None for none
+    :param auto_offset_reset: where to begin without a committed offset, and when the offset is no longer kept: the first
+        message, the end, an error, or the first message that is not older than a duration (KIP-1106)
+    :param start: separate rules for partitions without a commit, new partitions, and offsets out of range; None follows
+        `auto_offset_reset`
+    :param auto_commit: commit regularly the records that the calls before the last one have returned, and at `close()` all
+        that were returned; after an error that ends the `with` block, all but those of the last call
+    :param auto_commit_interval_ms: how often `auto_commit` commits (ms)
+    :param auto_commit_timeout_ms: how long `auto_commit` may fail (ms) with errors that pass by themselves before a call
+        raises one; until then each is logged, and the next interval tries again
+    :param listener: told of partitions that the group gives to this member, or takes away
+    :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as it
+        takes
+    :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
+    :param fetch_min_bytes: how much data the broker waits for (bytes)
+    :param fetch_max_wait_ms: how long the broker waits for `fetch_min_bytes` (ms)
+    :param max_partition_fetch_bytes: how much to fetch of a partition at a time (bytes)
+    :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
+    :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions, and of new topics that
+        a pattern matches; partitions of `assign()` stay as they are
+    :param client_rack: the rack, or zone, of this consumer, to fetch from a replica there (KIP-392); None takes that of the
+        client, "" fetches from leaders
+    :raises TypeError, ValueError: an option is out of bounds, by name
+    :raises TopicNotFoundError: there is no such topic
+    :raises KafkaException: the brokers refuse, or do not say where partitions begin
+    """
+
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        topics: Iterable[str | re.Pattern[str]] = (),
+        *,
+        group: str | None = None,
+        auto_offset_reset: Reset = "earliest",
+        start: StartRules | None = None,
+        auto_commit: bool = False,
+        auto_commit_interval_ms: int = 5000,
+        auto_commit_timeout_ms: int = 5 * 60 * 1000,
+        listener: Any = None,
+        consumer_timeout_ms: int = -1,
+        isolation_level: str = "read_uncommitted",
+        fetch_min_bytes: int = 1,
+        fetch_max_wait_ms: int = 100,
+        max_partition_fetch_bytes: int = 1024 * 1024,
+        queued_max_messages: int = 2000,
+        queued_max_bytes: int = 64 * 1024 * 1024,
+        metadata_max_age_ms: int = 60 * 1000,
+        client_rack: str | None = None,
+    ) -> None:
+        self._set_up(cluster, KafkaConsumerOptions.of(locals()), {}, listener)
+        self._begin(tuple(topics))
+
+    @classmethod
+    def make(cls, cluster: BaseCluster, topics: Iterable[Any], given: dict[str, Any]) -> Self:
+        """Return a consumer with the client's configuration for options that are not given.
+
+        :param given: arguments of the constructor
+        """
+        unknown = given.keys() - inspect.signature(cls).parameters.keys()
+        if unknown:
+            raise TypeError(f"consumer() has no option {', '.join(sorted(unknown))}")
+        defaults, more = from_configuration(cluster.defaults.get("consumer", {}), given)
+        options = KafkaConsumerOptions.of({**defaults, **given})
+        consumer = cls.__new__(cls)
+        consumer._set_up(cluster, options, more, given.get("listener"))
+        consumer._begin(tuple(topics))
+        return consumer
+
+    def _set_up(
+        self,
+        cluster: BaseCluster,
+        options: KafkaConsumerOptions,
+        more: dict[str, Any],
+        listener: Any,
+    ) -> None:
+        self._cluster = cluster
+        self._handler = cluster.handler
+        self._options = options
+        self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | None] = ((), None)
+        self._closed = False
+        self._engine = ChangingEngine(cluster, options.for_engine(more), options.rules)
+        self._buffers = self._engine.buffers  # close at hand: each record is taken from there
+        self._sharing = Sharing(self._engine, listener)
+        self._later = LaterCommits(self._handler, self._engine.worker_failed)
+        self._reading = self._handler.Lock()
+        self._at_close = _AtClose(self)
+        cluster.stop_at_close(self._at_close)
+        self._handler.at_fork(self._after_fork)
+
+    def _begin(self, topics: tuple[Any, ...]) -> None:
+        try:
+            self._engine.start()
+            if topics:
+                self.subscribe(*topics)
+        except BaseException:
+            self._close(midway=True)
+            raise
+
+    def __repr__(self) -> str:
+        names, pattern = self._subscribed
+        what = repr(pattern.pattern) if pattern is not None else repr(list(names) or self.assignment())
+        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (group={self._options.group}, {what})>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the consumer; auto-commit, where it is on, commits first: after an error not what the last call returned."""
+        self._close(midway=exc_type is not None)
+
+    # -- what is read ----------------------------------------------------------------------------------------------
+
+    def subscribe(self, *topics: str | re.Pattern[str]) -> None:
+        """Read topics as a whole, instead of what was read before: those that stay keep their positions.
+
+        :param topics: names, or one pattern, as of the constructor; partitions and topics that appear are read within
+            `metadata_max_age_ms`
+        :raises TopicNotFoundError: there is no such topic
+        :raises KafkaException: the brokers refuse, or do not say where partitions begin
+        """
+        self._check_open()
+        names, pattern = valid_topics(topics)
+        if self._options.group is not None:
+            raise KafkaException("members of groups are not there yet; use assign() with group=")
+        self._engine.read_whole(names, pattern)
+        self._subscribed = names, pattern
+        self._await_starts(list(self._engine.partitions))
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions, instead of what was read before: those that stay keep their positions.
+
+        :param partitions: any, of any topics; none to read nothing
+        :raises TopicNotFoundError: there is no such topic
+        :raises UnknownTopicOrPartition: there is no such partition
+        :raises KafkaException: the brokers refuse, or do not say where partitions begin
+        """
+        self._check_open()
+        keys = valid_keys(partitions)
+        found = self._engine.find(keys)
+        self.unsubscribe(keeping=keys)
+        self._engine.take_up(found)
+        self._await_starts(keys)
+
+    def unsubscribe(self, *, keeping: Collection[TopicPartition] = ()) -> None:
+        """Read nothing any more; a member leaves its group.
+
+        :param keeping: partitions that are read on
+        """
+        self._check_open()
+        self._subscribed = (), None
+        self._sharing.leave()
+        self._engine.forget_topics(keeping)
+
+    def subscription(self) -> list[str]:
+        """Return the names of the topics that are read as a whole; none for partitions of `assign()`."""
+        return sorted(self._engine.whole_topics)
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Record[K, V]]:
+        """Yield records until none comes for `consumer_timeout_ms`, or until `close()`."""
+        take = self._buffers.next
+        timeout_ms = self._options.consumer_timeout_ms
+        timeout = None if timeout_ms < 0 else timeout_ms / 1000
+        while True:
+            record = take()
+            if record is None:
+                try:
+                    record = self.one(timeout)
+                except ConsumerStoppedException:
+                    if self._closed:
+                        return
+                    raise
+                if record is None:
+                    return
+                take = self._buffers.next
+            yield record
+
+    def one(self, timeout: float | None = None) -> Record[K, V] | None:
+        """Return the next record.
+
+        :param timeout: how long to wait for it (s); None for as long as it takes
+        :returns: None where there is none in time
+        :raises ConsumerStoppedException: the consumer is closed
+        :raises OffsetResetNeededError: the rules say "raise", and a partition has no offset to go on at; raised every second or
+            two until the application names one, by `seek()`
+        :raises KafkaException: a partition cannot be fetched; raised once, and fetching goes on where it can
+        """
+        found: Record[K, V] | None = self._read(self._buffers_next, timeout)
+        return found
+
+    def poll(self, max_records: int = POLL_RECORDS, timeout: float | None = None) -> list[Record[K, V]]:
+        """Return the next records: those that are buffered; wait only for the first.
+
+        Records of a partition are in order; those of several come one partition after another. On greenlets it returns fewer
+        records when it is time to let the hub run.
+
+        :param max_records: the most to return
+        :param timeout: how long to wait for the first (s); None for as long as it takes; 0 does not wait
+        :returns: an empty list where there is none in time
+        :raises ConsumerStoppedException: the consumer is closed
+        :raises KafkaException: as of `one`
+        """
+        valid_int(max_records, name="max_records")
+        self._buffers.begin_call()
+        found: list[Record[K, V]] | None = self._read(lambda: self._buffers.take(max_records) or None, timeout)
+        return found or []
+
+    def batches(self, max_records: int = POLL_RECORDS) -> Iterator[list[Record[K, V]]]:
+        """Yield lists of records, as `poll` returns them, until none comes for `consumer_timeout_ms`, or until `close()`.
+
+        :param max_records: the most in a list
+        """
+        timeout_ms = self._options.consumer_timeout_ms
+        timeout = None if timeout_ms < 0 else timeout_ms / 1000
+        while True:
+            try:
+                found = self.poll(max_records, timeout)
+            except ConsumerStoppedException:
+                if self._closed:
+                    return
+                raise
+            if not found:
+                return
+            yield found
+
+    def _buffers_next(self) -> Any:
+        return self._buffers.next()
+
+    def _read(self, take: Any, timeout: float | None) -> Any:
+        """Return what `take` returns; wait until it returns something, and take part in the group meanwhile.
+
+        :param take: takes what is buffered, and never waits; None for nothing
+        :param timeout: (s); None for none
+        """
+        deadline = None if timeout is None else self._handler.now() + valid_timeout(timeout)
+        if not self._reading.acquire(blocking=False):
+            raise KafkaException(
+                "another worker reads this consumer, or a listener of it wants to: one worker at a time may call one(), poll() "
+                "and the like; make a consumer for each, or use consumer.parallel()",
+                topic=self._engine.name,
+            )
+        try:
+            while True:
+                self._sharing.serve(deadline)
+                self._engine.look()
+                found = take()
+                if found is not None or not self._sharing.wait(deadline):
+                    return found
+        finally:
+            self._reading.release()
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def close(self, timeout: float | None = None) -> None:
+        """Commit what was returned if auto-commit is on, leave the group, and end; do nothing if the consumer is closed.
+
+        A call that waits in another worker ends: an iteration without an error, others by ConsumerStoppedException.
+
+        :param timeout: how long to wait for commits of `commit_async()` (s); None for the socket timeout of the client
+        :raises OffsetsNotCommitted: the last commit failed; the consumer is closed all the same
+        """
+        self._close(midway=False, timeout=timeout)
+
+    def _close(self, midway: bool, timeout: float | None = None) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if timeout is None:
+            timeout = self._cluster.socket_timeout_ms / 1000
+        try:
+            if not self._later.join(valid_timeout(timeout)):
+                log.warning("commits of commit_async() were not all made before close()")
+            self._sharing.leave()
+        finally:
+            self._engine.stop(midway)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ConsumerStoppedException("the consumer is closed; make another", topic=self._engine.name)
+
+    def _after_fork(self) -> None:
+        self._engine.after_fork()
+        self._buffers = self._engine.buffers
+        self._later.after_fork()
+        self._reading = self._handler.Lock()
+
+
+class _AtClose:
+    """How a cluster stops a consumer when it is closed.
+
+    :param consumer: held weakly
+    """
+
+    def __init__(self, consumer: KafkaConsumer[Any, Any]) -> None:
+        self._consumer = weakref.ref(consumer)
+
+    def stop(self) -> None:
+        """Close the consumer."""
+        self._close(midway=False)
+
+    def stop_midway(self) -> None:
+        """Close the consumer, and commit nothing of what the last call returned."""
+        self._close(midway=True)
+
+    def _close(self, midway: bool) -> None:
+        consumer = self._consumer()
+        if consumer is not None:
+            consumer._close(midway)
+
+
+def valid_timeout(param: Any) -> float:
+    """Return a time to wait (s).
+
+    :raises TypeError: it is no number
+    :raises ValueError: it is negative, or not a number
+    """
+    if isinstance(param, bool) or not isinstance(param, (int, float)):
+        raise TypeError(f"timeout must be a number of seconds, or None, not {param!r}")
+    if not param >= 0:
+        raise ValueError(f"timeout must be 0 or more (seconds), or None, not {param!r}")
+    return float(param)
+
+
+def valid_topics(topics: tuple[Any, ...]) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
+    """Return names of topics, or a pattern.
+
+    :raises TypeError: one is neither a name nor a pattern
+    :raises ValueError: there is none, or there are several patterns
+    """
+    for one in topics:
+        if not (isinstance(one, str) or (isinstance(one, re.Pattern) and isinstance(one.pattern, str))):
+            raise TypeError(
+                f"topics must be names, or one pattern (re.compile(...), or a text that begins with ^), not {one!r}"
+            )
+    patterns = [one for one in topics if isinstance(one, re.Pattern) or one.startswith("^")]
+    if patterns and len(topics) > 1:
+        raise ValueError("give names of topics, or one pattern: several patterns are one with | between them")
+    if not topics or "" in topics:
+        raise ValueError("topics must be names, or one pattern; unsubscribe() reads nothing")
+    if patterns:
+        try:
+            return (), re.compile(patterns[0])
+        except re.error as error:
+            raise ValueError(f"the pattern {patterns[0]!r} of topics is malformed: {error}") from error
+    return tuple(dict.fromkeys(topics)), None
