@@ -47,8 +47,9 @@ OUTAGES += [f"{INTEGRATION}/producer/test_idempotence.py"]
 #: Members of groups, and their commits.
 GROUPS = [
     f"{INTEGRATION}/groups/test_{name}.py"
-    for name in ("balanced", "balanced_callback", "balanced_fork", "commits", "managed", "subscriber")
+    for name in ("balanced", "balanced_callback", "balanced_fork", "commits", "managed")
 ]
+GROUPS += [f"{INTEGRATION}/groups/test_subscriber{part}.py" for part in ("", "_mixed", "_outages")]
 GROUPS += [
     f"{INTEGRATION}/groups/test_managed_{name}.py"
     for name in ("coordinator", "endings", "heartbeats", "mixed", "outages", "static", "topics")

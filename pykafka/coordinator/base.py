@@ -322,7 +322,7 @@ class BaseCoordinator(ABC):
             if not self.open_request.is_open:
                 patience = request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms
                 patience += self._cluster.socket_timeout_ms
-                self.open_request.send(coordinator, request, version, patience)
+                self.open_request.send(coordinator, request, version, patience, deadline)
             response: wire.JoinGroupResponse = self.open_request.answer(deadline)
             if response.error_code != MemberIdRequired.ERROR_CODE:
                 return response
@@ -344,7 +344,15 @@ class BaseCoordinator(ABC):
             self.membership.apply(Event.NAMED, member_id=member_id)
 
     def _join_version(self, coordinator: Broker) -> int:
-        version = coordinator.api_version(wire.JoinGroupRequest)
+        try:
+            version = coordinator.api_version(wire.JoinGroupRequest)
+        except UnsupportedVersion as error:
+            raise UnsupportedVersion(
+                f"group {self.group_id}: brokers keep groups from Kafka 0.9 on; read without a group here, or let ZooKeeper "
+                "keep the group (get_balanced_consumer)",
+                broker=coordinator.address,
+                api="JoinGroup",
+            ) from error
         if version < STATIC_SINCE and self.config["group_instance_id"] is not None:
             raise UnsupportedVersion(
                 "group_instance_id needs brokers of Kafka 2.3 or later; without it the member works here, and each of "
@@ -373,7 +381,7 @@ class BaseCoordinator(ABC):
                 self.open_request.drop()
                 version = coordinator.api_version(wire.SyncGroupRequest)
                 request = sync_request(self.config, version, self.membership, self.protocol_type(), shares)
-                self.open_request.send(coordinator, request, version, patience)
+                self.open_request.send(coordinator, request, version, patience, deadline)
             response: wire.SyncGroupResponse = self.open_request.answer(deadline)
         except TimeIsUp:
             raise

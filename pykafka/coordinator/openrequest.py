@@ -17,6 +17,9 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
+#: How long a call whose time is up may still take to connect (ms): with less, one that does not wait would never connect.
+CONNECT_MS = 2000
+
 
 class TimeIsUp(ResponseTimeoutError):
     """The caller's time is up before the answer is there; the next call goes on waiting for it."""
@@ -55,18 +58,23 @@ class OpenRequest:
             return None
         return asked.request
 
-    def send(self, coordinator: Broker, request: Any, version: int, patience_ms: int) -> None:
+    def send(
+        self, coordinator: Broker, request: Any, version: int, patience_ms: int, deadline: float | None = None
+    ) -> None:
         """Send a request, over the member's connection and never over a second one.
 
         A member that stops ends the connection on which it waits for the others: that must not make it join again.
 
         :param patience_ms: how long the answer may take
+        :param deadline: of the handler's clock (s), for connecting; there is always time enough for a slow login
         :raises KafkaException: the request could not be sent, or the member is being closed
         """
         if self._link.closing:
             raise ConsumerStoppedException(f"group {self._link.group_id}: the member is being closed")
         channel = self._link.channel
         try:
+            if deadline is not None:
+                coordinator.channel(channel).open(self._link.left_ms(deadline, CONNECT_MS))
             pending = coordinator.send(request, channel, timeout_ms=patience_ms, version=version)
         except BaseException:
             coordinator.drop_channel(channel)  # it may be on its way all the same

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -83,7 +84,7 @@ class SharedTopics:
                 log.info("topic %s is there again", name)
             return False
         now = self._now()
-        absence = self._absences.setdefault(name, Absence(now, now))
+        absence = self._absences.setdefault(name, Absence(now, -math.inf))
         if now - absence.asked_at < (ASK_SELDOM_S if self.is_gone(name) else ASK_S):
             return False
         absence.asked_at = now

@@ -1,0 +1,87 @@
+"""Members of many topics in one group with `ManagedBalancedConsumer`, and with members of other clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer
+
+from pykafka import KafkaClient, ManagedBalancedConsumer
+from pykafka.common import TopicPartition
+from tests.brokers import KafkaCluster
+from tests.support.subscribers import Members
+
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
+
+
+@pytest.fixture
+def members(client: KafkaClient) -> Iterator[Members]:
+    group = Members(client)
+    yield group
+    group.leave()
+
+
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_shares_a_group_with_balanced_consumers(members: Members, first: str) -> None:
+    """Each kind leads in turn: both divide topics that the other reads and they do not."""
+    alone, shared = members.topics
+    if first == "ours":
+        members.join().serve(None)
+    theirs = members.client.topics[shared].get_balanced_consumer(
+        members.name, managed=True, heartbeat_interval_ms=200, auto_start=first == "theirs"
+    )
+    assert isinstance(theirs, ManagedBalancedConsumer)
+    if first == "ours":
+        worker = members.client.cluster.handler.spawn(theirs.start)
+        members.until(lambda: not worker.is_alive())
+    else:
+        members.join()
+    one = members.members[0]
+
+    def divided() -> bool:
+        have = {TopicPartition(shared, id_) for id_ in theirs.partitions}
+        return have | one.share == members.keys() and not have & one.share and 1 <= len(have) <= 2
+
+    members.until(divided)
+    assert members.keys(alone) <= one.share
+    theirs.stop()
+    members.settled(6)
+
+
+@pytest.mark.needs("latest")
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
+def test_shares_a_group_with_confluent_kafka(members: Members, kafka: KafkaCluster, first: str, strategy: str) -> None:
+    theirs = Consumer(
+        {
+            "bootstrap.servers": kafka.hosts,
+            "group.id": members.name,
+            "partition.assignment.strategy": strategy,
+            "heartbeat.interval.ms": 200,
+        }
+    )
+
+    def have() -> set[TopicPartition]:
+        theirs.poll(0.05)
+        return {TopicPartition(part.topic, part.partition) for part in theirs.assignment()}
+
+    try:
+        if first == "ours":
+            members.join(assignor=strategy).serve(None)
+        theirs.subscribe(members.topics)
+        if first == "theirs":
+            members.until(lambda: len(have()) == 6)
+            members.join(assignor=strategy)
+        one = members.members[0]
+        sizes = [2, 4] if strategy == "range" else [3, 3]
+        members.until(
+            lambda: (
+                have() | one.share == members.keys()
+                and not have() & one.share
+                and sorted([len(one.share), len(have())]) == sizes
+            )
+        )
+    finally:
+        theirs.close()
+    members.settled(6)

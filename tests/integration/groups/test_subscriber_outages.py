@@ -1,0 +1,176 @@
+"""Members of many topics whose coordinator dies, moves or falls silent, whose group is deleted, and whose process forks."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.exceptions import UnsupportedVersion
+from tests.brokers import KafkaCluster
+from tests.support.subscribers import Member, Members
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
+def members3(request: pytest.FixtureRequest, kafka3: KafkaCluster) -> Iterator[Members]:
+    """Yield a group on three brokers."""
+    with KafkaClient(hosts=kafka3.hosts, use_greenlets=request.param, socket_timeout_ms=4000) as client:
+        group = Members(client)
+        yield group
+        group.leave()
+
+
+@pytest.fixture
+def members(client: KafkaClient) -> Iterator[Members]:
+    group = Members(client)
+    yield group
+    group.leave()
+
+
+@pytest.mark.needs("groups")
+@pytest.mark.later("greenlets")
+def test_a_dead_coordinator_takes_no_share_with_it(members3: Members, kafka3: KafkaCluster) -> None:
+    members = members3
+    one, two = members.join(session_timeout_ms=20_000), members.join(session_timeout_ms=20_000)
+    members.settled(2, 4)
+    calls = [list(member.hooks.calls) for member in (one, two)]
+    victim = members.client.cluster.get_group_coordinator(members.name).id
+    now = members.client.cluster.handler.now
+    kafka3.kill(victim)
+    try:
+        longest = 0.0
+        ends = now() + 8
+        while now() < ends:
+            for member in (one, two):
+                began = now()
+                member.serve(0.1)
+                longest = max(longest, now() - began)
+        assert longest < 2  # a call keeps its deadline while the coordinator is away
+        members.until(lambda: not one.subscriber.link.is_unknown() and not two.subscriber.link.is_unknown(), 60)
+        one.commit(one.share)
+        assert [member.hooks.calls for member in (one, two)] == calls
+        three = members.join()
+        members.settled(2, 2, 2)
+        one.hooks.then["revoke"] = one.commit
+        members.leave(three)
+        members.settled(2, 4)
+    finally:
+        kafka3.start(victim)
+
+
+@pytest.mark.needs("groups")
+@pytest.mark.later("greenlets")
+def test_a_rebalance_goes_on_at_the_next_coordinator(members3: Members, kafka3: KafkaCluster) -> None:
+    members = members3
+    one = members.join(session_timeout_ms=20_000)
+    one.serve(None)
+    two = members.join(session_timeout_ms=20_000)
+    two.serve(0.5)  # joins; one does not yet
+    assert two.subscriber.open_request.is_open
+    victim = members.client.cluster.get_group_coordinator(members.name).id
+    kafka3.kill(victim)
+    try:
+        members.settled(2, 4)
+        assert "lose" not in one.hooks.names()
+    finally:
+        kafka3.start(victim)
+
+
+@pytest.mark.needs("groups")
+@pytest.mark.parametrize("kind", ["silent", "swallowing"])
+def test_a_silent_coordinator_holds_up_no_call(members: Members, kind: str) -> None:
+    """Whether it accepts connections and says nothing, or packets to it are lost: each call returns in time."""
+    one = members.join()
+    one.serve(None)
+    now = members.client.cluster.handler.now
+    with ExitStack() as stack:
+        silent = stack.enter_context(socket.socket())
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(100 if kind == "silent" else 0)
+        for _ in range(3 if kind == "swallowing" else 0):  # until its queue is full, so that it drops more
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(silent.getsockname())
+        coordinator = one.subscriber.link.found()
+        one.subscriber.link.drop_connection()
+        port, coordinator._port = coordinator._port, silent.getsockname()[1]
+        one.subscriber.request_rejoin()
+        began = now()
+        one.serve(0.3)
+        took = now() - began
+        coordinator._port = port
+    one.subscriber.link.drop_connection()
+    one.subscriber.link.coordinator = None
+    assert took < 4
+    members.settled(6)
+
+
+@pytest.mark.needs("admin")
+@pytest.mark.later("greenlets")
+def test_a_deleted_group_is_joined_anew(members: Members) -> None:
+    one = members.join(session_timeout_ms=6000)
+    one.serve(None)
+    share = frozenset(one.share)
+    beat = one.subscriber.sender._beat
+    one.subscriber.sender.beat(None)  # a network that loses heartbeats
+    one.subscriber.link.leave(one.subscriber.member_id, 5000)
+    until(
+        members.client.cluster.handler,
+        lambda: not members.client.admin.describe_groups([members.name])[members.name].members,
+    )
+    members.client.admin.delete_groups([members.name])
+    one.subscriber.sender.beat(beat)
+    members.until(lambda: one.hooks.names() == ["assign", "lose", "assign"])
+    assert one.hooks.calls[1][1] == share == one.share
+
+
+@pytest.mark.needs("groups")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_is_a_member_of_its_own(kafka: KafkaCluster) -> None:
+    with KafkaClient(hosts=kafka.hosts) as client:
+        members = Members(client)
+        one = members.join()
+        one.serve(None)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                os.close(reading)
+                one.serve(5)
+                deadline = time.monotonic() + 20
+                while len(one.share) not in (2, 4) and time.monotonic() < deadline:
+                    one.serve()
+                names = one.hooks.names()
+                one.subscriber.leave()
+                os.write(writing, repr(names).encode())
+            except BaseException:  # noqa: BLE001 - the parent tells it
+                os.write(writing, traceback.format_exc().encode())
+            finally:
+                os._exit(0)
+        os.close(writing)
+        members.until(lambda: len(one.share) < 6)
+        members.settled(6)
+        with os.fdopen(reading, "rb") as pipe:
+            told = pipe.read().decode()
+        os.waitpid(child, 0)
+        assert told.startswith("['assign', 'lose', 'assign'"), told
+        assert "lose" not in one.hooks.names()
+        members.leave()
+
+
+@pytest.mark.matrix
+def test_brokers_before_0_9_keep_no_groups() -> None:
+    with KafkaCluster("0.8.2.2") as old, KafkaClient(hosts=old.hosts) as client:
+        member = Member(client, "g", ["topic"])
+        with pytest.raises(UnsupportedVersion, match=r"0\.9"):
+            member.serve(None)
+        member.subscriber.leave()
