@@ -88,6 +88,8 @@ class BaseCluster:
         self._settings = settings or ConnectionSettings(ssl_config=ssl_config)
         #: Options of producers and consumers that are not given: {"producer": {name: value}, "consumer": ...}.
         self.defaults: Mapping[str, Mapping[str, Any]] = {}
+        #: The budget in bytes of all producers of this client (`pykafka.producer.memory.Memory`); None for none.
+        self.memory: Any = None
         self._broker_version = broker_version
         self._known_versions = KnownVersions(broker_version)
         self._client_id = get_string(client_id, "client_id")

@@ -1,7 +1,10 @@
 cimport cython
 
+from pykafka.producer.delivery cimport Delivery
+from pykafka.producer.memory cimport Memory
 from pykafka.protocol.message cimport Message
 from pykafka.protocol.records_write cimport RecordBatchBuilder
+from pykafka.utils.murmur2 cimport partition_for
 
 
 cdef class Backlog:
@@ -36,7 +39,9 @@ cdef class MessageBatch:
     cdef public object wire
     cdef public object wire_form
     cdef public object flight
+    cdef public bint urgent
     cdef public object event
+    cdef public object waits
     cdef public list reports
     cdef public MessageBatch parent
     cdef public object parts
@@ -44,6 +49,9 @@ cdef class MessageBatch:
 
 cdef class PartitionQueue:
     cdef public int partition_id
+    cdef public str topic
+    cdef public tuple key
+    cdef public Py_ssize_t taken
     cdef public MessageBatch open
     cdef public bint armed
     cdef public Py_ssize_t expected
@@ -54,8 +62,22 @@ cdef class PartitionQueue:
     cdef public long long next_offset
 
 
+cdef class Route:
+    cdef public object topic
+    cdef public str name
+    cdef public list queues
+    cdef public list led
+    cdef public list partitions
+    cdef public PartitionQueue current
+    cdef public long long seen_changes
+    cdef public double used_at
+
+
 cdef class Accumulator:
     cdef public object lock
+    cdef public Memory memory
+    cdef public dict routes
+    cdef public bint chooses
     cdef public bint cooperative
     cdef public object breathe
     cdef public Py_ssize_t batch_limit
@@ -66,14 +88,22 @@ cdef class Accumulator:
 
     cpdef append(self, value, key, long long timestamp, headers, PartitionQueue queue, report_queue)
 
+    cpdef send(self, topic, value, key, long long timestamp, headers, Py_ssize_t partition, told, given_value, given_key)
+
     @cython.locals(batch=MessageBatch)
     cpdef MessageBatch take_open(self, PartitionQueue queue)
     cpdef close(self)
     cpdef release(self, MessageBatch batch)
 
-    @cython.locals(batch=MessageBatch, backlog=Backlog, builder=RecordBatchBuilder, message=Message,
-                   need=Py_ssize_t, turn=Py_ssize_t, index=Py_ssize_t)
+    @cython.locals(batch=MessageBatch, message=Message, need=Py_ssize_t, turn=Py_ssize_t, index=Py_ssize_t)
     cdef _append(self, value, key, long long timestamp, headers, PartitionQueue queue, report_queue)
+
+    @cython.locals(route=Route, queue=PartitionQueue, batch=MessageBatch, delivery=Delivery, need=Py_ssize_t,
+                   index=Py_ssize_t)
+    cdef _send(self, topic, value, key, long long timestamp, headers, Py_ssize_t partition, told, given_value, given_key)
+
+    @cython.locals(backlog=Backlog, memory=Memory, shared=Memory, index=Py_ssize_t)
+    cdef Py_ssize_t _write(self, MessageBatch batch, value, key, long long timestamp, headers, Py_ssize_t need) except -2
 
 
 cpdef Py_ssize_t headers_size(headers) except -1

@@ -16,15 +16,19 @@ try:
     import cython
 except ImportError:
     from pykafka.compiled import cython
+from pykafka.producer.delivery import Delivery
 from pykafka.producer.idempotence import Lane
+from pykafka.producer.memory import Memory
 from pykafka.protocol.message import Message
 from pykafka.protocol.records_write import LEAST_BATCH, MAX_BATCH, RecordBatchBuilder, likely_size, record_size
+from pykafka.utils.murmur2 import partition_for
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
+    from pykafka.partition import Partition, TopicView
 
 #: Greenlets: after this many messages `append` lets the hub turn, if it has not for a while (`Handler.breathe`).
 BREATHE_EVERY = 256
@@ -111,8 +115,12 @@ class MessageBatch:
         self.wire: list[Any] | None = None
         self.wire_form: Any = None
         self.flight: Any = None
+        #: Whether somebody waits for this batch: it does not linger.
+        self.urgent = False
         self.event: EventType | None = None
-        self.reports: list[Message] = []
+        #: How `Delivery.get` waits for it; None for the documented producer's.
+        self.waits: Waits | None = None
+        self.reports: list[Any] = []
         self.parent: MessageBatch | None = None
         self.parts: list[MessageBatch] | None = None
 
@@ -167,6 +175,7 @@ class MessageBatch:
                 full = part.builder.size + record_size(key, value, headers) > limit
             if part is None or full:
                 part = MessageBatch(self.topic, self.partition_id, self.backlog, self.created, None)
+                part.waits = self.waits
                 part.parent = self
                 parts.append(part)
             part.builder.append(timestamp, key, value, headers)
@@ -183,6 +192,17 @@ class MessageBatch:
             message._index = index
             yield message
 
+    def deliveries(self) -> Iterator[Delivery[Any, Any]]:
+        """Yield the messages of this batch as `KafkaProducer.produce()` returns them, with the bytes that were sent."""
+        for index, (timestamp, key, value, headers) in enumerate(self.builder.records()):
+            yield Delivery(self, index, key, value, headers, timestamp)
+
+
+class Waits(Protocol):
+    """What waits for a batch; `pykafka.producer.waiting.Waits` documents it."""
+
+    def wait(self, batch: MessageBatch, index: int, timeout: float | None) -> None: ...
+
 
 class Owner(Protocol):
     """The sender of a leader; `pykafka.producer.sender.Sender` documents each member."""
@@ -190,7 +210,8 @@ class Owner(Protocol):
     broker: Broker
     backlog: Backlog
     wake: EventType
-    queues: dict[int, PartitionQueue]
+    queues: dict[tuple[str, int], PartitionQueue]
+    active: dict[tuple[str, int], PartitionQueue]
     running: bool
 
     def start(self) -> None: ...
@@ -208,10 +229,15 @@ class PartitionQueue:
     the producer's lock.
 
     :param partition_id: of the topic
+    :param topic: name
     """
 
-    def __init__(self, partition_id: int) -> None:
+    def __init__(self, partition_id: int, topic: str = "") -> None:
         self.partition_id = partition_id
+        self.topic = topic
+        self.key = (topic, partition_id)
+        #: The size of the batches that were taken away since the sticky choice fell on it (bytes).
+        self.taken = 0
         self.open: MessageBatch | None = None
         self.armed = False
         #: What its next batch will likely take (bytes).
@@ -231,15 +257,45 @@ class PartitionQueue:
         return bool(self.sealed) or self.lane.recovering or (batch is not None and batch.count > 0)
 
 
+class Route:
+    """The queues of one topic of a producer, and the partition that messages without a key go to at present.
+
+    State: changes under the producer's lock.
+
+    :param topic: that the messages are for
+    """
+
+    def __init__(self, topic: TopicView) -> None:
+        self.topic = topic
+        self.name = topic.name
+        #: Of all partitions, by number.
+        self.queues: list[PartitionQueue] = []
+        #: Of those that have a leader.
+        self.led: list[PartitionQueue] = []
+        self.partitions: list[Partition] = []
+        #: Where messages without a key go, until enough have gone there (KIP-480, KIP-794).
+        self.current: PartitionQueue | None = None
+        #: The topic's `changes` that were taken over last.
+        self.seen_changes = -1
+        #: When a batch was begun last (s).
+        self.used_at = 0.0
+
+
 class Accumulator:
     """The waiting messages of a producer, in a queue per partition.
 
     :param handler: whose lock the pure source takes, and whose hub is let turn
     :param batch_limit: size at which a batch is full (bytes, uncompressed)
+    :param memory: what the messages may take together; None: no limit
     """
 
-    def __init__(self, handler: Handler, batch_limit: int) -> None:
+    def __init__(self, handler: Handler, batch_limit: int, memory: Memory | None = None) -> None:
         self.lock = handler.Lock()
+        self.memory = memory or Memory(handler)
+        #: By the topics' names, for `send`.
+        self.routes: dict[str, Route] = {}
+        #: Whether `send` chooses the partition: by the key's hash, or else the present one.
+        self.chooses = True
         self.cooperative = handler.cooperative
         self.breathe = handler.breathe
         self.batch_limit = batch_limit
@@ -274,6 +330,44 @@ class Accumulator:
                 self.breathe()
         return message
 
+    def send(
+        self,
+        topic: Any,
+        value: Any,
+        key: Any,
+        timestamp: int,
+        headers: Any,
+        partition: int,
+        told: Any,
+        given_value: Any,
+        given_key: Any,
+    ) -> Delivery[Any, Any] | None:
+        """Write a message for any topic into the open batch of a partition; never waits.
+
+        :param topic: name
+        :param value: bytes or None
+        :param key: bytes or None
+        :param timestamp: milliseconds since 1970; -1 for now
+        :param headers: (str, bytes or None) pairs, or None
+        :param partition: number; -1: by the key's hash (murmur2), or without a key the present one
+        :param told: `(error, delivery)`, called with the outcome; or None
+        :param given_value: what the delivery shows: the value before it was serialized
+        :param given_key: the same of the key
+        :returns: the message; None where there is no room: find the route, roll over, wait, or find out why not
+        :raises TypeError: value or key is not bytes
+        """
+        if cython.compiled:
+            delivery = self._send(topic, value, key, timestamp, headers, partition, told, given_value, given_key)
+        else:
+            with self.lock:
+                delivery = self._send(topic, value, key, timestamp, headers, partition, told, given_value, given_key)
+        if self.cooperative:
+            self._since_breath += 1
+            if self._since_breath >= BREATHE_EVERY:
+                self._since_breath = 0
+                self.breathe()
+        return delivery
+
     def next_queue(self) -> PartitionQueue | None:
         """Return the queue whose turn it is; None if there is none."""
         if not self.queues:
@@ -290,6 +384,7 @@ class Accumulator:
             if batch is None or not batch.count:
                 return None
             queue.open = None
+            queue.taken += batch.builder.size
             queue.expected = likely_size(batch.builder.size)
         return batch
 
@@ -302,6 +397,7 @@ class Accumulator:
         """Subtract a batch's messages from the count of its broker."""
         with self.lock:
             batch.backlog.release(batch.count, batch.queued_bytes)
+        self.memory.give(batch.queued_bytes)
 
     def _append(
         self, value: Any, key: Any, timestamp: int, headers: Any, queue: PartitionQueue | None, report_queue: Any
@@ -329,33 +425,113 @@ class Accumulator:
         batch = queue.open
         if batch is None:
             return None
-        backlog = batch.backlog
-        if backlog.messages >= backlog.max_messages or backlog.bytes >= backlog.max_bytes:
+        index = self._write(batch, value, key, timestamp, headers, need)
+        if index < 0:
             return None
-        builder = batch.builder
-        if batch.count > 0 and builder.size + need > self.batch_limit:
-            return None
-        index = builder.append(timestamp, key, value, headers)
         if turn > 0:  # a caller that found no room asks for the same queue again
             self._turn = turn
-        batch.count = index + 1
-        batch.queued_bytes += need
-        backlog.messages += 1
-        backlog.bytes += need
         message.value = value
         message.partition_key = key
         message.partition_id = queue.partition_id
         message.headers = headers
-        message._timestamp = builder.last_timestamp
+        message._timestamp = batch.builder.last_timestamp
         message._batch = batch
         message._index = index
         if report_queue is not None:
             message.delivery_report_q = report_queue
             batch.reports.append(message)
-        if not queue.armed or backlog.messages == backlog.min_messages:
+        if not queue.armed or batch.backlog.messages == batch.backlog.min_messages:
             queue.armed = True
-            backlog.wake.set()
+            batch.backlog.wake.set()
         return message
+
+    def _send(
+        self,
+        topic: Any,
+        value: Any,
+        key: Any,
+        timestamp: int,
+        headers: Any,
+        partition: int,
+        told: Any,
+        given_value: Any,
+        given_key: Any,
+    ) -> Delivery[Any, Any] | None:
+        # as in `_append`: allocations first
+        delivery: Delivery[Any, Any] = Delivery.__new__(Delivery)
+        need = RECORD_OVERHEAD
+        if value is not None:
+            if not isinstance(value, bytes):
+                return None
+            need += len(value)
+        if key is not None:
+            if not isinstance(key, bytes):
+                return None
+            need += len(key)
+        if headers is not None:
+            need += headers_size(headers)
+        if self.closed:
+            return None
+        route = self.routes.get(topic)
+        if route is None:
+            return None
+        if partition < 0:
+            if not self.chooses:
+                return None
+            queue = route.current
+            if key is not None:
+                queue = route.queues[partition_for(key, len(route.queues))]
+        elif partition < len(route.queues):
+            queue = route.queues[partition]
+        else:
+            return None
+        if queue is None:
+            return None
+        batch = queue.open
+        if batch is None:
+            return None
+        index = self._write(batch, value, key, timestamp, headers, need)
+        if index < 0:
+            return None
+        delivery.key = given_key
+        delivery.value = given_value
+        delivery.headers = headers
+        delivery._timestamp = batch.builder.last_timestamp
+        delivery._batch = batch
+        delivery._index = index
+        if told is not None:
+            delivery.delivery_report_q = told
+            batch.reports.append(delivery)
+        if not queue.armed or batch.backlog.messages == batch.backlog.min_messages:
+            queue.armed = True
+            batch.backlog.wake.set()
+        return delivery
+
+    def _write(self, batch: MessageBatch, value: Any, key: Any, timestamp: int, headers: Any, need: int) -> int:
+        """Write a message of up to `need` bytes; return its index in the batch, or -1 where there is no room."""
+        backlog = batch.backlog
+        if backlog.messages >= backlog.max_messages or backlog.bytes >= backlog.max_bytes:
+            return -1
+        if batch.count > 0 and batch.builder.size + need > self.batch_limit:
+            return -1
+        memory = self.memory
+        if need > memory.limit - memory.used:
+            return -1
+        shared = memory.shared
+        if shared is not None and need > shared.limit - shared.used:
+            return -1
+        index = batch.builder.append(timestamp, key, value, headers)
+        batch.count = index + 1
+        batch.queued_bytes += need
+        backlog.messages += 1
+        backlog.bytes += need
+        if not cython.compiled:
+            memory.take(need)
+        else:
+            memory.used += need
+            if shared is not None:
+                shared.used += need
+        return index
 
 
 def headers_size(headers: Any) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pykafka.producer.accumulator import Accumulator, MessageBatch, Owner
 from pykafka.producer.attempts import Attempts
 from pykafka.producer.identity import Identity
+from pykafka.producer.memory import Memory
 from pykafka.producer.settlement import Settlement
 from pykafka.producer.targets import Targets
 
@@ -33,7 +34,7 @@ class ProducerCore:
     hold, changes under `lock`.
 
     :param cluster: to which to produce
-    :param topic: to which to produce
+    :param topic: to which to produce; None: any
     :param options: checked
     :param hooks: what old code may override
     :param make_sender: makes the sender of a leader
@@ -42,13 +43,17 @@ class ProducerCore:
     def __init__(
         self,
         cluster: BaseCluster,
-        topic: TopicView,
+        topic: TopicView | None,
         options: ProducerOptions,
         hooks: Hooks,
         make_sender: Callable[[Broker], Owner],
     ) -> None:
         self.cluster = cluster
         self.topic = topic
+        #: As logs and errors name it.
+        self.name = "any topic" if topic is None else topic.name
+        #: The topic of errors that are about the producer as a whole.
+        self.topic_name = None if topic is None else topic.name
         self.handler = cluster.handler
         self.options = options
         self.hooks = hooks
@@ -62,10 +67,11 @@ class ProducerCore:
         """Make what belongs to one process."""
         self.lock = self.handler.Lock()
         self.progress = self.handler.Event()
-        self.accumulator = Accumulator(self.handler, self.options.batch_limit)
+        self.memory = Memory(self.handler, self.options.memory_limit, self.cluster.memory)
+        self.accumulator = Accumulator(self.handler, self.options.batch_limit, self.memory)
         self.settlement = Settlement(
             self.handler,
-            self.topic.name,
+            self.name,
             self.options,
             self.lock,
             self.accumulator,
@@ -75,6 +81,11 @@ class ProducerCore:
         self.identity = Identity(self.cluster, self.options.enable_idempotence)
         #: How many callers wait in `flush()` and `stop()`: nothing lingers meanwhile.
         self.flushing = 0
+
+    @property
+    def hurried(self) -> bool:
+        """Whether nothing lingers: somebody waits in `flush()` or `stop()`, or for room."""
+        return self.flushing > 0 or self.memory.short
 
     def worker_failed(self, error: BaseException) -> None:
         """Keep the error that ended a sender: `produce()` raises it."""

@@ -14,7 +14,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     SocketDisconnectedError,
 )
-from pykafka.producer.accumulator import MessageBatch, Owner, PartitionQueue
+from pykafka.producer.accumulator import RECORD_OVERHEAD, MessageBatch, Owner, PartitionQueue, Waits, headers_size
 from pykafka.producer.core import Hooks, ProducerCore
 from pykafka.producer.identity import Identity
 from pykafka.producer.routing import Routing
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 #: How long stop() waits for senders to end, beyond what it waits for messages (s).
 JOIN_TIMEOUT_S = 5.0
+#: How often a caller that waits for room looks again, if nothing wakes it (s).
+ROOM_S = 0.1
 
 
 class ProducerEngine(ProducerCore):
@@ -44,7 +46,7 @@ class ProducerEngine(ProducerCore):
     def __init__(
         self,
         cluster: BaseCluster,
-        topic: TopicView,
+        topic: TopicView | None,
         options: ProducerOptions,
         hooks: Hooks,
         make_sender: Callable[[Broker], Owner],
@@ -57,6 +59,8 @@ class ProducerEngine(ProducerCore):
         self.restart = False
         self.routing = Routing(self)
         self._left_to_parent: list[Any] = []
+        #: How deliveries wait for their batches.
+        self.waits: Waits | None = None
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -65,13 +69,14 @@ class ProducerEngine(ProducerCore):
         if self.running:
             return
         if self.cluster.closed:
-            raise ClientClosedError("this client was closed; make a new KafkaClient", topic=self.topic.name)
+            raise ClientClosedError("this client was closed; make a new KafkaClient", topic=self.topic_name)
         self.worker_exception = None
         self.routing = Routing(self)
         self.identity = Identity(self.cluster, self.options.enable_idempotence)
-        self.targets.begin(self.topic.name)
-        if self.options.enable_idempotence:
-            self._check_leaders()
+        if self.topic is not None:
+            self.targets.begin(self.topic.name)
+            if self.options.enable_idempotence:
+                self._check_leaders(self.topic)
         try:
             self.hooks._setup_owned_brokers()
         except BaseException:
@@ -86,9 +91,14 @@ class ProducerEngine(ProducerCore):
         """Give each leader a sender, and each partition's queue to its leader's."""
         self.routing.set_up()
 
-    def _check_leaders(self) -> None:
+    def hurry(self) -> None:
+        """Wake the senders: somebody waits for room."""
+        for owned in list(self.routing.owned_brokers.values()):
+            owned.wake.set()
+
+    def _check_leaders(self, topic: TopicView) -> None:
         """Raise UnsupportedVersion where a leader that can be asked now knows no idempotent producer."""
-        for leader in {partition.leader for partition in self.topic.partitions.values()}:
+        for leader in {partition.leader for partition in topic.partitions.values()}:
             if leader is None:
                 continue
             try:
@@ -170,7 +180,7 @@ class ProducerEngine(ProducerCore):
             raise ResponseTimeoutError(
                 f"{left} messages are still queued, and none got through for {patience} ms{failed}; see that the brokers are "
                 f"up and on_delivery returns, or give flush() a longer timeout_ms{self._about_throttling()}",
-                topic=self.topic.name,
+                topic=self.topic_name,
             )
         self.raise_failures()
 
@@ -208,8 +218,9 @@ class ProducerEngine(ProducerCore):
     def _queued(self) -> list[MessageBatch]:
         """Return the batches that are queued now; messages that are produced later do not prolong the wait."""
         with self.lock:
-            found = [flight.item for queue in self.routing.queues.values() for flight in queue.lane.window]
-            for queue in self.routing.queues.values():
+            busy = [queue for owned in self.routing.owned_brokers.values() for queue in owned.active.values()]
+            found = [flight.item for queue in busy for flight in queue.lane.window]
+            for queue in busy:
                 found += queue.sealed
                 if queue.open is not None and queue.open.count:
                     found.append(queue.open)
@@ -230,7 +241,7 @@ class ProducerEngine(ProducerCore):
         error = ProducerStoppedException(
             "the producer was stopped before the message got through "
             f"(pending_timeout_ms={self.options.pending_timeout_ms}{self._about_throttling()})",
-            topic=self.topic.name,
+            topic=self.topic_name,
         )
         left: list[MessageBatch | None] = []
         with self.lock:
@@ -245,13 +256,14 @@ class ProducerEngine(ProducerCore):
                 self.settlement.finish(batch, outcome_unknown(batch, reason) or reason)
         self.routing = Routing(self)
         self.accumulator.queues = []
+        self.accumulator.routes = {}
 
     def check_running(self) -> None:
         """Raise what ended a sender, that the producer takes no messages, or what has failed where that is too much."""
         self.raise_worker_exception()
         if not self.running or self.stopping:
             raise ProducerStoppedException(
-                "the producer is not running; call start(), or make another", topic=self.topic.name
+                "the producer is not running; call start(), or make another", topic=self.topic_name
             )
         if self.settlement.failures.full:
             self.raise_failures()
@@ -267,7 +279,7 @@ class ProducerEngine(ProducerCore):
             message = self.accumulator.append(value, key, timestamp, headers, queue, told)
             if message is not None:
                 break
-            self._make_room(queue)
+            self._make_room(queue, RECORD_OVERHEAD + len(value or b"") + len(key or b"") + headers_size(headers or ()))
         if self.options.sync:
             if queue.owner is not None:
                 batch: Any = message._batch
@@ -275,33 +287,41 @@ class ProducerEngine(ProducerCore):
             self._wait_for(message)
         return message
 
-    def _make_room(self, queue: PartitionQueue) -> None:
-        """Find out why a message found no room, and see to it: a full queue, a full batch, or none yet."""
+    def _make_room(self, queue: PartitionQueue, need: int) -> None:
+        """Find out why a message found no room, and see to it: a full queue, a full batch, or none yet.
+
+        :param need: what the message takes (bytes)
+        """
         self.check_running()
-        if self.routing.queues.get(queue.partition_id) is not queue:
-            raise ProducerStoppedException("the producer was stopped before there was room", topic=self.topic.name)
+        if self.routing.queues.get(queue.key) is not queue:
+            raise ProducerStoppedException("the producer was stopped before there was room", topic=queue.topic)
         owner = queue.owner
         if owner is None:
             raise LeaderNotFoundError(
-                "no broker leads this partition", topic=self.topic.name, partition=queue.partition_id
+                "no broker leads this partition", topic=queue.topic, partition=queue.partition_id
             )
         # A function of on_delivery may produce all the same: it cannot wait for itself.
         telling = self.settlement.deliveries.full and not self.settlement.deliveries.here
-        if not owner.backlog.full and not telling:
+        if not owner.backlog.full and not telling and need <= self.memory.room:
             self._roll(queue, owner)
             return
         if not self.options.block_on_queue_full:
             held = (
                 f"{self.settlement.deliveries.messages} messages wait for on_delivery"
                 if telling
+                else f"buffer_memory of the client has room for {self.memory.room} bytes"
+                if need > self.memory.room
                 else f"{owner.backlog.messages} messages ({owner.backlog.bytes} bytes) are queued for broker {owner.broker.id}"
             )
             raise ProducerQueueFullError(
                 f"{held}; produce more slowly, raise max_queued_messages, or let block_on_queue_full wait",
-                topic=self.topic.name,
+                topic=self.topic_name,
             )
         owner.wake.set()
-        self.progress.wait(0.1)
+        if need > self.memory.room:
+            self.memory.wait(self.progress, ROOM_S)
+            return
+        self.progress.wait(ROOM_S)
         self.progress.clear()
 
     def _roll(self, queue: PartitionQueue, owner: Owner) -> None:
@@ -309,13 +329,14 @@ class ProducerEngine(ProducerCore):
         if self.routing.outgrown:
             self.routing.catch_up()
         now, expected = self.handler.now(), queue.expected
-        fresh = MessageBatch(self.topic.name, queue.partition_id, owner.backlog, now, self._clock, expected)
+        fresh = MessageBatch(queue.topic, queue.partition_id, owner.backlog, now, self._clock, expected)
+        fresh.waits = self.waits
         if self.options.sync:
             fresh.event = self.handler.Event()
         with self.lock:
             # Others may have been here, a leader may have moved, the producer may have been stopped: look again.
             current = (
-                queue.owner is owner and self.routing.queues.get(queue.partition_id) is queue and not self.routing.ended
+                queue.owner is owner and self.routing.queues.get(queue.key) is queue and not self.routing.ended
             )
             if not current or (queue.open is not None and queue.open.count == 0):
                 return
@@ -323,6 +344,7 @@ class ProducerEngine(ProducerCore):
             if full is not None:
                 queue.sealed.append(full)
             queue.open = fresh
+            owner.active[queue.key] = queue
             owner.keep()
         if full is not None:
             owner.wake.set()
@@ -345,7 +367,7 @@ class ProducerEngine(ProducerCore):
             if self.handler.now() > deadline:  # the sender answers for each batch before, if nobody has interrupted it
                 raise ResponseTimeoutError(
                     "the sender has not said what became of the message; stop() the producer, and start() it again",
-                    topic=self.topic.name,
+                    topic=self.topic_name,
                     partition=batch.partition_id,
                 )
             batch.event.wait(1.0)

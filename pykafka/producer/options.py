@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pykafka.common import CompressionType
+from pykafka.producer.memory import NO_LIMIT
 from pykafka.utils.compression import check_level
 from pykafka.utils.error_handlers import valid_callable
 from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, one_of, optional, setting
@@ -236,6 +237,9 @@ class ProducerOptions(Settings):
     def idempotent(self) -> bool:
         """Whether batches have sequence numbers if brokers support them."""
         return self.enable_idempotence is not False and self.required_acks == -1 and self.max_retries > 0
+
+    #: What unacknowledged messages may take together (bytes); `max_queued_bytes` bounds them for each broker.
+    memory_limit: ClassVar[int] = NO_LIMIT
 
     @property
     def batch_limit(self) -> int:

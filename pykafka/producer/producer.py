@@ -273,15 +273,16 @@ class Producer:
         return self._engine.enqueue(queue, value, key, timestamp, headers, told)
 
     def _choose_queue(self, key: Any) -> PartitionQueue:
-        if self._topic.changes != self._engine.routing.seen_changes:
-            self._engine.routing.catch_up()
+        routing = self._engine.routing
+        if routing.outgrown:
+            routing.catch_up()
         if self._partitioner is None:
             queue = self._accumulator.next_queue()
         else:
-            partition = self._partitioner(self._engine.routing.partitions, key)
+            partition = self._partitioner(routing.only.partitions if routing.only else [], key)
             if not hasattr(partition, "id"):
                 raise TypeError(f"the partitioner must return one of the partitions it was given, not {partition!r}")
-            queue = self._engine.routing.queues.get(partition.id)
+            queue = routing.queues.get((self._topic.name, partition.id))
         if queue is None:
             raise LeaderNotFoundError(
                 "the partitioner chose a partition that the topic does not have"
@@ -352,7 +353,7 @@ class Producer:
             raise ProducerStoppedException(
                 "the producer is not running; call start(), or make another", topic=self._topic.name
             )
-        queue = self._engine.routing.queues.get(message.partition_id)
+        queue = self._engine.routing.queues.get((self._topic.name, message.partition_id))
         if queue is None:
             raise LeaderNotFoundError(
                 "the topic has no such partition; check the message's partition_id",

@@ -1,4 +1,4 @@
-"""`Routing`: which sender has which partition's batches, kept up with the leaders."""
+"""`Routing`: which sender has which partition's batches, kept up with the leaders; and where messages without a key go."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import logging
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, LeaderNotFoundError
-from pykafka.producer.accumulator import Owner, PartitionQueue
+from pykafka.producer.accumulator import Owner, PartitionQueue, Route
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pykafka.broker import Broker
-    from pykafka.partition import Partition
+    from pykafka.partition import TopicView
     from pykafka.producer.accumulator import MessageBatch
     from pykafka.producer.core import ProducerCore
 
 log = logging.getLogger(__name__)
 
+#: How many bytes go to a partition, at least, before messages without a key go to another one: Kafka's own batch.size.
+STICKY_BYTES = 16 * 1024
+#: How often another partition is drawn where those drawn have many batches waiting.
+DRAWS = 16
+
 
 class Routing:
-    """A queue for each partition, a sender for each leader, and the sender of each queue.
+    """A route for each topic, a sender for each leader of any of them, and the sender of each partition's queue.
 
     State: changes under the producer's lock.
 
@@ -29,8 +34,12 @@ class Routing:
 
     def __init__(self, core: ProducerCore) -> None:
         self._core = core
-        self.queues: dict[int, PartitionQueue] = {}
-        self.partitions: list[Partition] = []
+        self.routes: dict[str, Route] = {}
+        #: The route of a producer of one topic.
+        self.only: Route | None = None
+        if core.topic is not None:
+            self.only = self.routes[core.topic.name] = Route(core.topic)
+        self.queues: dict[tuple[str, int], PartitionQueue] = {}
         self.owned_brokers: dict[int, Owner] = {}
         #: Whether a sender has found that leaders have moved.
         self.stale = False
@@ -38,13 +47,13 @@ class Routing:
         self.moved = False
         #: Whether the producer was stopped; it routes anew when it starts again.
         self.ended = False
-        #: The topic's `changes` that were taken over last.
-        self.seen_changes = -1
         self._seen_generation = -1
+        # At which generation no topic had other partitions than were taken over.
+        self._compared = -1
 
     @property
     def behind(self) -> bool:
-        """Whether the topic has other partitions since, or the cluster has asked about all topics: leaders may have moved."""
+        """Whether topics have other partitions since, or the cluster has asked about all of them: leaders may have moved."""
         if self.ended:
             return False
         return self.outgrown or self._core.cluster.complete_generation > self._seen_generation
@@ -52,11 +61,20 @@ class Routing:
     @property
     def outgrown(self) -> bool:
         """Whether partitions have come or gone since, as any part of this client has noticed."""
-        return self._core.topic.changes != self.seen_changes
+        if self.only is not None:
+            return self.only.topic.changes != self.only.seen_changes
+        generation = self._core.cluster.generation
+        if generation == self._compared:
+            return False
+        found = any(route.topic.changes != route.seen_changes for route in list(self.routes.values()))
+        if not found:
+            self._compared = generation
+        return found
 
     def leader_of(self, queue: PartitionQueue) -> Broker | None:
         """Return the broker that leads a partition; None while there is none."""
-        partition = self._core.topic.partitions.get(queue.partition_id)
+        route = self.routes.get(queue.topic)
+        partition = None if route is None else route.topic.partitions.get(queue.partition_id)
         return partition.leader if partition is not None else None
 
     def refresh(self) -> bool:
@@ -66,12 +84,19 @@ class Routing:
         if self.ended:
             return True
         try:
-            core.cluster.refresh(self._seen_generation, [core.topic.name])
+            core.cluster.refresh(self._seen_generation, self._wanted())
             core.hooks._setup_owned_brokers()
         except KafkaException as error:
             self._warn(error)
             self.stale = True
         return not self.stale
+
+    def _wanted(self) -> list[str]:
+        """Return the topics whose leaders matter now: those with something to send, else all."""
+        if self.only is not None:
+            return [self.only.name]
+        active = {topic for owned in list(self.owned_brokers.values()) for topic, _ in list(owned.active)}
+        return sorted(active) or sorted(self.routes)
 
     def catch_up(self) -> None:
         """Take over what others have had the cluster say since, and leaders that brokers have named."""
@@ -86,41 +111,91 @@ class Routing:
         core = self._core
         # one a reason: where no broker can be reached, every producer of the client says so
         about = type(error).__name__
-        core.cluster.limiter.warn(log, about, "no leaders for %s: %s", core.topic.name, error)
+        core.cluster.limiter.warn(log, about, "no leaders for %s: %s", core.name, error)
+
+    # -- routes ----------------------------------------------------------------------------------------------------
 
     def set_up(self) -> None:
         """Give each leader a sender, and each partition's queue to its leader's.
 
-        :raises LeaderNotFoundError: no partition has had a leader yet
+        :raises LeaderNotFoundError: no partition of the only topic has had a leader yet
         """
         core = self._core
         self._seen_generation = core.cluster.generation
-        self.seen_changes = core.topic.changes
-        partitions = [partition for _, partition in sorted(core.topic.partitions.items())]
         with core.lock:
             if self.ended:
                 return
-            fallback = next(iter(self.owned_brokers.values()), None)
-            for partition in partitions:
-                queue = self.queues.get(partition.id)
-                if queue is None:
-                    queue = self.queues[partition.id] = PartitionQueue(partition.id)
-                    queue.armed = core.options.sync  # the worker that produces also sends
-                self._hand_over(queue, self._owner_for(partition.leader) or queue.owner or fallback)
-            self.partitions = partitions
-            led = [queue for partition in partitions if (queue := self.queues[partition.id]).owner is not None]
-            core.accumulator.queues = led
+            for route in self.routes.values():
+                self._follow(route)
+            if self.only is not None:
+                core.accumulator.queues = [queue for queue in self.only.queues if queue.owner is not None]
         for owned in list(self.owned_brokers.values()):
             owned.wake.set()
-        if not led:
+        if self.only is not None and not core.accumulator.queues:
             raise LeaderNotFoundError(
-                "no partition of the topic has a leader; check that its brokers are up", topic=core.topic.name
+                "no partition of the topic has a leader; check that its brokers are up", topic=core.name
             )
+
+    def add(self, topic: TopicView) -> Route | None:
+        """Take a topic in; None where the producer was stopped meanwhile."""
+        core = self._core
+        with core.lock:
+            if self.ended:
+                return None
+            route = self.routes.get(topic.name)
+            if route is None:
+                route = Route(topic)
+                self._follow(route)
+                self.routes[topic.name] = route
+            core.accumulator.routes[topic.name] = route
+        return route
+
+    def leave_idle(self, before: float) -> bool:
+        """Leave topics to which nothing was written since; return whether batches of theirs had sequence numbers.
+
+        :param before: s of the handler's clock
+        """
+        core, numbered = self._core, False
+        with core.lock:
+            for route in [route for route in self.routes.values() if route.used_at < before]:
+                busy = any(queue.sealed or queue.lane.window or _written(queue) for queue in route.queues)
+                if busy:
+                    continue
+                core.accumulator.routes.pop(route.name, None)
+                del self.routes[route.name]
+                for queue in route.queues:
+                    numbered = numbered or queue.lane.numbers
+                    queue.open = None
+                    self._hand_over(queue, None)
+                    self.queues.pop(queue.key, None)
+        return numbered
+
+    def _follow(self, route: Route) -> None:
+        """Bring a route up to date with its topic's partitions and leaders; under the lock."""
+        core = self._core
+        route.seen_changes = route.topic.changes
+        partitions = [partition for _, partition in sorted(route.topic.partitions.items())]
+        fallback = next(iter(self.owned_brokers.values()), None)
+        queues, led = [], []
+        for partition in partitions:
+            leader = partition.leader
+            queue = self.queues.get((route.name, partition.id))
+            if queue is None:
+                queue = PartitionQueue(partition.id, route.name)
+                queue.armed = core.options.sync  # the worker that produces also sends
+                self.queues[queue.key] = queue
+            self._hand_over(queue, self._owner_for(leader) or queue.owner or fallback)
+            queues.append(queue)
+            if leader is not None:
+                led.append(queue)
+        route.partitions, route.queues, route.led = partitions, queues, led
+        if route.current not in led:
+            route.current = self._drawn(route, None)
 
     def wake_owners(self, batches: Iterable[MessageBatch]) -> None:
         """Wake the senders that own the partitions of these batches now, where there is something to send."""
         for batch in batches:
-            queue = self.queues.get(batch.partition_id)
+            queue = self.queues.get((batch.topic, batch.partition_id))
             if queue is None or queue.owner is None:
                 continue
             # in this order: a message that comes in between wakes the sender itself
@@ -141,7 +216,8 @@ class Routing:
         if queue.owner is owner:
             return
         if queue.owner is not None:
-            queue.owner.queues.pop(queue.partition_id, None)
+            queue.owner.queues.pop(queue.key, None)
+            queue.owner.active.pop(queue.key, None)
             batch = self._core.accumulator.take_open(queue)
             if batch is not None:
                 queue.sealed.append(batch)
@@ -149,5 +225,44 @@ class Routing:
         for flight in queue.lane.window:
             flight.item.retry_at = 0.0  # what it waited for has come
         if owner is not None:
-            owner.queues[queue.partition_id] = queue
+            owner.queues[queue.key] = queue
+            if queue.sealed or queue.lane.window:
+                owner.active[queue.key] = queue
+        queue.armed = self._core.options.sync
         queue.owner = owner
+
+    # -- messages without a key ------------------------------------------------------------------------------------
+
+    def stick(self, route: Route, queue: PartitionQueue) -> bool:
+        """Draw another partition for messages without a key, if enough went to this one; under the lock.
+
+        :returns: whether it is another one
+        """
+        if queue.taken < STICKY_BYTES or route.current is not queue:
+            return False
+        route.current = self._drawn(route, queue)
+        if route.current is not None:
+            route.current.taken = 0
+        return route.current is not queue
+
+    def _drawn(self, route: Route, before: PartitionQueue | None) -> PartitionQueue | None:
+        """Return a partition by chance: the more batches wait for it, the less likely (KIP-794)."""
+        candidates = route.led or route.queues
+        if len(candidates) < 2:
+            return candidates[0] if candidates else None
+        chance = self._core.handler.random
+        shortest: PartitionQueue | None = None
+        for _ in range(DRAWS):
+            queue = candidates[chance.randrange(len(candidates))]
+            if queue is before:
+                continue
+            waiting = len(queue.sealed) + len(queue.lane.window)
+            if not waiting or chance.random() * (1 + waiting) < 1:
+                return queue
+            if shortest is None or waiting < len(shortest.sealed) + len(shortest.lane.window):
+                shortest = queue
+        return shortest or before
+
+
+def _written(queue: PartitionQueue) -> bool:
+    return queue.open is not None and queue.open.count > 0

@@ -57,7 +57,9 @@ class Sender:
         # a sync producer's worker sends each message itself, and wakes no sender
         enough = 0 if options.sync else options.min_queued_messages
         self.backlog = Backlog(self.wake, options.max_queued_messages, options.max_queued_bytes, enough)
-        self.queues: dict[int, PartitionQueue] = {}
+        self.queues: dict[tuple[str, int], PartitionQueue] = {}
+        #: Those of them that have batches.
+        self.active: dict[tuple[str, int], PartitionQueue] = {}
         self.running = False
         self._blocked = False
         # When leaders may be looked up again, and how often that has failed in a row.
@@ -116,7 +118,7 @@ class Sender:
         """Release the producer if nothing is queued, and nothing can be without `keep`."""
         if self._kept and not self.message_is_pending():
             with self._lock:
-                if not self.message_is_pending() and all(queue.open is None for queue in self.queues.values()):
+                if not self.message_is_pending() and all(queue.open is None for queue in self.active.values()):
                     self._kept.clear()
 
     def _failed(self, error: BaseException) -> None:
@@ -192,7 +194,7 @@ class Sender:
         with self._lock:
             # an answer wakes the sender when requests may be sent again
             self._blocked = self._dispatch.full
-            for queue in self.queues.values():
+            for queue in list(self.active.values()):
                 queue.armed = self._core.options.sync
                 due = self._due(queue, now)
                 if due is not None and muted_for:
@@ -208,6 +210,8 @@ class Sender:
                     deadline = due if deadline is None else min(deadline, due)
                 # where there is no deadline, an answer is awaited, or the first message wakes the sender
                 queue.armed = queue.armed or due is not None or queue.lane.on_wire > 0
+                if queue.open is None and not queue.sealed and not queue.lane.window:
+                    del self.active[queue.key]
         for batch in waiting:
             self._dispatch.outcomes.check_age(batch)
         return ready, deadline
@@ -222,7 +226,7 @@ class Sender:
         if batch is None or not batch.count:
             return None
         options = self._core.options
-        if self._core.flushing:
+        if batch.urgent or self._core.hurried:
             return now
         # while a batch is under way, this one had better be filled
         if not queue.lane.on_wire and (self.backlog.messages >= options.min_queued_messages or self.backlog.full):
@@ -251,7 +255,7 @@ class Sender:
 
     def queue_of(self, batch: MessageBatch) -> PartitionQueue:
         """Return the queue that a batch is from."""
-        return self._routing.queues[batch.partition_id]
+        return self._routing.queues[batch.topic, batch.partition_id]
 
     def leaders_moved(self) -> None:
         """Schedule a look-up of the leaders in the next step."""

@@ -91,6 +91,8 @@ class RdKafkaEngine(ProducerEngine):
     Parameters as of `ProducerEngine`.
     """
 
+    topic: TopicView
+
     def __init__(self, cluster: BaseCluster, topic: TopicView, options: ProducerOptions, hooks: Hooks) -> None:
         if options.on_topic_recreated != "continue":
             raise ValueError(
@@ -142,7 +144,7 @@ class RdKafkaEngine(ProducerEngine):
         if self.running:
             return
         if self.options.enable_idempotence:
-            self._check_leaders()
+            self._check_leaders(self.topic)
         self.worker_exception = None
         self._outstanding = 0
         try:
@@ -158,7 +160,9 @@ class RdKafkaEngine(ProducerEngine):
 
         :raises RdKafkaException: there are new ones, and librdkafka cannot ask for them now
         """
-        self.routing.seen_changes = self.topic.changes
+        route = self.routing.only
+        assert route is not None
+        route.seen_changes = self.topic.changes
         if self.running and self._rdk_producer is not None:
             try:  # librdkafka refuses messages to partitions that it does not know yet
                 self.handler.offload(self._rdk_producer.list_topics, self.topic.name, NEW_PARTITIONS_S)
@@ -168,9 +172,12 @@ class RdKafkaEngine(ProducerEngine):
                 ) from error
         partitions = [partition for _, partition in sorted(self.topic.partitions.items())]
         kept = self.routing.queues
-        self.routing.queues = {part.id: kept.get(part.id) or PartitionQueue(part.id) for part in partitions}
-        self.routing.partitions = partitions
-        self.accumulator.queues = list(self.routing.queues.values())
+        route.queues = [
+            kept.get((route.name, part.id)) or PartitionQueue(part.id, route.name) for part in partitions
+        ]
+        route.partitions = partitions
+        self.routing.queues = {queue.key: queue for queue in route.queues}
+        self.accumulator.queues = route.queues
 
     def stop(self) -> None:
         """Deliver what is queued and end librdkafka's producer; errors as of `Producer.stop`."""

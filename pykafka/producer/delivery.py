@@ -1,0 +1,104 @@
+"""`Delivery`: one message on its way, as `KafkaProducer.produce()` returns it. `delivery.pyi` has its types."""
+
+from __future__ import annotations
+
+from pykafka.utils import as_datetime
+
+try:
+    import cython
+except ImportError:
+    from pykafka.compiled import cython
+
+
+class Delivery:
+    """One message on its way to a broker. It reads from its batch: one store acknowledges all messages of that.
+
+    Attributes: `topic`, `partition`, `key`, `value` (as they were given), `headers`, `timestamp`; `done`, `offset`, `error`.
+    """
+
+    __slots__ = ("_batch", "_index", "_timestamp", "delivery_report_q", "headers", "key", "value")
+
+    def __cinit__(self, *args):
+        self._timestamp = -1
+        if not cython.compiled:
+            self._batch = self.delivery_report_q = self.headers = self.key = self.value = None
+            self._index = 0
+
+    def __init__(self, batch, index, key, value, headers, timestamp):
+        self._batch = batch
+        self._index = index
+        self.key = key
+        self.value = value
+        self.headers = headers
+        self._timestamp = timestamp
+
+    def __class_getitem__(cls, types):
+        return cls
+
+    @property
+    def topic(self):
+        """The topic's name."""
+        return self._batch.topic
+
+    @property
+    def partition(self):
+        """The number of the partition."""
+        return self._batch.partition_id
+
+    @property
+    def done(self):
+        """Whether the message is acknowledged or has failed."""
+        return self._batch.done
+
+    @property
+    def error(self):
+        """Why the message was not delivered; None while it is under way and after its delivery."""
+        return self._batch.error_of(self._index)
+
+    @property
+    def offset(self):
+        """The offset in the partition; -1 while it is unknown.
+
+        It stays -1 for a delivered message if no broker told it: with acks=0, and if the response was lost and later ones
+        prove that the message is stored once.
+        """
+        return self._batch.offset_of(self._index)
+
+    @property
+    def timestamp(self):
+        """The message's time (ms since 1970): its creation, or its append if the topic is set so."""
+        appended = self._batch.log_append_time
+        return self._timestamp if appended < 0 else appended
+
+    @property
+    def timestamp_dt(self):
+        """The timestamp as an aware datetime (UTC)."""
+        return as_datetime(self.timestamp)
+
+    def get(self, timeout=None):
+        """Wait until the message is acknowledged, and return this same object; the message does not linger meanwhile.
+
+        :param timeout: how long to wait (s); None: until it is delivered or has failed, within `delivery_timeout_ms`
+        :raises ResponseTimeoutError: the time is over; the message is still under way
+        :raises KafkaException: why it was not delivered; `flush()` and `close()` do not raise it once more
+        """
+        self._batch.waits.wait(self._batch, self._index, timeout)
+        return self
+
+    def __repr__(self):
+        error = self.error
+        if error is not None:
+            state = f"failed: {type(error).__name__}"
+        else:
+            state = f"offset={self.offset}" if self.done else "under way"
+        return f"<Delivery topic={self.topic!r}, partition={self.partition}, {state}>"
+
+
+def _blank(cls, *args, **fields):
+    delivery = object.__new__(cls)
+    delivery.__cinit__()
+    return delivery
+
+
+if not cython.compiled:
+    Delivery.__new__ = _blank

@@ -1,0 +1,9 @@
+cdef class Memory:
+    cdef public Py_ssize_t limit
+    cdef public Py_ssize_t used
+    cdef public Memory shared
+    cdef public dict waiting
+    cdef object _lock
+    cdef object _spenders
+
+    cpdef give(self, Py_ssize_t nbytes)
