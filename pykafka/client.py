@@ -6,7 +6,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from pykafka.admin import Admin
 from pykafka.broker import CLIENT_ID
@@ -14,6 +14,7 @@ from pykafka.cluster import Cluster, TopicDict
 from pykafka.config import Configuration
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
 from pykafka.kafkaconsumer import KafkaConsumer
+from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
 from pykafka.security.othernames import security_of
@@ -24,10 +25,15 @@ if TYPE_CHECKING:
 
     from pykafka.broker import Broker
     from pykafka.network.proxies import Proxy
+    from pykafka.producer.kafkaarguments import KafkaProducerArguments
     from pykafka.security import Mechanism, SslConfigLike
     from pykafka.security.othernames import OtherNames
+    from pykafka.serialization import SerializerLike
 
 log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 __all__ = ["KafkaClient", "Topic"]
 
@@ -243,6 +249,51 @@ class KafkaClient:
         :raises TopicNotFoundError: there is no such topic
         """
         return KafkaConsumer.make(self.cluster, topics, options)
+
+    @overload
+    def producer(
+        self,
+        *,
+        key_serializer: None = None,
+        value_serializer: None = None,
+        **options: Unpack[KafkaProducerArguments],
+    ) -> KafkaProducer[bytes, bytes]: ...
+    @overload
+    def producer(
+        self,
+        *,
+        key_serializer: None = None,
+        value_serializer: SerializerLike[V],
+        **options: Unpack[KafkaProducerArguments],
+    ) -> KafkaProducer[bytes, V]: ...
+    @overload
+    def producer(
+        self,
+        *,
+        key_serializer: SerializerLike[K],
+        value_serializer: None = None,
+        **options: Unpack[KafkaProducerArguments],
+    ) -> KafkaProducer[K, bytes]: ...
+    @overload
+    def producer(
+        self,
+        *,
+        key_serializer: SerializerLike[K],
+        value_serializer: SerializerLike[V],
+        **options: Unpack[KafkaProducerArguments],
+    ) -> KafkaProducer[K, V]: ...
+    def producer(self, **options: Any) -> KafkaProducer[Any, Any]:
+        """Return a producer for any topic.
+
+        Its defaults are Kafka's own: all replicas in sync acknowledge a message, brokers store it once, keys choose
+        partitions as in Java, and a message leaves after 5 ms at most.
+
+        :param options: of `KafkaProducer`; those of the client's configuration are their defaults
+        :raises TypeError, ValueError: an option does not exist, or its value is out of bounds, by name
+        """
+        return KafkaProducer(
+            self.cluster, **{**configured(self.cluster.defaults.get("producer", {}), options), **options}
+        )
 
     def update_cluster(self) -> None:
         """Fetch metadata and update brokers, topics and partitions in place.

@@ -232,7 +232,7 @@ class ProduceFailureError(KafkaException):
 class MessagesNotDelivered(ProduceFailureError):
     """Raised with the messages that no broker acknowledged. The client never drops messages silently.
 
-    :param topic: the messages' topic
+    :param topic: the messages' topic; None where they are for several
     :param failures: (message, error) pairs
     :param context: as for KafkaException
     """
@@ -240,7 +240,7 @@ class MessagesNotDelivered(ProduceFailureError):
     #: The text lists so many different reasons.
     REASONS_SHOWN = 3
 
-    def __init__(self, topic: str, failures: Sequence[tuple[Any, Exception]], **context: Any) -> None:
+    def __init__(self, topic: str | None, failures: Sequence[tuple[Any, Exception]], **context: Any) -> None:
         self.failures = list(failures)
         super().__init__(self._tell(self.failures), topic=topic, **context)
 
@@ -275,6 +275,25 @@ class ProducerQueueFullError(KafkaException):
     """Raised when the producer's queue is full and `block_on_queue_full` is False."""
 
     retriable = True
+
+
+class ProducerPurgedError(KafkaException):
+    """The error of a message that `purge()` dropped before it was sent."""
+
+
+class OnDeliveryError(KafkaException):
+    """Raised by `flush()` and `close()` when functions given as `on_delivery` have raised; `__cause__` is the first error.
+
+    The messages themselves are settled. Each such error was logged, with topic, partition and offset.
+
+    :param text: what happened
+    :param count: how many calls have raised
+    :param context: as for KafkaException
+    """
+
+    def __init__(self, text: str, count: int, **context: Any) -> None:
+        super().__init__(text, **context)
+        self.count = count
 
 
 class LeaderNotFoundError(KafkaException):

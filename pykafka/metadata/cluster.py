@@ -325,13 +325,14 @@ class BaseCluster:
         code = self._knowledge.catalogue.errors.get(name)
         return None if code is None else error_for(code, topic=name, api="Metadata")
 
-    def find_topic(self, name: str) -> documented.TopicMetadata | None:
+    def find_topic(self, name: str, timeout_ms: int | None = None) -> documented.TopicMetadata | None:
         """Return a topic's metadata, asking the cluster where it is unknown; None for no such topic. This creates no topic.
 
+        :param timeout_ms: as of `update`
         :raises NoBrokersAvailableError: no broker answered
         """
         if self.topic_metadata(name) is None and not self.all_known:
-            self.refresh(self.generation, [name])
+            self.refresh(self.generation, [name], timeout_ms)
         return self.topic_metadata(name)
 
     def know_all(self) -> None:
@@ -357,15 +358,16 @@ class BaseCluster:
             self._names = (self._handler.now() + NAMES_KEPT_S, names)
         return names
 
-    def wait_for_topic(self, name: str) -> documented.TopicMetadata:
+    def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> documented.TopicMetadata:
         """Ask for a topic until it exists; this creates it where this client and the brokers allow that.
 
         A client that creates no topics waits for leaders only, not for a topic that the broker does not know.
 
+        :param timeout_ms: how long to ask; by default the socket timeout
         :raises UnknownTopicOrPartition: it does not exist, and no broker created it
         :raises ProtocolClientError: the cluster's reason why not
         """
-        return wait_for_topic(self, name)
+        return wait_for_topic(self, name, timeout_ms)
 
     # -- brokers ---------------------------------------------------------------------------------------------------
 

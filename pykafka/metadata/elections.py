@@ -34,7 +34,9 @@ class Unsettled(Protocol):
     def retry_backoff(self) -> Backoff: ...
     @property
     def allow_auto_create_topics(self) -> bool: ...
-    def call(self, request: Any, *, timeout_ms: int | None = None, ceiling: int | None = None) -> Any: ...
+    def call(
+        self, request: Any, *, timeout_ms: int | None = None, within_ms: int | None = None, ceiling: int | None = None
+    ) -> Any: ...
     def update(self, topics: Iterable[str | bytes] | None = None) -> None: ...
     def topic_metadata(self, name: str) -> documented.TopicMetadata | None: ...
 
@@ -49,15 +51,17 @@ def metadata_request(topics: list[str] | None, create: bool = False) -> wire.Met
     return wire.MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
 
 
-def wait_for_topic(cluster: Unsettled, name: str) -> documented.TopicMetadata:
+def wait_for_topic(cluster: Unsettled, name: str, timeout_ms: int | None = None) -> documented.TopicMetadata:
     """Ask for a topic until it exists and has leaders. Documented at `BaseCluster.wait_for_topic`."""
     create = cluster.allow_auto_create_topics
     now = cluster.handler.now
     start = now()
-    deadline = start + cluster.socket_timeout_ms / 1000
+    patience_ms = cluster.socket_timeout_ms if timeout_ms is None else timeout_ms
+    deadline = start + patience_ms / 1000
     failures = 0
     while True:
-        response = cluster.call(metadata_request([name], create))
+        left_ms = None if timeout_ms is None else max(1, round((deadline - now()) * 1000))
+        response = cluster.call(metadata_request([name], create), within_ms=left_ms)
         topic = next((topic for topic in response.topics if topic.name == name), None)
         code = topic.error_code if topic is not None else UnknownTopicOrPartition.ERROR_CODE
         if topic is not None and code == 0 and all(part.leader_id >= 0 for part in topic.partitions):
@@ -73,7 +77,7 @@ def wait_for_topic(cluster: Unsettled, name: str) -> documented.TopicMetadata:
         if now() > deadline:
             why = "check that its brokers are up" if cluster.brokers else NO_BROKERS
             raise LeaderNotFoundError(
-                f"the topic has partitions without a leader after {cluster.socket_timeout_ms} ms; {why}", topic=name
+                f"the topic has partitions without a leader after {patience_ms} ms; {why}", topic=name
             )
         failures += 1
         cluster.handler.sleep(cluster.retry_backoff.seconds(failures))

@@ -43,9 +43,9 @@ class TopicSource(Protocol):
     def allow_auto_create_topics(self) -> bool: ...
     def know_all(self) -> None: ...
     def topic_names(self) -> Sequence[str]: ...
-    def find_topic(self, name: str) -> documented.TopicMetadata | None: ...
+    def find_topic(self, name: str, timeout_ms: int | None = None) -> documented.TopicMetadata | None: ...
     def topic_metadata(self, name: str) -> documented.TopicMetadata | None: ...
-    def wait_for_topic(self, name: str) -> documented.TopicMetadata: ...
+    def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> documented.TopicMetadata: ...
 
 
 class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
@@ -127,7 +127,16 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
             return default
         return self[key]
 
-    def _make(self, name: str) -> T:
+    def look_up(self, name: str, timeout_ms: int) -> T:
+        """Return the topic of this name, as `[name]` does, within a time.
+
+        :param timeout_ms: how long to ask brokers for it
+        """
+        reference = super().get(name)
+        topic = reference() if reference is not None else None
+        return topic if topic is not None else self._make(name, timeout_ms)
+
+    def _make(self, name: str, timeout_ms: int | None = None) -> T:
         cluster = self._cluster()
         if cluster is None:
             raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
@@ -135,8 +144,10 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
             raise TopicNotFoundError(
                 "the topic is internal; KafkaClient(exclude_internal_topics=False) shows it", topic=name
             )
-        metadata = cluster.find_topic(name)
-        return self.__missing__(name) if metadata is None else self._create(cluster, name, metadata)
+        metadata = cluster.find_topic(name, timeout_ms)
+        if metadata is not None:
+            return self._create(cluster, name, metadata)
+        return self.__missing__(name) if timeout_ms is None else self._missing(name, timeout_ms)
 
     def _create(self, cluster: TopicSource, name: str, metadata: documented.TopicMetadata) -> T:
         if self._make_topic is None:
@@ -151,7 +162,9 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         return topic
 
     def __missing__(self, key: str | bytes) -> T:
-        name = get_string(key, "a topic's name")
+        return self._missing(get_string(key, "a topic's name"), None)
+
+    def _missing(self, name: str, timeout_ms: int | None) -> T:
         cluster = self._cluster()
         if cluster is None:
             raise ReferenceError("the KafkaClient of these topics is gone; keep a reference to the client")
@@ -163,7 +176,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
             else:
                 log.warning(f"{text}. Did you mean %s, which exists?", name, similar)
         try:
-            metadata = cluster.wait_for_topic(name)
+            metadata = cluster.wait_for_topic(name, timeout_ms)
         except LOGIN_ERRORS:
             raise
         except ProtocolClientError as error:

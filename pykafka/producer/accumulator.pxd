@@ -40,6 +40,7 @@ cdef class MessageBatch:
     cdef public object wire_form
     cdef public object flight
     cdef public bint urgent
+    cdef public set heard
     cdef public object event
     cdef public object waits
     cdef public list reports

@@ -115,6 +115,8 @@ class MessageBatch:
         self.wire: list[Any] | None = None
         self.wire_form: Any = None
         self.flight: Any = None
+        #: The indexes of failed messages whose error somebody was given by `Delivery.get()`.
+        self.heard: set[int] | None = None
         #: Whether somebody waits for this batch: it does not linger.
         self.urgent = False
         self.event: EventType | None = None
@@ -137,7 +139,7 @@ class MessageBatch:
     def error_of(self, index: int) -> KafkaException | None:
         """Return the error of message `index`; None if it was delivered, or is still in flight."""
         if self.parts is not None:
-            part, index = self._part_of(index)
+            part, index = self.part_of(index)
             return part.error_of(index)
         if self.record_errors is not None:
             return self.record_errors.get(index, self.error)
@@ -146,13 +148,13 @@ class MessageBatch:
     def offset_of(self, index: int) -> int:
         """Return the offset of message `index`; -1 while it is unknown."""
         if self.parts is not None:
-            part, index = self._part_of(index)
+            part, index = self.part_of(index)
             return part.offset_of(index)
         if self.base_offset < 0 or self.error is not None:
             return -1
         return self.base_offset + index
 
-    def _part_of(self, index: int) -> tuple[MessageBatch, int]:
+    def part_of(self, index: int) -> tuple[MessageBatch, int]:
         assert self.parts is not None
         for part in self.parts:
             if index < part.count:
@@ -218,7 +220,7 @@ class Owner(Protocol):
     def stop(self) -> None: ...
     def join(self, timeout: float) -> None: ...
     def keep(self) -> None: ...
-    def deliver(self, batch: MessageBatch) -> None: ...
+    def deliver(self, batch: MessageBatch, deadline: float = ...) -> None: ...
 
 
 class PartitionQueue:
@@ -367,6 +369,11 @@ class Accumulator:
                 self._since_breath = 0
                 self.breathe()
         return delivery
+
+    def queue_of_key(self, route: Route, key: bytes) -> PartitionQueue:
+        """Return the queue of the partition that Kafka's Java client chooses for a key."""
+        queue: PartitionQueue = route.queues[partition_for(key, len(route.queues))]
+        return queue
 
     def next_queue(self) -> PartitionQueue | None:
         """Return the queue whose turn it is; None if there is none."""

@@ -68,7 +68,7 @@ class ProducerCore:
         self.lock = self.handler.Lock()
         self.progress = self.handler.Event()
         self.memory = Memory(self.handler, self.options.memory_limit, self.cluster.memory)
-        self.accumulator = Accumulator(self.handler, self.options.batch_limit, self.memory)
+        self.accumulator = Accumulator(self.handler, self.options.batch_full, self.memory)
         self.settlement = Settlement(
             self.handler,
             self.name,
@@ -77,6 +77,7 @@ class ProducerCore:
             self.accumulator,
             self.progress,
             self.cluster.limiter,
+            self.topic is None,
         )
         self.identity = Identity(self.cluster, self.options.enable_idempotence)
         #: How many callers wait in `flush()` and `stop()`: nothing lingers meanwhile.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafka.producer.delivery import Delivery
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
@@ -28,12 +30,14 @@ class Callback:
     """A function in a message's `delivery_report_q`, to be called with the outcome.
 
     :param fn: that function
+    :param tells: whether it tells somebody; False where it only observes
     """
 
-    __slots__ = ("fn",)
+    __slots__ = ("fn", "tells")
 
-    def __init__(self, fn: OnDelivery) -> None:
+    def __init__(self, fn: Callable[[Any, Any], object], tells: bool = True) -> None:
         self.fn = fn
+        self.tells = tells
 
 
 class Settled(Protocol):
@@ -93,6 +97,9 @@ class Deliveries:
         self.messages = 0
         #: Functions called so far.
         self.calls = 0
+        #: How many of them have raised, and the first error.
+        self.raised = 0
+        self.first_raised: Exception | None = None
 
     @property
     def full(self) -> bool:
@@ -186,6 +193,22 @@ class Deliveries:
             waited = not self._wake.wait(IDLE_S)
             self._wake.clear()
 
+    def _raised(self, message: Any, error: Exception) -> None:
+        where = self._name
+        if type(message) is Delivery:
+            where = f"{message.topic}/{message.partition} at offset {message.offset}"
+        self._handler.report(f"on_delivery of a message to {where}", error)
+        with self._lock:
+            self.raised += 1
+            self.first_raised = self.first_raised or error
+
+    def take_raised(self) -> tuple[int, Exception | None]:
+        """Return how many functions have raised since the last call, and the first error."""
+        with self._lock:
+            found = self.raised, self.first_raised
+            self.raised, self.first_raised = 0, None
+        return found
+
     def _call(self, entry: _Waiting) -> None:
         batch = entry.batch
         while entry.at < len(entry.messages):
@@ -197,7 +220,7 @@ class Deliveries:
             try:
                 callback.fn(batch.error_of(message._index), message)
             except Exception as error:  # noqa: BLE001 - a user's function
-                self._handler.report(f"on_delivery of a message to {self._name}", error)
+                self._raised(message, error)
             self.calls += 1
             if entry.at % 256 == 0:
                 self._handler.breathe()

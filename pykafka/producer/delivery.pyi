@@ -1,23 +1,29 @@
+"""The types of `pykafka.producer.delivery`; a test compares them with the class."""
+
 from datetime import datetime
-from typing import Any, Generic, Self, TypeVar, final
+from typing import Any, Generic, Self, final
+
+from typing_extensions import TypeVar
 
 from pykafka.exceptions import KafkaException
 from pykafka.protocol.message import Headers
 
-K = TypeVar("K")
-V = TypeVar("V")
+K = TypeVar("K", default=bytes)
+V = TypeVar("V", default=bytes)
 
 @final
 class Delivery(Generic[K, V]):
-    key: K
-    value: V
+    key: K | None
+    value: V | None
     headers: Headers | None
     delivery_report_q: Any
     _batch: Any
     _index: int
     _timestamp: int
 
-    def __init__(self, batch: Any, index: int, key: K, value: V, headers: Headers | None, timestamp: int) -> None: ...
+    def __init__(
+        self, batch: Any, index: int, key: K | None, value: V | None, headers: Headers | None, timestamp: int
+    ) -> None: ...
     @property
     def topic(self) -> str: ...
     @property

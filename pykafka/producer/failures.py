@@ -21,11 +21,13 @@ class Failures:
     State: changes under the producer's lock.
 
     :param bounds: from which on producing raises
+    :param any_topic: whether to show messages as `Delivery`
     """
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: Bounds, any_topic: bool = False) -> None:
         self._bounds = bounds
-        self._batches: list[tuple[Settled, Collection[int]]] = []
+        self._any_topic = any_topic
+        self._batches: list[tuple[Settled, set[int]]] = []
         self._bytes = 0
         #: How many messages have failed.
         self.count = 0
@@ -42,13 +44,20 @@ class Failures:
         :param nbytes: which they take
         :param told: indexes of those of which somebody was told
         """
-        self._batches.append((batch, told))
+        self._batches.append((batch, set(told)))
         self.count += count - len(told)
         self._bytes += nbytes + BATCH_COST
 
+    def told(self, failed: Settled, index: int) -> None:
+        """Note that somebody was told of a message."""
+        for batch, told in self._batches:
+            if batch is failed and index not in told:
+                told.add(index)
+                self.count -= 1
+
     def empty(self) -> Failures:
         """Return an empty object with the same bounds."""
-        return Failures(self._bounds)
+        return Failures(self._bounds, self._any_topic)
 
     def take(self) -> Failures:
         """Take all failures out, and return them."""
@@ -66,8 +75,9 @@ class Failures:
     def pairs(self) -> list[tuple[Message, KafkaException]]:
         """Return each message with its error."""
         found: list[tuple[Any, Any]] = []
+        batch: Any
         for batch, told in self._batches:
-            for message in batch.messages():
+            for message in batch.deliveries() if self._any_topic else batch.messages():
                 error = batch.error_of(message._index)
                 if error is not None and message._index not in told:
                     found.append((message, error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -240,11 +240,18 @@ class ProducerOptions(Settings):
 
     #: What unacknowledged messages may take together (bytes); `max_queued_bytes` bounds them for each broker.
     memory_limit: ClassVar[int] = NO_LIMIT
+    #: The size at which a batch is full, if that is not `batch_limit` (bytes).
+    full_at: ClassVar[int | None] = None
 
     @property
     def batch_limit(self) -> int:
-        """The size of a full batch (bytes, uncompressed)."""
+        """What a batch, and so a message, may take (bytes, uncompressed)."""
         return self.max_request_size - BATCH_OVERHEAD
+
+    @property
+    def batch_full(self) -> int:
+        """The size of a full batch (bytes, uncompressed)."""
+        return self.batch_limit if self.full_at is None else min(self.full_at, self.batch_limit)
 
     @property
     def linger_s(self) -> float:
@@ -255,3 +262,222 @@ class ProducerOptions(Settings):
     def delivery_timeout_s(self) -> float:
         """The age at which an undelivered message fails (s)."""
         return self.delivery_timeout_ms / 1000
+
+
+# -- of `KafkaProducer` ------------------------------------------------------------------------------------------------
+
+#: Kafka's own default of retries: without a bound but `delivery_timeout_ms`.
+RETRIES_MAX = 2**31 - 1
+#: Messages that may be queued for a broker, or wait for `on_delivery`; `buffer_memory` is the usual bound.
+QUEUED_MAX = 1_000_000
+
+
+def _codec_by_name(value: Any, name: str) -> int:
+    if value is None:
+        return int(CompressionType.NONE)
+    if isinstance(value, str):
+        names = [codec.name.lower() for codec in CompressionType]
+        return int(CompressionType[one_of(names, value.lower(), name).upper()])
+    return _codec(value, name)
+
+
+def _acks_by_name(value: Any, name: str) -> int:
+    if isinstance(value, str):
+        one_of(("all", "-1", "0", "1"), value, name)
+        return -1 if value == "all" else int(value)
+    return _acks(value, name)
+
+
+def _on_full(value: Any, name: str) -> str:
+    return one_of(("wait", "raise"), value, name)
+
+
+def _interceptors(value: Any, name: str) -> tuple[Any, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a list of interceptors, not {type(value).__name__}: {value!r}")
+    found = tuple(value)
+    for one in found:
+        if not callable(getattr(one, "on_send", None)) and not callable(getattr(one, "on_acknowledgement", None)):
+            raise TypeError(f"each of {name} needs on_send(record) or on_acknowledgement(delivery, error), not {one!r}")
+    return found
+
+
+@dataclass(frozen=True)
+class KafkaProducerOptions(Settings):
+    """The settings of a producer for any topic; parameters of `KafkaProducer`."""
+
+    acks: Literal["all", -1, 0, 1] = setting(
+        "all",
+        _acks_by_name,
+        '"all" (or -1) waits for all replicas in sync; 1 for the leader\'s log alone: a message is lost if the leader fails '
+        "before another replica has copied it; 0 for nothing",
+        allowed='`"all"`, -1, 0, 1',
+        costs='"all" adds a round trip among brokers to each batch. 0 is fastest, and hides every loss.',
+    )
+    enable_idempotence: bool | None = setting(
+        None,
+        anything,
+        "number the batches of each partition (KIP-98), so that what is sent again is stored once and in its place; None: "
+        'where `acks` is "all", retries are allowed, and brokers can (0.11 on); True: or refuse',
+        allowed="None, True, False",
+        costs="Next to nothing. Without it a message that is sent again may be stored twice, and out of order.",
+    )
+    linger_ms: int = setting(
+        5,
+        at_least_0,
+        "how long a message may wait for others to fill its batch (ms); 0 sends at once; `Delivery.get()` and `flush()` send "
+        "without waiting",
+        costs="Latency against throughput: a longer time fills batches, which cost less CPU and compress better. "
+        "Full batches never wait.",
+    )
+    batch_size: int | None = setting(
+        None,
+        optional(above_0),
+        "at which size a batch is full (bytes, uncompressed); None: when it fills a request. A larger message has a batch of "
+        "its own",
+        allowed="None, 1 or more",
+        costs="Small batches cost more CPU for each message, here and on the brokers. None costs no memory beyond what is "
+        "written.",
+    )
+    max_request_size: int = setting(
+        1000012,
+        _request_size,
+        "of one request, and so of a message (bytes)",
+        allowed="above 200",
+        costs="Brokers refuse batches above the topic's `max.message.bytes` (1048588).",
+    )
+    compression: Any = setting(
+        "none",
+        _codec_by_name,
+        'the codec: "none", "gzip", "snappy", "lz4" or "zstd", or a `pykafka.common.CompressionType`',
+        allowed='`"none"`, `"gzip"`, `"snappy"`, `"lz4"`, `"zstd"`',
+        costs="Compression takes CPU, and saves network and the brokers' disks. LZ4 is cheap, ZSTD is small. Larger "
+        "batches (`linger_ms`) compress better.",
+    )
+    compression_level: int | None = setting(
+        None,
+        optional(integer),
+        "how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's own (6 for gzip, 3 for "
+        "zstd, the fast mode for lz4); snappy has none",
+        allowed="None, an int within the codec's bounds",
+        costs="A higher level makes batches smaller and takes more CPU, several times as much at the upper end.",
+    )
+    buffer_memory: int = setting(
+        32 * 1024 * 1024,
+        above_0,
+        "what messages may take that are not acknowledged yet (bytes); beyond, `produce()` waits or raises. "
+        "`KafkaClient(buffer_memory=)` bounds all producers of the client together",
+        costs="Memory. A larger budget rides out a longer outage before `produce()` waits.",
+    )
+    on_full: Literal["wait", "raise"] = setting(
+        "wait",
+        _on_full,
+        'what `produce()` does without room: "wait" for `max_block_ms`, or "raise" `ProducerQueueFullError` at once; `room()` '
+        "tells before",
+        allowed='`"wait"`, `"raise"`',
+        costs='"raise" makes your code handle the error; "wait" holds up the caller while the cluster is away.',
+    )
+    max_block_ms: int = setting(
+        60 * 1000,
+        at_least_0,
+        "how long `produce()` may wait for room, and for the metadata of a topic (ms)",
+        costs="A short time tells of a cluster that is away sooner, and of a slow one as well.",
+    )
+    delivery_timeout_ms: int = setting(
+        120 * 1000,
+        at_least_0,
+        "how old a message may get before it has failed (ms)",
+        costs="A longer time survives longer outages; messages wait in memory meanwhile, and fail later.",
+    )
+    ack_timeout_ms: int = setting(
+        10 * 1000,
+        _ack_timeout,
+        "how long the leader may wait for replicas (ms)",
+        allowed="0 to 2147483647",
+        costs="A short time fails batches, which are then sent again, while replicas are slow.",
+    )
+    max_retries: int = setting(
+        RETRIES_MAX,
+        at_least_0,
+        "how often a batch is sent again, within `delivery_timeout_ms`, that a broker found wrong or, where batches have no "
+        "sequence numbers, may have stored without saying so; a cluster that is not ready is waited for in any case",
+        costs="0 turns idempotence off; a message whose answer is lost then fails at once.",
+    )
+    retry_backoff_ms: int = setting(
+        100,
+        at_least_0,
+        "pause before the first time (ms), give or take a fifth; twice as long each time after that",
+        costs="A shorter pause recovers sooner, and asks a cluster in trouble more often.",
+    )
+    retry_backoff_max_ms: int = setting(
+        1000,
+        at_least_0,
+        "the longest such pause (ms); `retry_backoff_ms` where that is longer",
+        costs="As `retry_backoff_ms`.",
+    )
+    on_delivery: Callable[..., object] | None = setting(
+        None,
+        valid_callable,
+        "`(error, delivery)`, called for each message when it is acknowledged (error is None) or has failed, by a worker of "
+        "its own, in the order of each partition; what it raises is logged, and raised by `flush()` and `close()`, which "
+        "wait for it; on greenlets and asyncio it must not hold up the loop",
+        costs="A call of Python for each message. A slow function fills the buffer, and `produce()` then waits for it.",
+    )
+    interceptors: Iterable[Any] = setting(
+        (),
+        _interceptors,
+        "objects with `on_send(record)`, which may return another `ProducerRecord`, and `on_acknowledgement(delivery, error)`, "
+        "or one of them; what they raise is logged, and loses no message",
+        costs="Calls of Python for each message.",
+    )
+    max_failed_messages: int = setting(
+        10_000,
+        above_0,
+        "how many messages may have failed without anybody being told (by `on_delivery`, `Delivery.get()`, or what `flush()` "
+        "raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets them",
+        costs="Memory, for messages that nobody asked about.",
+    )
+    max_failed_bytes: int = setting(
+        32 * 1024 * 1024, above_0, "how many bytes these may take", costs="As `max_failed_messages`."
+    )
+    on_topic_recreated: Literal["continue", "fail"] = setting(
+        "continue",
+        _on_recreated,
+        'what becomes of messages for a topic that was deleted and made anew: "continue" sends them to the new topic, with a '
+        'warning that has both ids; "fail" fails them with `TopicRecreatedError`',
+        allowed='`"continue"`, `"fail"`',
+        costs='"continue" may write to a topic with other settings, or another owner\'s.',
+    )
+
+    def _check_together(self) -> None:
+        if self.enable_idempotence and self.acks != -1:
+            raise ValueError(f'enable_idempotence=True needs acks to be "all", not {self.acks}')
+        self._set("engine", self._of_engine())
+
+    engine: ClassVar[ProducerOptions]
+
+    def _of_engine(self) -> ProducerOptions:
+        """Return the same for the engine, which waits by bytes and not by messages."""
+        made = ProducerOptions(
+            compression=self.compression,
+            compression_level=self.compression_level,
+            max_retries=self.max_retries,
+            retry_backoff_ms=self.retry_backoff_ms,
+            retry_backoff_max_ms=self.retry_backoff_max_ms,
+            required_acks=int(self.acks),
+            ack_timeout_ms=self.ack_timeout_ms,
+            max_queued_messages=QUEUED_MAX,
+            max_queued_bytes=self.buffer_memory,
+            min_queued_messages=QUEUED_MAX,
+            linger_ms=self.linger_ms,
+            max_request_size=self.max_request_size,
+            pending_timeout_ms=self.delivery_timeout_ms + self.ack_timeout_ms,
+            delivery_timeout_ms=self.delivery_timeout_ms,
+            enable_idempotence=self.enable_idempotence,
+            max_failed_messages=self.max_failed_messages,
+            max_failed_bytes=self.max_failed_bytes,
+            on_topic_recreated=self.on_topic_recreated,
+        )
+        made._set("memory_limit", self.buffer_memory)
+        made._set("full_at", self.batch_size)
+        return made

@@ -11,6 +11,7 @@ marks batches and wakes the sender.
 from __future__ import annotations
 
 import logging
+import math
 import weakref
 from typing import TYPE_CHECKING
 
@@ -126,8 +127,11 @@ class Sender:
         if not self._routing.ended:
             self._core.worker_failed(error)
 
-    def deliver(self, batch: MessageBatch) -> None:
-        """Send ready batches and read the response in the caller's worker, unless another worker does so."""
+    def deliver(self, batch: MessageBatch, deadline: float = math.inf) -> None:
+        """Send ready batches and read the response in the caller's worker, unless another worker does so.
+
+        :param deadline: until when to read (s of the handler's clock)
+        """
         requests = self.broker.channel("produce").requests
         helps = requests is not None and requests.help_read()
         if requests is None or not helps:
@@ -135,7 +139,7 @@ class Sender:
             return
         try:
             self.send_now()
-            requests.read_until(lambda: batch.done)
+            requests.read_until(lambda: batch.done or self._handler.now() >= deadline)
         finally:
             requests.leave()
 

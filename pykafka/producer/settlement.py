@@ -36,6 +36,7 @@ class Settlement:
     :param accumulator: whose backlogs count the batches
     :param progress: set when somebody may have waited for what was settled
     :param limiter: through which warnings go
+    :param any_topic: whether messages are for any topic: failures then show them as `Delivery`
     """
 
     def __init__(
@@ -47,21 +48,28 @@ class Settlement:
         accumulator: Accumulator,
         progress: EventType,
         limiter: LogLimiter,
+        any_topic: bool = False,
     ) -> None:
         self._name = name
+        self._any_topic = any_topic
         self._options = options
         self._lock = lock
         self._accumulator = accumulator
         self._progress = progress
         self._limiter = limiter
         queued = Bounds(options.max_queued_messages, options.max_queued_bytes)
-        self.failures = Failures(Bounds(options.max_failed_messages, options.max_failed_bytes))
+        self.failures = Failures(Bounds(options.max_failed_messages, options.max_failed_bytes), any_topic)
+        #: Whether some callbacks only observe (`Callback.tells`): they tell nobody of a failure.
+        self.observed = False
         # of the event alone: the worker keeps no producer that nobody else has any more
         self.deliveries = Deliveries(handler, name, progress.set, queued)
         self.reports = Reports(handler, name, queued)
 
-    def finish(self, batch: MessageBatch, error: KafkaException | None) -> None:
-        """Settle a batch for good: acknowledged, or failed by `error`."""
+    def finish(self, batch: MessageBatch, error: KafkaException | None, asked_for: bool = False) -> None:
+        """Settle a batch for good: acknowledged, or failed by `error`.
+
+        :param asked_for: whether the application wanted it to fail: then `flush()` and `stop()` do not raise it
+        """
         with self._lock:
             if batch.done:
                 return
@@ -69,13 +77,13 @@ class Settlement:
             batch.error = None if error is None else error.again()
             batch.done = True
         batch.wire = None
-        if error is not None:
+        if error is not None and not asked_for:
             about = f"{batch.topic}/{batch.partition_id} {type(error).__name__}"
             text, args = "%d messages to %s/%d were not delivered: %s", (batch.topic, batch.partition_id, error)
             self._limiter.warn(log, about, text, batch.count, *args, level=logging.ERROR)
         parent = batch.parent
         if parent is None:
-            self._tell(batch)
+            self._tell(batch, asked_for)
         elif all(part.done for part in parent.parts or ()):
             self.finish(parent, None)
             with self._lock:
@@ -83,11 +91,13 @@ class Settlement:
                 for part in parent.parts or ():
                     part.parent = None
 
-    def _tell(self, batch: MessageBatch) -> None:
+    def _tell(self, batch: MessageBatch, asked_for: bool = False) -> None:
         """Tell the callers that wait for a batch, and subtract it from the backlog."""
         reports, batch.reports = batch.reports, []
-        if not self._options.sync and len(reports) < batch.count:
-            self.keep(batch, reports)
+        if not self._options.sync and not asked_for:
+            told = reports if not self.observed else [one for one in reports if one.delivery_report_q.tells]
+            if len(told) < batch.count:
+                self.keep(batch, told)
         callbacks = reports
         if self._options.delivery_reports:
             callbacks = [message for message in reports if type(message.delivery_report_q) is Callback]
@@ -120,16 +130,30 @@ class Settlement:
             if leaf.error is not None:
                 those = {index - first for index in indexes if first <= index < first + leaf.count}
                 with self._lock:
+                    those |= getattr(leaf, "heard", None) or set()
                     self.failures.add(leaf, leaf.count, leaf.size, those)
                     if self.failures.full:
                         self._accumulator.close()
             first += leaf.count
 
-    def end_deliveries(self) -> None:
-        """Wait until `on_delivery` has been called for each message; what it keeps from being told is raised instead."""
+    def told(self, batch: MessageBatch, index: int) -> None:
+        """Note that somebody was told of a message that failed, by `Delivery.get()`."""
+        leaf: Any = batch
+        while leaf.parts is not None:
+            leaf, index = leaf.part_of(index)
+        with self._lock:
+            leaf.heard = (leaf.heard or set()) | {index}  # it may not be among the failures yet
+            self.failures.told(leaf, index)
+
+    def end_deliveries(self, patience: float | None = None) -> None:
+        """Wait until `on_delivery` has been called for each message; what it keeps from being told is raised instead.
+
+        :param patience: how long, while no function returns (s); None: `pending_timeout_ms`
+        """
         untold = 0
+        patience = self._options.pending_timeout_ms / 1000 if patience is None else patience
         batch: Any
-        for batch, messages in self.deliveries.finish(self._options.pending_timeout_ms / 1000):
+        for batch, messages in self.deliveries.finish(patience):
             indexes = {message._index for message in messages}
             untold += len(messages)
             if self._options.sync:
@@ -139,10 +163,16 @@ class Settlement:
             log.error(
                 "on_delivery has not returned for %d ms, and is not called for %d messages to %s; stop() raises those of them "
                 "that failed",
-                self._options.pending_timeout_ms,
+                round(patience * 1000),
                 untold,
                 self._name,
             )
+
+    def _not_delivered(self, pairs: list[tuple[Any, KafkaException]]) -> MessagesNotDelivered:
+        if not self._any_topic:
+            return MessagesNotDelivered(self._name, pairs)
+        topics = {delivery.topic for delivery, _ in pairs}
+        return MessagesNotDelivered(topics.pop() if len(topics) == 1 else None, pairs)
 
     def raise_failures(self, failed: Failures) -> None:
         """Raise failures that were taken out; where that is cut off, they are kept.
@@ -152,7 +182,7 @@ class Settlement:
         if not failed.count:
             return
         try:
-            raise MessagesNotDelivered(self._name, failed.pairs())
+            raise self._not_delivered(failed.pairs())
         except BaseException as error:
             if not isinstance(error, MessagesNotDelivered):  # Ctrl-C, or somebody's timeout
                 with self._lock:

@@ -172,17 +172,15 @@ class RdKafkaEngine(ProducerEngine):
                 ) from error
         partitions = [partition for _, partition in sorted(self.topic.partitions.items())]
         kept = self.routing.queues
-        route.queues = [
-            kept.get((route.name, part.id)) or PartitionQueue(part.id, route.name) for part in partitions
-        ]
+        route.queues = [kept.get((route.name, part.id)) or PartitionQueue(part.id, route.name) for part in partitions]
         route.partitions = partitions
         self.routing.queues = {queue.key: queue for queue in route.queues}
         self.accumulator.queues = route.queues
 
-    def stop(self) -> None:
+    def stop(self, timeout_ms: int | None = None) -> None:
         """Deliver what is queued and end librdkafka's producer; errors as of `Producer.stop`."""
         try:
-            super().stop()
+            super().stop(timeout_ms)
         finally:
             worker, self._rdk_worker = self._rdk_worker, None
             if worker is not None:
@@ -202,7 +200,7 @@ class RdKafkaEngine(ProducerEngine):
         self._polling = self.handler.Lock()
         self._outstanding = 0
 
-    def wait_all(self, timeout_ms: int | None = None) -> int:
+    def wait_all(self, timeout_ms: int | None = None, total: bool = False) -> int:
         """Wait until no message is queued, or none was delivered for the timeout; return how many messages are left."""
         patience = (self.options.pending_timeout_ms if timeout_ms is None else timeout_ms) / 1000
         with self.lock:

@@ -1,0 +1,406 @@
+"""`KafkaProducer`: messages for any topic; `client.producer()` makes one."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Generic, Literal
+
+from pykafka.exceptions import KafkaException, OnDeliveryError
+from pykafka.partitioners import Murmur2Partitioner
+from pykafka.producer.anytopic import AnyTopicEngine, Partitioner
+from pykafka.producer.deliveries import Callback
+from pykafka.producer.delivery import Delivery
+from pykafka.producer.options import KafkaProducerOptions
+from pykafka.producer.outgoing import Interceptors, ProducerRecord
+from pykafka.producer.sealing import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
+from pykafka.producer.values import Headers, as_bytes, header_pairs, timestamp_ms
+from pykafka.protocol import wire
+from pykafka.serialization import serializer_of
+from pykafka.utils import get_string
+from pykafka.utils.error_handlers import valid_callable, valid_int
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import Partition
+    from pykafka.producer.accumulator import MessageBatch
+    from pykafka.serialization import SerializerLike
+
+__all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]
+
+log = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    K = TypeVar("K", default=bytes)
+    V = TypeVar("V", default=bytes)
+else:
+    from typing import TypeVar
+
+    K, V = TypeVar("K"), TypeVar("V")
+
+
+class KafkaProducer(Generic[K, V]):
+    """Send messages to any topic: `client.producer(...)` makes one.
+
+    `produce()` writes a message into the open batch of its partition and returns; a sender for each leader sends a batch
+    when it is full or `linger_ms` old. Use the producer in a `with` block, or call `close()`: both deliver what is queued.
+    Any number of threads, greenlets or tasks may use it at once.
+
+    A message goes to the partition that `produce()` names; else, with a key, to the one that Kafka's Java client chooses;
+    else to the present one, which changes when enough was written to it (KIP-480, KIP-794).
+
+    :param cluster: to which to produce
+    :param acks: "all" (or -1) waits for all replicas in sync; 1 for the leader's log alone: a message is lost if the leader
+        fails before another replica has copied it; 0 for nothing
+    :param enable_idempotence: number the batches of each partition (KIP-98), so that what is sent again is stored once and
+        in its place; None: where `acks` is "all", retries are allowed, and brokers can (0.11 on); True: or refuse
+    :param linger_ms: how long a message may wait for others to fill its batch (ms); 0 sends at once; `Delivery.get()` and
+        `flush()` send without waiting
+    :param batch_size: at which size a batch is full (bytes, uncompressed); None: when it fills a request. A larger message
+        has a batch of its own
+    :param max_request_size: of one request, and so of a message (bytes)
+    :param compression: the codec: "none", "gzip", "snappy", "lz4" or "zstd", or a `pykafka.common.CompressionType`
+    :param compression_level: how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's own
+        (6 for gzip, 3 for zstd, the fast mode for lz4); snappy has none
+    :param buffer_memory: what messages may take that are not acknowledged yet (bytes); beyond, `produce()` waits or raises.
+        `KafkaClient(buffer_memory=)` bounds all producers of the client together
+    :param on_full: what `produce()` does without room: "wait" for `max_block_ms`, or "raise" `ProducerQueueFullError` at
+        once; `room()` tells before
+    :param max_block_ms: how long `produce()` may wait for room, and for the metadata of a topic (ms)
+    :param delivery_timeout_ms: how old a message may get before it has failed (ms)
+    :param ack_timeout_ms: how long the leader may wait for replicas (ms)
+    :param max_retries: how often a batch is sent again, within `delivery_timeout_ms`, that a broker found wrong or, where
+        batches have no sequence numbers, may have stored without saying so; a cluster that is not ready is waited for in any
+        case
+    :param retry_backoff_ms: pause before the first time (ms), give or take a fifth; twice as long each time after that
+    :param retry_backoff_max_ms: the longest such pause (ms); `retry_backoff_ms` where that is longer
+    :param partitioner: `(partitions, key) -> partition`, for messages that name none; None: by key, else uniform sticky
+    :param key_serializer: of keys; None: keys are bytes. `pykafka.serialization` has some, and takes those of other clients
+    :param value_serializer: of values, likewise
+    :param on_delivery: `(error, delivery)`, called for each message when it is acknowledged (error is None) or has failed, by
+        a worker of its own, in the order of each partition; what it raises is logged, and raised by `flush()` and `close()`,
+        which wait for it; on greenlets and asyncio it must not hold up the loop
+    :param interceptors: objects with `on_send(record)`, which may return another `ProducerRecord`, and
+        `on_acknowledgement(delivery, error)`, or one of them; what they raise is logged, and loses no message
+    :param max_failed_messages: how many messages may have failed without anybody being told (by `on_delivery`,
+        `Delivery.get()`, or what `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and
+        forgets them
+    :param max_failed_bytes: how many bytes these may take
+    :param on_topic_recreated: what becomes of messages for a topic that was deleted and made anew: "continue" sends them to
+        the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError`
+    :raises TypeError, ValueError: an option is out of bounds, by name
+    """
+
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        *,
+        acks: Literal["all", -1, 0, 1] = "all",
+        enable_idempotence: bool | None = None,
+        linger_ms: int = 5,
+        batch_size: int | None = None,
+        max_request_size: int = 1000012,
+        compression: Any = "none",
+        compression_level: int | None = None,
+        buffer_memory: int = 32 * 1024 * 1024,
+        on_full: Literal["wait", "raise"] = "wait",
+        max_block_ms: int = 60 * 1000,
+        delivery_timeout_ms: int = 120 * 1000,
+        ack_timeout_ms: int = 10 * 1000,
+        max_retries: int = 2**31 - 1,
+        retry_backoff_ms: int = 100,
+        retry_backoff_max_ms: int = 1000,
+        partitioner: Callable[[Sequence[Partition], Any], Partition] | None = None,
+        key_serializer: SerializerLike[K] | None = None,
+        value_serializer: SerializerLike[V] | None = None,
+        on_delivery: Callable[[KafkaException | None, Delivery[K, V]], object] | None = None,
+        interceptors: Iterable[Any] = (),
+        max_failed_messages: int = 10_000,
+        max_failed_bytes: int = 32 * 1024 * 1024,
+        on_topic_recreated: Literal["continue", "fail"] = "continue",
+    ) -> None:
+        options = KafkaProducerOptions.of(locals())
+        self._handler = cluster.handler
+        self._of_key = serializer_of(key_serializer, True)
+        self._of_value = serializer_of(value_serializer, False)
+        valid_callable(partitioner, "partitioner")
+        chooses: Partitioner | None = None if type(partitioner) is Murmur2Partitioner else partitioner
+        self._engine = AnyTopicEngine(cluster, options, self, chooses)
+        self._interceptors = Interceptors(options.interceptors, self._handler) if options.interceptors else None
+        self._engine.settlement.observed = self._interceptors is not None
+        self._told = self._callback(None if on_delivery is None else on_delivery)
+        #: Whether a message needs nothing but to be written.
+        self._plain = self._of_key is None and self._of_value is None and self._interceptors is None
+        self._send = self._engine.accumulator.send
+        cluster.stop_at_close(self)
+        self._handler.at_fork(self._after_fork)
+        self._engine.start()
+
+    def __repr__(self) -> str:
+        topics = len(self._engine.routing.routes)
+        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} ({topics} topics)>"
+
+    def __enter__(self) -> KafkaProducer[K, V]:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the producer, delivering what is queued."""
+        self.close()
+
+    # -- producing ----------------------------------------------------------------------------------------------------
+
+    def produce(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        headers: Headers | None = None,
+        timestamp: int | datetime.datetime | None = None,
+        partition: int | None = None,
+        on_delivery: Callable[[KafkaException | None, Delivery[K, V]], object] | None = None,
+    ) -> Delivery[K, V]:
+        """Send a message; return its delivery, which tells offset and error when they are known.
+
+        :param topic: its name
+        :param value: for the serializer of values, or bytes; None is a null value, a tombstone in compacted topics
+        :param key: for the serializer of keys, or bytes; messages of one key go to one partition
+        :param headers: {name: value} or (name, value) pairs, from Kafka 0.11 on
+        :param timestamp: its time (ms since 1970, or a datetime; naive ones are UTC); by default now
+        :param partition: number; by default chosen by key, else the present one
+        :param on_delivery: called for this message instead of the producer's `on_delivery`
+        :raises TypeError: value or key is not bytes and there is no serializer
+        :raises SerializationError: a serializer has failed
+        :raises MessageSizeTooLarge: it would not fit into `max_request_size` or `buffer_memory`
+        :raises ProducerQueueFullError: there was no room, for `max_block_ms` where `on_full` is "wait"
+        :raises TopicNotFoundError: there is no such topic, and it is not created
+        :raises TopicAuthorizationFailed: an ACL denies the topic
+        :raises UnknownTopicOrPartition: the topic has no such partition
+        :raises NoBrokersAvailableError: no broker told of the topic within `max_block_ms`
+        :raises ProducerStoppedException: the producer is closed
+        :raises MessagesNotDelivered: `max_failed_messages` or `max_failed_bytes` of earlier messages failed and nobody was
+            told of them; this message was not taken
+        :raises RuntimeError: the broker is too old for a timestamp (before 0.10) or headers (before 0.11)
+        """
+        if self._plain and partition is None and headers is None and timestamp is None:
+            told = self._told if on_delivery is None else Callback(on_delivery)
+            found = self._send(topic, value, key, -1, None, -1, told, value, key)
+            if found is not None:
+                return found
+        made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
+        placed = self._engine.place(*made)
+        assert placed is not None
+        return placed
+
+    def _try_produce(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        headers: Headers | None = None,
+        timestamp: int | datetime.datetime | None = None,
+        partition: int | None = None,
+        on_delivery: Callable[[KafkaException | None, Delivery[K, V]], object] | None = None,
+    ) -> Delivery[K, V] | Callable[[], Delivery[K, V]]:
+        """As `produce()`, but never wait: return a function that does the rest, waiting, where there is no room.
+
+        Serializers and interceptors have run by then: the function does not call them once more.
+        """
+        if self._plain and partition is None and headers is None and timestamp is None:
+            told = self._told if on_delivery is None else Callback(on_delivery)
+            found = self._send(topic, value, key, -1, None, -1, told, value, key)
+            if found is not None:
+                return found
+        made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
+        placed = self._engine.place(*made, wait=False)
+
+        def rest() -> Delivery[K, V]:
+            waited = self._engine.place(*made)
+            assert waited is not None
+            return waited
+
+        return rest if placed is None else placed
+
+    def produce_many(self, topic: str, values_or_records: Iterable[V | ProducerRecord[K, V] | None]) -> int:
+        """Send many messages to one topic; return how many.
+
+        :param topic: its name
+        :param values_or_records: values; or `ProducerRecord` for messages with more than a value, whose topic may be left out
+        :raises KafkaException: as of `produce()`; `.sent` of the error says how many messages were taken before
+        """
+        count, send, told = 0, self._send, self._told
+        plain = self._plain
+        try:
+            for one in values_or_records:
+                if isinstance(one, ProducerRecord):
+                    self._produce_record(topic, one)
+                elif not plain or send(topic, one, None, -1, None, -1, told, one, None) is None:
+                    self.produce(topic, one)
+                count += 1
+        except KafkaException as error:
+            error.sent = count  # type: ignore[attr-defined]
+            raise
+        return count
+
+    def _produce_record(self, topic: str, record: ProducerRecord[K, V]) -> Delivery[K, V]:
+        return self.produce(
+            record.topic or topic,
+            record.value,
+            key=record.key,
+            headers=record.headers,
+            timestamp=record.timestamp,
+            partition=record.partition,
+        )
+
+    def _outgoing(
+        self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
+    ) -> tuple[Any, ...]:
+        """Return the arguments of `AnyTopicEngine.place`: checked, intercepted and serialized."""
+        engine = self._engine
+        if engine.restart:
+            engine.restart = False
+            engine.start()
+        engine.check_running()
+        valid_callable(on_delivery, "on_delivery")
+        if self._interceptors is not None:
+            record = self._interceptors.on_send(ProducerRecord(value, key, headers, timestamp, partition, topic))
+            topic, value, key = record.topic, record.value, record.key
+            headers, timestamp, partition = record.headers, record.timestamp, record.partition
+        topic = get_string(topic, "topic")
+        pairs = header_pairs(headers) if headers is not None else []
+        octets = as_bytes("key", key) if self._of_key is None else self._of_key(topic, key, pairs)
+        payload = as_bytes("value", value) if self._of_value is None else self._of_value(topic, value, pairs)
+        number = -1 if partition is None else valid_int(partition, allow_zero=True, name="partition")
+        when = -1 if timestamp is None else timestamp_ms(timestamp)
+        told = self._told if on_delivery is None else self._callback(on_delivery)
+        if pairs or timestamp is not None:
+            self._check_format(topic, bool(pairs), timestamp is not None)
+        return topic, payload, octets, when, pairs or None, number, told, value, key
+
+    def _callback(self, on_delivery: Callable[..., object] | None) -> Callback | None:
+        if self._interceptors is not None:
+            return self._interceptors.callback(on_delivery)
+        return None if on_delivery is None else Callback(on_delivery)
+
+    def _check_format(self, topic: str, has_headers: bool, has_timestamp: bool) -> None:
+        route = self._engine.accumulator.routes.get(topic)
+        leaders = {queue.owner.broker for queue in route.queues if queue.owner is not None} if route else set()
+        for leader in leaders:
+            if not leader.knows_versions:
+                continue  # found out when the batch is sent
+            version = leader.api_version(wire.ProduceRequest)
+            if has_headers and version < PRODUCE_RECORD_BATCHES:
+                raise RuntimeError(f"broker {leader.address} is older than Kafka 0.11 and takes no headers")
+            if has_timestamp and version < PRODUCE_V1_MESSAGES:
+                raise RuntimeError(f"broker {leader.address} is older than Kafka 0.10 and takes no timestamps")
+
+    # -- the whole ----------------------------------------------------------------------------------------------------
+
+    def room(self) -> int:
+        """Return how many bytes `produce()` would take now without waiting; a message takes up to 32 besides key and value."""
+        return self._engine.memory.room
+
+    def partitions_for(self, topic: str) -> list[int]:
+        """Return the numbers of a topic's partitions, looking the topic up where it is not known.
+
+        :raises TopicNotFoundError: there is no such topic, and it is not created
+        :raises NoBrokersAvailableError: no broker told of it within `max_block_ms`
+        """
+        return [partition.id for partition in self._engine.partitions_for(get_string(topic, "topic"))]
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Send what is queued without lingering, and wait until each message is acknowledged or has failed.
+
+        Waits for the calls of `on_delivery` as well, but not inside of one.
+
+        :param timeout: how long to wait at most (s); None: as long as messages may take (`delivery_timeout_ms`)
+        :raises ResponseTimeoutError: that time passed; what is queued stays so, and is sent if it can be
+        :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has (delivery, error) pairs
+        :raises OnDeliveryError: functions given as `on_delivery` have raised
+        """
+        self._ended(lambda: self._engine.flush(_ms(timeout), total=timeout is not None))
+
+    def close(self, timeout: float | None = None) -> None:
+        """Deliver what is queued and end the senders; does nothing when it is closed. Takes no messages from its start on.
+
+        :param timeout: how long to wait at most (s); None: as long as messages may take; what is left then has failed
+        :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has (delivery, error) pairs
+        :raises OnDeliveryError: functions given as `on_delivery` have raised
+        """
+        self._ended(lambda: self._engine.stop(_ms(timeout)))
+
+    #: What `client.close()` calls.
+    stop = close
+
+    def purge(self) -> int:
+        """Drop the messages that were not sent yet; return how many. They fail with `ProducerPurgedError`.
+
+        Requests on their way are answered as usual. `on_delivery` and the deliveries tell of it, `flush()` does not.
+        """
+        return self._engine.purge()
+
+    def _ended(self, end: Callable[[], None]) -> None:
+        """Flush or close, and tell of functions that have raised."""
+        deliveries = self._engine.settlement.deliveries
+        try:
+            end()
+        except KafkaException as error:
+            count, first = deliveries.take_raised()
+            if count:
+                error.add_note(f"on_delivery has raised in {count} calls, first {type(first).__name__}: {first}")
+            raise
+        if deliveries.here:
+            return
+        count, first = deliveries.take_raised()
+        if count:
+            raise OnDeliveryError(
+                f"on_delivery has raised in {count} calls, first {type(first).__name__}: {first}; the messages are settled",
+                count,
+            ) from first
+
+    # -- for the engine -----------------------------------------------------------------------------------------------
+
+    def _send_request(self, message_batch: Iterable[MessageBatch], owned_broker: Any) -> None:
+        owned_broker._send(list(message_batch))
+
+    def _mark_as_delivered(self, owned_broker: Any, message_batch: Iterable[MessageBatch], req: Any = None) -> None:
+        for batch in message_batch:
+            self._engine.settlement.finish(batch, None)
+
+    def _setup_owned_brokers(self) -> None:
+        self._engine.set_up()
+
+    def _after_fork(self) -> None:
+        self._engine.after_fork()
+        self._engine.settlement.observed = self._interceptors is not None
+        self._send = self._engine.accumulator.send
+
+
+#: Options of the documented producer under their names here.
+_RENAMED = {"required_acks": "acks"}
+
+
+def configured(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a configuration that this producer has.
+
+    :param defaults: options of producers, by their names in `ProducerOptions`, and those that only this one has
+    :param given: what the caller gives; a codec of its own is not given the configuration's level
+    """
+    taken = signature(KafkaProducer).parameters
+    own = {_RENAMED.get(name, name): value for name, value in defaults.items() if _RENAMED.get(name, name) in taken}
+    if "compression" in given and "compression" in own:
+        own.pop("compression_level", None)
+    return own
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else max(0, round(seconds * 1000))

@@ -1,0 +1,299 @@
+"""`AnyTopicEngine`: the engine of a producer for any topic: looks topics up, chooses partitions, waits for room."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import (
+    KafkaException,
+    LeaderNotFoundError,
+    MessageSizeTooLarge,
+    NoBrokersAvailableError,
+    ProducerPurgedError,
+    ProducerQueueFullError,
+    ProtocolClientError,
+    ResponseTimeoutError,
+    TopicNotFoundError,
+    UnknownTopicOrPartition,
+)
+from pykafka.producer.accumulator import RECORD_OVERHEAD, MessageBatch, PartitionQueue, Route, headers_size
+from pykafka.producer.engine import ROOM_S, ProducerEngine
+from pykafka.producer.identity import Identity
+from pykafka.producer.sender import Sender
+from pykafka.producer.waiting import Waits
+
+if TYPE_CHECKING:
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.producer.core import Hooks
+    from pykafka.producer.delivery import Delivery
+    from pykafka.producer.options import KafkaProducerOptions
+
+log = logging.getLogger(__name__)
+
+#: A topic to which nothing was written for so long leaves the metadata that the producer asks for (s): metadata.max.idle.ms.
+IDLE_S = 300.0
+#: How long metadata must have lacked a topic that was written to before it counts as deleted (s).
+GONE_S = 3.0
+
+#: `(partitions, key) -> partition`.
+Partitioner = Callable[[Sequence[Any], Any], Any]
+
+
+class AnyTopicEngine(ProducerEngine):
+    """A `ProducerEngine` for any number of topics, each taken in at its first message.
+
+    :param cluster: to which to produce
+    :param options: checked
+    :param hooks: of the producer
+    :param partitioner: chooses the partition of each message that names none; None: by key, or uniform sticky
+    """
+
+    def __init__(
+        self, cluster: BaseCluster, options: KafkaProducerOptions, hooks: Hooks, partitioner: Partitioner | None
+    ) -> None:
+        self.front = options
+        self._partitioner = partitioner
+        super().__init__(cluster, None, options.engine, hooks, lambda broker: Sender(self, self.routing, broker))
+
+    def _begin(self) -> None:
+        super()._begin()
+        self.accumulator.chooses = self._partitioner is None
+        self.waits = Waits(self)
+        self.memory.join(self)
+        if self.memory.shared is not None:
+            self.memory.shared.join(self)
+
+    def set_up(self) -> None:
+        """Bring all topics up to date, and leave those to which nothing was written for five minutes."""
+        super().set_up()
+        if self.routing.leave_idle(self.handler.now() - IDLE_S):
+            # A partition that is taken in again numbers its batches from 0: under the old id brokers would know them again.
+            self.identity = Identity(self.cluster, self.options.enable_idempotence)
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def place(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        timestamp: int,
+        headers: list[tuple[str, bytes | None]] | None,
+        partition: int,
+        told: Any,
+        given_value: Any,
+        given_key: Any,
+        wait: bool = True,
+    ) -> Delivery[Any, Any] | None:
+        """Write a message into the open batch of its partition; parameters as of `Accumulator.send`.
+
+        :param wait: False: return None where this would have to wait
+        """
+        need = RECORD_OVERHEAD + len(value or b"") + len(key or b"") + headers_size(headers or ())
+        self._check_size(topic, need)
+        deadline: float | None = None
+        while True:
+            self.check_running()
+            route = self.accumulator.routes.get(topic) or self._known(topic)
+            if route is None or not route.queues:
+                if not wait:
+                    return None
+                deadline = deadline or self._deadline()
+                self._look_up(topic, deadline)
+                continue
+            queue = self._chosen(route, key, partition)
+            if queue is None:
+                if not wait:
+                    return None
+                deadline = deadline or self._deadline()
+                self._ask_for(route, partition, deadline)
+                continue
+            if self._partitioner is not None:  # which is asked once
+                partition = queue.partition_id
+            found = self.accumulator.send(
+                topic, value, key, timestamp, headers, partition, told, given_value, given_key
+            )
+            if found is not None:
+                return found
+            why = self._obstacle(queue, need)
+            if why is None:
+                route.used_at = self.handler.now()
+                self._roll_over(route, queue)
+            elif not wait and self.front.on_full == "wait":
+                return None
+            else:
+                deadline = deadline or self._deadline()
+                self._wait_for_room(topic, need, why, deadline)
+
+    def _deadline(self) -> float:
+        return self.handler.now() + self.front.max_block_ms / 1000
+
+    def _check_size(self, topic: str, need: int) -> None:
+        if need > self.options.batch_limit:
+            raise MessageSizeTooLarge(
+                f"a message of {need} bytes does not fit into max_request_size={self.front.max_request_size}; "
+                "send less, or raise max_request_size here and max.message.bytes of the topic",
+                topic=topic,
+            )
+        if need > self.memory.most:
+            raise MessageSizeTooLarge(
+                f"a message of {need} bytes does not fit into buffer_memory={self.memory.most}; raise it", topic=topic
+            )
+
+    def _chosen(self, route: Route, key: bytes | None, partition: int) -> PartitionQueue | None:
+        """Return the queue of a message, as `send` finds it; None for an unknown partition, or one without a sender."""
+        if partition >= 0:
+            queue = route.queues[partition] if partition < len(route.queues) else None
+        elif self._partitioner is not None:
+            chosen = self._partitioner(route.partitions, key)
+            if not hasattr(chosen, "id"):
+                raise TypeError(f"the partitioner must return one of the partitions it was given, not {chosen!r}")
+            queue = self.routing.queues.get((route.name, chosen.id))
+        elif key is None:
+            queue = route.current
+        else:
+            queue = self.accumulator.queue_of_key(route, key)
+        return None if queue is None or queue.owner is None else queue
+
+    def _obstacle(self, queue: PartitionQueue, need: int) -> str | None:
+        """Return why a message must wait; None where only its batch is full, or none is open."""
+        deliveries = self.settlement.deliveries
+        # A function of on_delivery may produce all the same: it cannot wait for itself.
+        if deliveries.full and not deliveries.here:
+            return f"{deliveries.messages} messages wait for on_delivery"
+        if need > self.memory.room:
+            return (
+                f"buffer_memory={self.memory.most} has room for {self.memory.room} bytes, and the message takes {need}"
+            )
+        if queue.owner is not None and queue.owner.backlog.full:
+            return f"{queue.owner.backlog.messages} messages are queued for broker {queue.owner.broker.id}"
+        return None
+
+    def _roll_over(self, route: Route, queue: PartitionQueue) -> None:
+        owner = queue.owner
+        if owner is not None and self._switched(route, queue):
+            owner.wake.set()
+        elif owner is not None:
+            self._roll(queue, owner)
+
+    def _switched(self, route: Route, queue: PartitionQueue) -> bool:
+        """Return whether messages without a key go to another partition from now on, as enough went to this one."""
+        if route.current is not queue:
+            return False
+        with self.lock:
+            full = self.accumulator.take_open(queue)
+            if full is not None:
+                queue.sealed.append(full)
+            return self.routing.stick(route, queue)
+
+    def _wait_for_room(self, topic: str, need: int, why: str, deadline: float) -> None:
+        left = deadline - self.handler.now()
+        if self.front.on_full == "raise" or left <= 0:
+            waited = "" if self.front.on_full == "raise" else f" after max_block_ms={self.front.max_block_ms}"
+            raise ProducerQueueFullError(
+                f"{why}{waited}{self._about_throttling()}; produce more slowly, raise buffer_memory, or wait longer",
+                topic=topic,
+            )
+        if need > self.memory.room:
+            self.memory.wait(self.progress, min(ROOM_S, left))
+        else:
+            self.settlement.deliveries.begin()
+            self.progress.wait(min(ROOM_S, left))
+            self.progress.clear()
+
+    # -- topics ----------------------------------------------------------------------------------------------------
+
+    def _known(self, topic: str) -> Route | None:
+        """Take in a topic that the client knows, without I/O; None where it must be asked for."""
+        if self.options.enable_idempotence or self.cluster.topic_metadata(topic) is None:
+            return None
+        return self._take_in(self.cluster.topics[topic])
+
+    def _take_in(self, topic: Any) -> Route | None:
+        if topic.name not in self.routing.routes:
+            self.targets.begin(topic.name)
+        route = self.routing.add(topic)
+        if route is not None:
+            route.used_at = self.handler.now()
+        return route
+
+    def _look_up(self, topic: str, deadline: float) -> None:
+        """Ask the cluster for a topic, and take it in; errors as of `KafkaProducer.produce`."""
+        began, failures = self.handler.now(), 0
+        while True:
+            left_ms = max(1, int((deadline - self.handler.now()) * 1000))
+            try:
+                found = self.cluster.topics.look_up(topic, left_ms)
+                if self.options.enable_idempotence:
+                    self._check_leaders(found)
+                self._take_in(found)
+                return
+            except TopicNotFoundError as error:
+                cause = error.__cause__
+                if isinstance(cause, ProtocolClientError) and not isinstance(cause, UnknownTopicOrPartition):
+                    raise cause.with_context(topic=topic) from None  # as a denial by ACL
+                if topic not in self.routing.routes or self.handler.now() - began > GONE_S:
+                    raise
+                last: KafkaException = error
+            except (NoBrokersAvailableError, ResponseTimeoutError, LeaderNotFoundError) as error:
+                last = error
+            failures += 1
+            pause = self.cluster.retry_backoff.seconds(failures)
+            if self.handler.now() + pause >= deadline:
+                raise last
+            self.handler.sleep(pause)
+            self.check_running()
+
+    def _ask_for(self, route: Route, partition: int, deadline: float) -> None:
+        """Ask for a partition that is not there, or has no leader yet."""
+        seen = self.cluster.generation
+        left = deadline - self.handler.now()
+        lacking = partition >= len(route.queues)
+        self.cluster.refresh(seen, [route.name], max(1, int(left * 1000)))
+        self.routing.catch_up()
+        if lacking and partition >= len(route.queues):
+            raise UnknownTopicOrPartition(
+                f"the topic has {len(route.queues)} partitions, 0 to {len(route.queues) - 1}",
+                topic=route.name,
+                partition=partition,
+            )
+        if lacking or self._chosen(route, None, partition) is not None:
+            return
+        if left <= 0:
+            raise LeaderNotFoundError(
+                f"no broker leads this partition after max_block_ms={self.front.max_block_ms}; check that its replicas are up",
+                topic=route.name,
+                partition=partition,
+            )
+        self.handler.sleep(min(ROOM_S, left))
+
+    def partitions_for(self, topic: str) -> list[Any]:
+        """Return the partitions of a topic; errors as of `KafkaProducer.partitions_for`."""
+        route = self.accumulator.routes.get(topic)
+        if route is None:
+            self.check_running()
+            self._look_up(topic, self._deadline())
+            route = self.accumulator.routes.get(topic)
+        return [] if route is None else list(route.partitions)
+
+    # -- waiting ---------------------------------------------------------------------------------------------------
+
+    def purge(self) -> int:
+        """Fail the messages that were not sent yet; return how many."""
+        error = ProducerPurgedError("the message was dropped by purge() before it was sent")
+        left: list[MessageBatch] = []
+        with self.lock:
+            for owned in self.routing.owned_brokers.values():
+                for queue in owned.active.values():
+                    left += queue.sealed
+                    queue.sealed.clear()
+                    batch = self.accumulator.take_open(queue)
+                    if batch is not None:
+                        left.append(batch)
+        for batch in left:
+            self.settlement.finish(
+                batch, error.again().with_context(topic=batch.topic, partition=batch.partition_id), asked_for=True
+            )
+        return sum(batch.count for batch in left)
