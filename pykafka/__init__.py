@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TopicNotFoundError,
     )
     from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+    from pykafka.kafkaproducer import Delivery, KafkaProducer, ProducerRecord
     from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
     from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
     from pykafka.partition import Partition
@@ -63,6 +64,7 @@ __all__ = [
     "CompressionType",
     "DeadLetters",
     "DelegationToken",
+    "Delivery",
     "EmbeddedCluster",
     "GEventHandler",
     "GroupHashingPartitioner",
@@ -71,6 +73,7 @@ __all__ = [
     "HashingPartitioner",
     "KafkaClient",
     "KafkaException",
+    "KafkaProducer",
     "ManagedBalancedConsumer",
     "Message",
     "MessagesNotDelivered",
@@ -85,6 +88,7 @@ __all__ = [
     "Partition",
     "Plain",
     "Producer",
+    "ProducerRecord",
     "RandomPartitioner",
     "RangeProtocol",
     "Record",
@@ -122,6 +126,7 @@ _HOMES = {
             "TopicNotFoundError",
         ],
         "handlers": ["GEventHandler", "Handler", "ThreadingHandler"],
+        "kafkaproducer": ["Delivery", "KafkaProducer", "ProducerRecord"],
         "managedbalancedconsumer": ["ManagedBalancedConsumer"],
         "membershipprotocol": ["RangeProtocol", "RoundRobinProtocol"],
         "partition": ["Partition"],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from pykafka.exceptions import KafkaException, OnDeliveryError
 from pykafka.partitioners import Murmur2Partitioner
-from pykafka.producer.anytopic import AnyTopicEngine, Partitioner
+from pykafka.producer.anytopic import AnyTopicEngine, Outgoing, Partitioner
 from pykafka.producer.deliveries import Callback
 from pykafka.producer.delivery import Delivery
 from pykafka.producer.options import KafkaProducerOptions
@@ -196,7 +196,7 @@ class KafkaProducer(Generic[K, V]):
             if found is not None:
                 return found
         made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
-        placed = self._engine.place(*made)
+        placed = self._engine.place(made)
         assert placed is not None
         return placed
 
@@ -221,10 +221,10 @@ class KafkaProducer(Generic[K, V]):
             if found is not None:
                 return found
         made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
-        placed = self._engine.place(*made, wait=False)
+        placed = self._engine.place(made, wait=False)
 
         def rest() -> Delivery[K, V]:
-            waited = self._engine.place(*made)
+            waited = self._engine.place(made)
             assert waited is not None
             return waited
 
@@ -263,7 +263,7 @@ class KafkaProducer(Generic[K, V]):
 
     def _outgoing(
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
-    ) -> tuple[Any, ...]:
+    ) -> Outgoing:
         """Return the arguments of `AnyTopicEngine.place`: checked, intercepted and serialized."""
         engine = self._engine
         if engine.restart:
@@ -386,7 +386,7 @@ class KafkaProducer(Generic[K, V]):
 
 
 #: Options of the documented producer under their names here.
-_RENAMED = {"required_acks": "acks"}
+_RENAMED = {"required_acks": "acks", "max_queued_bytes": "buffer_memory"}
 
 
 def configured(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

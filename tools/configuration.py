@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pykafka
-from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer, Producer, SimpleConsumer
+from pykafka import BalancedConsumer, KafkaClient, KafkaProducer, ManagedBalancedConsumer, Producer, SimpleConsumer
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
-from pykafka.producer.options import ProducerOptions
+from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
 from pykafka.utils.settings import Settings, above_0, at_least_0
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "configuration.md"
@@ -48,15 +48,18 @@ OTHERS = {
         "The default sends messages of one key to all partitions, so they lose their order. Any other is a call of Python for "
         "each message.",
     ),
+    "key_serializer": ("", "A call of Python for each message."),
+    "value_serializer": ("", "As `key_serializer`."),
     "partitions": ("", "Partitions that are added to the topic later are not read."),
     "deserializer": ("", "A call of Python for each message; `consume_arrow()` is refused."),
 }
 HEAD = """\
 # Configuration
 
-Every option, with its default. Options are keyword arguments: of `KafkaClient(...)`, of `topic.get_producer(...)`, and of
-`topic.get_simple_consumer(...)` and `topic.get_balanced_consumer(...)`. A name that does not exist, and a value that is not
-allowed, are refused by name. `use_rdkafka=True` has librdkafka do the work (extra `rdkafka`), for producers and consumers.
+Every option, with its default. Options are keyword arguments: of `KafkaClient(...)`, `client.producer(...)`,
+`topic.get_producer(...)`, `topic.get_simple_consumer(...)` and `topic.get_balanced_consumer(...)`. A name that does not exist,
+and a value that is not allowed, are refused by name. `use_rdkafka=True` has librdkafka do the work (extra `rdkafka`), for
+producers and consumers.
 [Spark's options](spark.md#options) and [pipelines](pipeline.md#the-file) have tables of their own.
 
 <!-- Made by `python tools/configuration.py` from the settings in pykafka/*/options.py; edit those. -->
@@ -92,6 +95,13 @@ def sections() -> Iterator[Section]:
     members = names(GroupOptions) - names(ConsumerOptions)
     yield Section(
         "Clients", "Of `KafkaClient`.", KafkaClient, (ConnectionSettings, MetadataSettings), lambda name: True
+    )
+    yield Section(
+        "Producers for any topic",
+        "Of `client.producer`. [Any topic](any-topic.md) shows it.",
+        KafkaProducer,
+        (KafkaProducerOptions,),
+        lambda name: True,
     )
     yield Section(
         "Producers",
@@ -141,7 +151,7 @@ def unit(name: str) -> str:
     """Return what a number of an option counts."""
     if name.endswith("_ms"):
         return " ms"
-    if name.endswith("_bytes") or name == "max_request_size":
+    if name.endswith("_bytes") or name in {"max_request_size", "buffer_memory"}:
         return " bytes"
     return " messages" if name.endswith("_messages") else ""
 
@@ -157,6 +167,8 @@ def shown(parameter: inspect.Parameter) -> str:
         return f"`{type(default).__name__}.{default.name}`"
     if isinstance(default, bool) or default is None or default == -1:
         return str(default)
+    if default == ():
+        return "none"
     if isinstance(default, int):
         counted = unit(parameter.name)
         return f"{default}{counted.removesuffix('s') if default == 1 else counted}"
@@ -182,6 +194,8 @@ def rows(section: Section) -> Iterator[tuple[str, str, str, str, str]]:
         if name in NO_OPTIONS or not section.wanted(name) or is_for_old_code(meanings[name]):
             continue
         values, costs = OTHERS.get(name, ("", ""))
+        if section.cls is KafkaProducer and name == "partitioner":
+            values, costs = "a function", "Any but None is a call of Python for each message."
         metadata = settings.get(name, {"allowed": values, "costs": costs, "meaning": meanings[name]})
         yield f"`{name}`", shown(parameter), allowed(parameter, metadata), metadata["meaning"], metadata["costs"]
 

@@ -351,6 +351,8 @@ def targets() -> dict[str, tuple[Target, ...]]:
             named.setdefault((section, one.name), Target(section, one.name, _parse_of(one.name, one.default)))
     for section in ("producer", "consumer"):
         named.setdefault((section, "auto_start"), Target(section, "auto_start", flag))
+    for option in ("batch_size", "max_block_ms"):  # of producers for any topic
+        named.setdefault(("producer", option), Target("producer", option, number))
     named.setdefault(("consumer", "consumer_group"), Target("consumer", "consumer_group", text))
     named["producer", "partitioner"] = Target("producer", "partitioner", _partitioner)
     found: dict[str, tuple[Target, ...]] = {}

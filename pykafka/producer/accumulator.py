@@ -201,7 +201,7 @@ class MessageBatch:
 
 
 class Waits(Protocol):
-    """What waits for a batch; `pykafka.producer.waiting.Waits` documents it."""
+    """The waits for a batch; `pykafka.producer.waiting.Waits` documents them."""
 
     def wait(self, batch: MessageBatch, index: int, timeout: float | None) -> None: ...
 

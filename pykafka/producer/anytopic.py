@@ -37,6 +37,8 @@ IDLE_S = 300.0
 #: How long metadata must have lacked a topic that was written to before it counts as deleted (s).
 GONE_S = 3.0
 
+#: The arguments of `Accumulator.send`: topic, value, key, timestamp, headers, partition, told, given value, given key.
+Outgoing = tuple[str, bytes | None, bytes | None, int, list[tuple[str, bytes | None]] | None, int, Any, Any, Any]
 #: `(partitions, key) -> partition`.
 Partitioner = Callable[[Sequence[Any], Any], Any]
 
@@ -74,23 +76,13 @@ class AnyTopicEngine(ProducerEngine):
 
     # -- messages --------------------------------------------------------------------------------------------------
 
-    def place(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        timestamp: int,
-        headers: list[tuple[str, bytes | None]] | None,
-        partition: int,
-        told: Any,
-        given_value: Any,
-        given_key: Any,
-        wait: bool = True,
-    ) -> Delivery[Any, Any] | None:
-        """Write a message into the open batch of its partition; parameters as of `Accumulator.send`.
+    def place(self, made: Outgoing, wait: bool = True) -> Delivery[Any, Any] | None:
+        """Write a message into the open batch of its partition.
 
+        :param made: the arguments of `Accumulator.send`
         :param wait: False: return None where this would have to wait
         """
+        topic, value, key, timestamp, headers, partition, told, given_value, given_key = made
         need = RECORD_OVERHEAD + len(value or b"") + len(key or b"") + headers_size(headers or ())
         self._check_size(topic, need)
         deadline: float | None = None

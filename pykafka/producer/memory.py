@@ -45,7 +45,7 @@ class Memory:
 
     @property
     def room(self) -> int:
-        """What another message may take now (bytes)."""
+        """The bytes that another message may take now."""
         left: int = self.limit - self.used
         if self.shared is not None:
             left = min(left, self.shared.limit - self.shared.used)
@@ -58,7 +58,7 @@ class Memory:
 
     @property
     def most(self) -> int:
-        """What a single message may take (bytes)."""
+        """The bytes that a single message may take."""
         return self.limit if self.shared is None else min(self.limit, self.shared.limit)
 
     def take(self, nbytes: int) -> None:
@@ -82,11 +82,11 @@ class Memory:
             self.shared.give(nbytes)
 
     def join(self, spender: Spender) -> None:
-        """Have a producer hear of callers that wait for room."""
+        """Tell a producer of callers that wait for room."""
         self._spenders.add(spender)
 
     def hurry(self) -> None:
-        """Have all producers under this budget, and under the one above, send what lingers."""
+        """Ask all producers under this budget, and under the one above, to send what lingers."""
         for spender in list(self._spenders):
             spender.hurry()
         if self.shared is not None:

@@ -245,7 +245,7 @@ class ProducerOptions(Settings):
 
     @property
     def batch_limit(self) -> int:
-        """What a batch, and so a message, may take (bytes, uncompressed)."""
+        """The size that a batch, and so a message, may have (bytes, uncompressed)."""
         return self.max_request_size - BATCH_OVERHEAD
 
     @property

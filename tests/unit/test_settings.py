@@ -14,10 +14,12 @@ from pykafka.consumer.arguments import SimpleConsumerArguments
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.groups.arguments import BalancedConsumerArguments, ManagedBalancedConsumerArguments
 from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.kafkaproducer import KafkaProducer
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
 from pykafka.producer.arguments import ProducerArguments
-from pykafka.producer.options import ProducerOptions
+from pykafka.producer.kafkaarguments import KafkaProducerArguments
+from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
 from pykafka.rdkafka import RdKafkaProducer, RdKafkaSimpleConsumer
 from pykafka.utils.settings import Settings
 
@@ -28,6 +30,7 @@ CLASSES: list[tuple[type[Any], type[Settings], set[str]]] = [
     (KafkaClient, ConnectionSettings, set()),
     (KafkaClient, MetadataSettings, set()),
     (Producer, ProducerOptions, set()),
+    (KafkaProducer, KafkaProducerOptions, set()),
     (SimpleConsumer, ConsumerOptions, set()),
     (BalancedConsumer, ConsumerOptions, SHARED | {"consumer_group"}),
     (BalancedConsumer, GroupOptions, REBALANCES),
@@ -88,3 +91,14 @@ def test_checkers_are_told_of_the_same_arguments(cls: type[Any], arguments: Any)
     given = {"topic", "cluster", "consumer_group"}
     found = {name: hint.__forward_arg__ for name, hint in arguments.__annotations__.items()}
     assert {name: one.annotation for name, one in parameters.items() if name not in given} == found
+
+
+def test_checkers_are_told_of_the_arguments_of_the_producer_for_any_topic() -> None:
+    """The overloads of `client.producer` name the serializers, by which they infer types."""
+    parameters = inspect.signature(KafkaProducer).parameters
+    given = {"cluster", "key_serializer", "value_serializer", "on_delivery"}
+    found = {name: hint.__forward_arg__ for name, hint in KafkaProducerArguments.__annotations__.items()}
+    assert found.keys() == parameters.keys() - (given - {"on_delivery"})
+    assert {name: found[name] for name in found if name not in given} == {
+        name: one.annotation for name, one in parameters.items() if name not in given
+    }

@@ -594,9 +594,9 @@ def test_keys_of_other_clients_are_told_once(caplog: pytest.LogCaptureFixture) -
     configuration._told.clear()
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            read({"key.serializer": SECRET, "interceptor.classes": "x", "batch.size": 1})
+            read({"key.serializer": SECRET, "interceptor.classes": "x", "max.poll.records": 1})
     assert [record.getMessage() for record in caplog.records] == [
-        "configuration: no effect in this client: batch.size, interceptor.classes, key.serializer"
+        "configuration: no effect in this client: interceptor.classes, key.serializer, max.poll.records"
     ]
 
 

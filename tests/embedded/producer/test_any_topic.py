@@ -1,0 +1,428 @@
+"""`client.producer()`: messages for any topic, on threads and on greenlets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from pykafka import Delivery, KafkaClient, KafkaProducer, MessagesNotDelivered, ProducerRecord, TopicNotFoundError
+from pykafka.embedded import EmbeddedCluster
+from pykafka.exceptions import (
+    InvalidRecord,
+    KafkaException,
+    MessageSizeTooLarge,
+    OnDeliveryError,
+    ProducerPurgedError,
+    ProducerQueueFullError,
+    ProducerStoppedException,
+    ResponseTimeoutError,
+    SerializationError,
+    UnknownTopicOrPartition,
+)
+from pykafka.utils.murmur2 import partition_for
+from tests.support.waiting import until
+
+REFUSED = "INVALID_RECORD"
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(brokers=2, topics={"a": 3, "b": 7, "one": 1}) as cluster:
+        yield cluster
+
+
+def contents(client: KafkaClient, topic: str) -> dict[int, list[bytes | None]]:
+    """Return the values in each partition of a topic."""
+    found: dict[int, list[bytes | None]] = {}
+    consumer = client.topics[topic].get_simple_consumer(consumer_timeout_ms=500)
+    for message in consumer:
+        found.setdefault(message.partition_id, []).append(message.value)
+    consumer.stop()
+    return found
+
+
+# -- what becomes of messages ------------------------------------------------------------------------------------------
+
+
+def test_deliveries_tell_where_messages_are(client: KafkaClient) -> None:
+    with client.producer() as producer:
+        made = [producer.produce(topic, b"%d" % n) for n in range(200) for topic in ("a", "b")]
+        producer.flush()
+        assert all(one.done and one.error is None and one.offset >= 0 for one in made)
+    for topic in ("a", "b"):
+        found = contents(client, topic)
+        assert all(found[one.partition][one.offset] == one.value for one in made if one.topic == topic)
+
+
+@pytest.mark.parametrize("linger_ms", [0, 30_000])
+def test_get_waits_and_does_not_linger(client: KafkaClient, linger_ms: int) -> None:
+    with client.producer(linger_ms=linger_ms) as producer:
+        for number in range(3):
+            delivery = producer.produce("one", b"x", key=b"k", headers={"h": b"1"}, timestamp=5)
+            assert delivery.get(timeout=10) is delivery
+            assert (delivery.topic, delivery.partition, delivery.offset) == ("one", 0, number)
+            assert (delivery.key, delivery.value, delivery.headers) == (b"k", b"x", [("h", b"1")])
+
+
+def test_get_gives_up_in_time(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    with client.producer() as producer:
+        producer.produce("one", b"first").get(10)
+        for broker in (1, 2):
+            cluster.set_latency(broker, 600)
+        delivery = producer.produce("one", b"x")
+        with pytest.raises(ResponseTimeoutError, match="still under way"):
+            delivery.get(timeout=0.1)
+        assert not delivery.done
+        assert delivery.get(timeout=10).offset == 1
+
+
+def test_get_raises_what_went_wrong_and_flush_does_not_once_more(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    producer = client.producer()
+    producer.produce("one", b"first").get(10)
+    cluster.inject_errors("Produce", REFUSED)
+    delivery = producer.produce("one", b"x")
+    for _ in range(2):
+        with pytest.raises(InvalidRecord):
+            delivery.get(10)
+    assert isinstance(delivery.error, InvalidRecord)
+    producer.flush()
+    producer.close()
+
+
+def test_flush_raises_what_nobody_was_told_of(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    producer = client.producer(linger_ms=200)
+    producer.produce("one", b"first").get(10)
+    cluster.inject_errors("Produce", REFUSED)
+    producer.produce("one", b"1", key=b"k")
+    producer.produce("one", b"2", on_delivery=lambda error, delivery: None)
+    with pytest.raises(MessagesNotDelivered, match="1 messages") as caught:
+        producer.flush()
+    ((delivery, error),) = caught.value.failures
+    assert (delivery.topic, delivery.value, delivery.key, delivery.partition) == ("one", b"1", b"k", 0)
+    assert isinstance(error, InvalidRecord)
+    producer.close()
+
+
+def test_callbacks_come_in_order_and_hold_up_no_sender(client: KafkaClient) -> None:
+    handler = client.cluster.handler
+    gate = handler.Event()
+    told: list[tuple[KafkaException | None, Delivery]] = []
+
+    def tell(error: KafkaException | None, delivery: Delivery) -> None:
+        gate.wait(10)
+        told.append((error, delivery))
+
+    with client.producer(on_delivery=tell) as producer:
+        made = [producer.produce("a", b"%d" % n, partition=n % 3) for n in range(300)]
+        for one in made:
+            one.get(10)  # acknowledged, though no function has returned
+        assert not told
+        gate.set()
+        producer.flush()
+        for partition in range(3):
+            offsets = [one.offset for error, one in told if one.partition == partition and error is None]
+            assert offsets == list(range(100))
+
+
+def test_what_callbacks_raise_is_reported(client: KafkaClient, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(error: Any, delivery: Delivery) -> None:
+        raise ValueError("of the callback")
+
+    producer = client.producer()
+    for _ in range(2):
+        producer.produce("one", b"x", on_delivery=broken)
+    with pytest.raises(OnDeliveryError, match="2 calls.*of the callback") as caught:
+        producer.flush()
+    assert caught.value.count == 2
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert "one/0 at offset 0" in caplog.text
+    producer.flush()
+    producer.close()
+
+
+def test_a_callback_may_produce_flush_and_wait(client: KafkaClient) -> None:
+    done: list[int] = []
+
+    def again(error: Any, delivery: Delivery) -> None:
+        if delivery.value == b"1":
+            producer.flush()
+            done.append(producer.produce("one", b"2").get(10).offset)
+
+    with client.producer() as producer:
+        producer.produce("one", b"1", on_delivery=again)
+        until(client.cluster.handler, lambda: done, 10)
+    assert done == [1]
+
+
+# -- partitions --------------------------------------------------------------------------------------------------------
+
+
+def test_keys_choose_partitions_as_in_java(client: KafkaClient) -> None:
+    with client.producer() as producer:
+        for number in range(100):
+            key = b"key %d" % number
+            assert producer.produce("b", b"x", key=key).partition == partition_for(key, 7)
+
+
+def test_messages_without_a_key_fill_batches_and_reach_all_partitions(client: KafkaClient) -> None:
+    with client.producer() as producer:
+        few = {producer.produce("b", bytes(100)).partition for _ in range(100)}
+        assert len(few) == 1
+        producer.flush()
+        made = [producer.produce("b", bytes(1000)) for _ in range(20_000)]
+        producer.flush()
+        assert {one.partition for one in made} == set(range(7))
+        switches = sum(one.partition != other.partition for one, other in pairwise(made))
+        assert switches < 1500
+
+
+def test_partitions_of_ones_own_choice(client: KafkaClient) -> None:
+    with client.producer(partitioner=lambda partitions, key: partitions[-1]) as producer:
+        assert producer.partitions_for("b") == list(range(7))
+        assert {producer.produce("b", b"x").partition for _ in range(10)} == {6}
+        assert producer.produce("b", b"x", partition=2).get(10).partition == 2
+        with pytest.raises(UnknownTopicOrPartition, match="7 partitions, 0 to 6"):
+            producer.produce("b", b"x", partition=7)
+        for bad in (-1, "1", 1.5):
+            with pytest.raises((TypeError, ValueError), match="partition"):
+                producer.produce("b", b"x", partition=bad)  # type: ignore[arg-type]
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def slow_down(cluster: EmbeddedCluster, ms: int) -> None:
+    for broker in (1, 2):
+        cluster.set_latency(broker, ms)
+
+
+def test_messages_take_no_more_memory_than_they_may(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    with client.producer(buffer_memory=100_000, linger_ms=60_000) as producer:
+        for _ in range(500):
+            producer.produce("a", bytes(1000))
+            assert 0 <= producer.room() <= 100_000
+        producer.flush()
+        assert producer.room() == 100_000
+
+
+def test_without_room_it_raises_at_once_or_in_time(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    slow_down(cluster, 400)
+    with client.producer(buffer_memory=3000, on_full="raise") as producer:
+        producer.produce("a", bytes(2500))
+        with pytest.raises(ProducerQueueFullError, match="buffer_memory=3000 has room for"):
+            producer.produce("a", bytes(2500))
+        with pytest.raises(MessageSizeTooLarge, match="buffer_memory"):
+            producer.produce("a", bytes(3000))
+    with client.producer(buffer_memory=3000, max_block_ms=50) as producer:
+        producer.partitions_for("a")
+        producer.produce("a", bytes(2500), partition=0)
+        with pytest.raises(ProducerQueueFullError, match="max_block_ms=50"):
+            producer.produce("a", bytes(2500), partition=0)
+
+
+def test_the_step_that_cannot_wait_takes_nothing_without_room(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    with client.producer(buffer_memory=3000) as producer:
+        rest = producer._try_produce("a", b"first", partition=0)  # nobody has asked for the topic
+        assert callable(rest)
+        assert rest().get(10).offset == 0
+        slow_down(cluster, 300)
+        full = producer._try_produce("a", bytes(2500), partition=0)
+        assert isinstance(full, Delivery)
+        rest = producer._try_produce("a", bytes(2600), partition=0)
+        assert callable(rest)
+        assert rest().get(10).offset == 2
+
+
+# -- topics ------------------------------------------------------------------------------------------------------------
+
+
+def test_unknown_topics(cluster: EmbeddedCluster) -> None:
+    with KafkaClient(cluster.hosts, allow_auto_create_topics=False) as client, client.producer() as producer:
+        with pytest.raises(TopicNotFoundError, match="creates no topics"):
+            producer.produce("unheard-of", b"x")
+        producer.produce("a", b"x").get(10)
+
+
+def test_a_topic_is_created_at_its_first_message(client: KafkaClient) -> None:
+    with client.producer() as producer:
+        assert producer.produce("fresh", b"x").get(10).offset == 0
+
+
+def test_many_topics_share_senders_and_requests(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    for number in range(60):
+        cluster.create_topic(f"many-{number}", 2)
+    client.update_cluster()
+    with client.producer(linger_ms=20) as producer:
+        made = [producer.produce(f"many-{n % 60}", b"%d" % n) for n in range(1200)]
+        producer.flush()
+        assert all(one.offset >= 0 for one in made)
+        assert len(producer._engine.routing.owned_brokers) == 2
+        until(
+            client.cluster.handler,
+            lambda: not any(o.active for o in producer._engine.routing.owned_brokers.values()),
+            5,
+        )
+
+
+def test_idle_topics_are_left_and_taken_in_again(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pykafka.producer.anytopic.IDLE_S", 0.05)
+    with client.producer() as producer:
+        producer.produce("a", b"1", partition=0).get(10)
+        client.cluster.handler.sleep(0.1)
+        producer.produce("one", b"1").get(10)
+        producer._engine.set_up()
+        assert set(producer._engine.routing.routes) == {"one"}
+        assert producer.produce("a", b"2", partition=0).get(10).offset == 1
+        assert contents(client, "a") == {0: [b"1", b"2"]}
+
+
+# -- serializers, interceptors, many messages --------------------------------------------------------------------------
+
+
+def test_serializers(client: KafkaClient) -> None:
+    with client.producer(key_serializer=str.encode, value_serializer=lambda n: b"%d" % n) as producer:
+        delivery = producer.produce("one", 12, key="k")
+        delivery.get(10)
+        assert (delivery.value, delivery.key) == (12, "k")
+        with pytest.raises(SerializationError) as caught:
+            producer.produce("one", "no number")  # type: ignore[arg-type]
+        assert caught.value.topic == "one"
+        assert producer.produce("one").get(10).value is None
+    assert contents(client, "one") == {0: [b"12", None]}
+
+
+class Watching:
+    """Interceptor that counts, changes values, and may raise."""
+
+    def __init__(self, raises: bool = False) -> None:
+        self.raises = raises
+        self.sent: list[Any] = []
+        self.acknowledged: list[Any] = []
+
+    def on_send(self, record: ProducerRecord[Any, Any]) -> ProducerRecord[Any, Any] | None:
+        self.sent.append(record.value)
+        if self.raises:
+            raise RuntimeError("of on_send")
+        return ProducerRecord(bytes(record.value or b"") + b"!", record.key, record.headers, topic=record.topic)
+
+    def on_acknowledgement(self, delivery: Delivery, error: Any) -> None:
+        self.acknowledged.append((delivery.value, error))
+        if self.raises:
+            raise RuntimeError("of on_acknowledgement")
+
+
+def test_interceptors(client: KafkaClient, caplog: pytest.LogCaptureFixture) -> None:
+    broken, watching = Watching(raises=True), Watching()
+    told: list[Any] = []
+    with client.producer(interceptors=[broken, watching]) as producer:
+        producer.produce("one", b"1")
+        producer.produce("one", b"2", on_delivery=lambda error, delivery: told.append(delivery.value))
+    assert contents(client, "one") == {0: [b"1!", b"2!"]}
+    assert broken.sent == watching.sent == [b"1", b"2"]
+    assert broken.acknowledged == watching.acknowledged == [(b"1!", None), (b"2!", None)]
+    assert told == [b"2!"]
+    assert "of on_send" in caplog.text
+    assert "of on_acknowledgement" in caplog.text
+
+
+def test_interceptors_tell_nobody_of_failures(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    producer = client.producer(interceptors=[Watching()])
+    producer.produce("one", b"first").get(10)
+    cluster.inject_errors("Produce", REFUSED)
+    producer.produce("one", b"1")
+    with pytest.raises(MessagesNotDelivered):
+        producer.flush()
+    producer.close()
+
+
+def test_many_at_once(client: KafkaClient) -> None:
+    with client.producer() as producer:
+        assert producer.produce_many("one", (b"%d" % n for n in range(1000))) == 1000
+        assert (
+            producer.produce_many("one", [ProducerRecord(b"k", key=b"1"), ProducerRecord(b"l", topic="a"), None]) == 3
+        )
+        with pytest.raises(TypeError, match="value must be bytes"):
+            producer.produce_many("one", [b"last", "text"])  # type: ignore[list-item]
+    assert contents(client, "one") == {0: [*(b"%d" % n for n in range(1000)), b"k", None, b"last"]}
+
+
+def test_purge_drops_what_was_not_sent(client: KafkaClient) -> None:
+    told: list[Any] = []
+    with client.producer(linger_ms=60_000, on_delivery=lambda error, delivery: told.append(error)) as producer:
+        producer.produce("one", b"kept").get(10)
+        delivery = producer.produce("one", b"dropped")
+        assert producer.purge() == 1
+        with pytest.raises(ProducerPurgedError):
+            delivery.get(10)
+        producer.flush()
+        assert [type(error) for error in told] == [type(None), ProducerPurgedError]
+        producer.produce("one", b"kept, too")
+    assert contents(client, "one") == {0: [b"kept", b"kept, too"]}
+
+
+# -- the end -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_closed_producer_takes_nothing(client: KafkaClient) -> None:
+    producer: KafkaProducer = client.producer(linger_ms=60_000)
+    delivery = producer.produce("one", b"x")
+    producer.close()
+    assert delivery.offset == 0
+    producer.close()
+    with pytest.raises(ProducerStoppedException):
+        producer.produce("one", b"x")
+
+
+def test_the_client_closes_its_producers(cluster: EmbeddedCluster) -> None:
+    with KafkaClient(cluster.hosts) as client:
+        delivery = client.producer(linger_ms=60_000).produce("one", b"x")
+    assert delivery.offset == 0
+
+
+def test_close_gives_up_in_time(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    producer = client.producer()
+    producer.produce("one", b"first").get(10)
+    slow_down(cluster, 2000)
+    delivery = producer.produce("one", b"x")
+    with pytest.raises(MessagesNotDelivered):
+        producer.close(timeout=0.1)
+    assert delivery.error is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"acks": "some"}, ValueError),
+        ({"acks": 2.5}, TypeError),
+        ({"acks": 1, "enable_idempotence": True}, ValueError),
+        ({"compression": "lzma"}, ValueError),
+        ({"compression": "gzip", "compression_level": 77}, ValueError),
+        ({"buffer_memory": 0}, ValueError),
+        ({"on_full": "drop"}, ValueError),
+        ({"interceptors": [1]}, TypeError),
+        ({"on_delivery": 1}, TypeError),
+        ({"value_serializer": 1}, TypeError),
+        ({"bach_size": 1}, TypeError),
+    ],
+    ids=str,
+)
+def test_bad_options_are_refused_by_name(client: KafkaClient, options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error, match=next(iter(options))):
+        client.producer(**options)
+
+
+def test_options_of_the_configuration(cluster: EmbeddedCluster) -> None:
+    config = {
+        "bootstrap.servers": cluster.hosts,
+        "acks": "1",
+        "linger.ms": "7",
+        "compression.type": "zstd",
+        "buffer.memory": "123456",
+    }
+    with KafkaClient.from_config(config) as client, client.producer(linger_ms=8) as producer:
+        options = producer._engine.front
+        assert (options.acks, options.linger_ms, options.compression, options.buffer_memory) == (1, 8, 4, 123456)
+        producer.produce("one", bytes(1000)).get(10)
