@@ -29,12 +29,6 @@ class HeadersSerializer(Protocol[_In_contra]):
     def serialize(self, topic: str, headers: Any, data: _In_contra, /) -> bytes | None: ...
 
 
-class ContextSerializer(Protocol[_In_contra]):
-    """A serializer of confluent-kafka: its second parameter is a `SerializationContext`."""
-
-    def __call__(self, obj: _In_contra, ctx: Any, /) -> bytes | None: ...
-
-
 class TopicDeserializer(Protocol[_Out_co]):
     """A deserializer of kafka-python 2."""
 
@@ -54,7 +48,10 @@ class ContextDeserializer(Protocol[_Out_co]):
 
 
 #: Anything that `serializer_of` accepts for values of a type.
-SerializerLike: TypeAlias = Callable[[T], bytes] | TopicSerializer[T] | HeadersSerializer[T] | ContextSerializer[T]
+#: (Of confluent-kafka's form as a Callable: from a Protocol mypy infers no T where both keys and values have a serializer.)
+SerializerLike: TypeAlias = (
+    Callable[[T], bytes] | Callable[[T, Any], bytes | None] | TopicSerializer[T] | HeadersSerializer[T]
+)
 #: Anything that `deserializer_of` accepts and that returns values of a type.
 DeserializerLike: TypeAlias = (
     Callable[[bytes], T] | TopicDeserializer[T] | HeadersDeserializer[T] | ContextDeserializer[T]

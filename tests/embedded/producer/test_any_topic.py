@@ -283,7 +283,11 @@ def test_idle_topics_are_left_and_taken_in_again(client: KafkaClient, monkeypatc
 
 
 def test_serializers(client: KafkaClient) -> None:
-    with client.producer(key_serializer=str.encode, value_serializer=lambda n: b"%d" % n) as producer:
+    def digits(number: int) -> bytes:
+        return b"%d" % number
+
+    made: KafkaProducer[str, int] = client.producer(key_serializer=str.encode, value_serializer=digits)
+    with made as producer:
         delivery = producer.produce("one", 12, key="k")
         delivery.get(10)
         assert (delivery.value, delivery.key) == (12, "k")
