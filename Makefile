@@ -63,14 +63,15 @@ format: $(VENV)/.ready-lint ## bring all Python files into the form that lint wa
 	$(VENV)/bin/ruff check --fix-only --quiet .
 	$(VENV)/bin/ruff format .
 
-lint: $(VENV)/.ready-lint types ## ruff, mypy, import-linter, the picture of the rooms
+lint: $(VENV)/.ready-lint types ## ruff, mypy, pyright, import-linter, the picture of the rooms
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check --quiet . || { echo "make format brings the files into form"; exit 1; }
 	$(VENV)/bin/lint-imports --config setup.cfg
 	$(PY) -m tools.rooms --check
 
-types: $(VENV)/.ready-lint ## mypy only
+types: $(VENV)/.ready-lint ## mypy, and pyright on tests/typing
 	$(PY) -m mypy
+	$(PY) -m pyright --pythonpath $(PY)
 
 docs: $(VENV)/.ready-lint ## the pages and the reference as HTML in build/docs; warnings are errors
 	@rm -rf build/docs

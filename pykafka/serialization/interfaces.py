@@ -41,18 +41,13 @@ class HeadersDeserializer(Protocol[_Out_co]):
     def deserialize(self, topic: str, headers: Any, data: bytes, /) -> _Out_co: ...
 
 
-class ContextDeserializer(Protocol[_Out_co]):
-    """A deserializer of confluent-kafka: its second parameter is a `SerializationContext`."""
-
-    def __call__(self, data: bytes, ctx: Any, /) -> _Out_co: ...
-
-
-#: Anything that `serializer_of` accepts for values of a type.
-#: (Of confluent-kafka's form as a Callable: from a Protocol mypy infers no T where both keys and values have a serializer.)
+#: Anything that `serializer_of` accepts for values of a type. What takes two arguments is a serializer of confluent-kafka: the
+#: second is a `SerializationContext`. (As a Protocol with `__call__` it would have mypy infer no T where both keys and values have
+#: one, and Never for a later `json.loads`.)
 SerializerLike: TypeAlias = (
     Callable[[T], bytes] | Callable[[T, Any], bytes | None] | TopicSerializer[T] | HeadersSerializer[T]
 )
 #: Anything that `deserializer_of` accepts and that returns values of a type.
 DeserializerLike: TypeAlias = (
-    Callable[[bytes], T] | TopicDeserializer[T] | HeadersDeserializer[T] | ContextDeserializer[T]
+    Callable[[bytes], T] | Callable[[bytes, Any], T] | TopicDeserializer[T] | HeadersDeserializer[T]
 )
