@@ -22,6 +22,8 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "cpu_per_million": ("CPU s per million", ".2f"),
     "p50_ms": ("p50, ms", ".3f"),
     "p99_ms": ("p99, ms", ".3f"),
+    "cpu_us": ("CPU us a message", ".0f"),
+    "wakeups_per_s": ("wake-ups/s", ".1f"),
     "batch_p50_ms": ("median micro-batch, ms", ".0f"),
     "worker_mib": ("a Python worker, MiB", ".0f"),
     "executor_python_mib": ("Pythons of two cores, MiB", ".0f"),

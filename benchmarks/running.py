@@ -168,6 +168,7 @@ def run_one(name: str, task: str, job: Job) -> Line:
         if len(found) != job.messages:
             raise RunFailed(f"{len(found)} of {job.messages} messages were timed")
         measures = {f"p{100 * share:g}_ms": 1000 * quantile(found, share) for share in (0.5, 0.99)}
+        measures["cpu_us"] = 1e6 * watch.cpu / job.messages
     else:
         if isinstance(found, Seen):
             check_seen(found, job)

@@ -100,7 +100,11 @@ def _responsiveness() -> Iterator[Target]:
     for measure, title in (("p50_ms", "p50"), ("p99_ms", "p99")):
         reading = Reading("sync-latency", "pykafka", measure)
         yield Target(f"sync produce {title}, to confluent-kafka's", reading, None, 1, _confluent(reading))
-    yield Target("end to end at 1,000 msg/s: p50, ms", Reading("end-to-end", "pykafka", "p50_ms"), most=0.6)
+    for client, title in (("pykafka", "threads"), ("pykafka-greenlets", "greenlets")):
+        about = f"end to end at 1,000 msg/s, {title}"
+        yield Target(f"{about}: p50, ms", Reading("end-to-end", client, "p50_ms"), most=0.4)
+        yield Target(f"{about}: CPU us a message", Reading("end-to-end", client, "cpu_us"), most=90)
+        yield Target(f"idle, {title}: wake-ups a second", Reading("idle", client, "wakeups_per_s"), most=60)
     for task, plain in (("producing", "produce-100B"), ("consuming", "consume-100B")):
         workload = f"hub-stall-{task}"
         for measure, most, title in (("stall_p99_ms", 3, "p99"), ("stall_p999_ms", 5, "p99.9")):

@@ -81,7 +81,7 @@ class ThreadWorker(Worker):
 
     def is_alive(self) -> bool:
         """Return whether the thread has not ended."""
-        return not self._ended.is_set() and self._is_here
+        return not self._ended.is_set() and (self._pid == os.getpid() or self._handler.cooperative)
 
     @property
     def _is_here(self) -> bool:

@@ -38,6 +38,7 @@ CLIENTS = {
     "aiokafka": Entry("aio", "Messages", {"produce": 10, "consume": 4, "consume_batch": 2}),
     "aiokafka-batches": Entry("aio", "Batches"),
     "kafka-python": Entry("kafka_python", "KafkaPython", {"produce": 20, "consume": 10, "consume_batch": 10}),
+    "bare-socket": Entry("bare", "BareSocket"),
     "spark-pykafka": Entry("spark", "Ours", ours=True),
     "spark-pykafka-arrow": Entry("spark", "OursFromArrow", ours=True),
     "spark-jvm": Entry("spark", "Jvm"),

@@ -10,6 +10,9 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, To
 from benchmarks.clients.base import Client, Job, Measures, Seen, Stopwatch
 from benchmarks.footprint import CONSUMERS, IDLE_S, SETTLE_S, Footprint, Watermark
 from benchmarks.hub import Gate, gevent_stalls
+from benchmarks.idle import IDLE_S as REST_S
+from benchmarks.idle import SETTLE_S as CALM_S
+from benchmarks.idle import Rest
 from benchmarks.job import payloads
 
 STRIDE = 256
@@ -240,6 +243,29 @@ class Tuned(Default):
         watch.start()
         measures = gevent_stalls(flood)
         watch.stop()
+        consumer.close()
+        return measures
+
+    def idle(self, job: Job, watch: Stopwatch) -> Measures:
+        """Have a producer and a consumer with nothing to do, and the application waiting for a message."""
+        from threading import Thread
+
+        producer, _ = self.producer(job)
+        consumer = self.consumer(job)
+        producer.produce(job.topic, b"the first message")
+        producer.flush(20)
+        assert consumer.poll(20) is not None
+        waiting = Thread(target=consumer.poll, args=(CALM_S + REST_S + 20,))
+        waiting.start()
+        watch.start()
+        time.sleep(CALM_S)
+        rest = Rest()
+        time.sleep(REST_S)
+        measures = rest.measures()
+        watch.stop()
+        producer.produce(job.topic, b"the last message")
+        producer.flush(20)
+        waiting.join(20)
         consumer.close()
         return measures
 

@@ -9,6 +9,9 @@ from typing import Any, ClassVar
 from benchmarks.clients.base import Client, Job, Measures, Seen, Stopwatch
 from benchmarks.footprint import CONSUMERS, IDLE_S, SETTLE_S, Footprint, Watermark
 from benchmarks.hub import Gate, gevent_stalls
+from benchmarks.idle import IDLE_S as REST_S
+from benchmarks.idle import SETTLE_S as CALM_S
+from benchmarks.idle import Rest
 from benchmarks.job import payloads
 from pykafka import KafkaClient, Scram, SslConfig
 from pykafka.common import CompressionType, OffsetType
@@ -158,6 +161,23 @@ class Threads(Client):
                 worker.join(20)
                 watch.stop()
         return taken[WARM_UP:]
+
+    def idle(self, job: Job, watch: Stopwatch) -> Measures:
+        """Have a producer and a consumer with nothing to do, and the application waiting for a message."""
+        with self.connect(job) as client, client.topics[job.topic].get_producer() as producer:
+            consumer = client.topics[job.topic].get_simple_consumer()
+            producer.produce(b"the first message")
+            assert consumer.consume() is not None
+            waiting = self.handler.spawn(consumer.consume)
+            watch.start()
+            self.handler.sleep(CALM_S)
+            rest = Rest()
+            self.handler.sleep(REST_S)
+            measures = rest.measures()
+            watch.stop()
+            producer.produce(b"the last message")
+            assert waiting.join(20)
+        return measures
 
     def many_consumers(self, job: Job, watch: Stopwatch) -> Measures:
         """Create many consumers on one client, and let them idle."""

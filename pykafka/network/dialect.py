@@ -72,6 +72,8 @@ class Dialect:
         self._confirmed: ApiRanges | None = None
         self._ask_again_at = 0.0
         self._ask_again_s = ASK_AGAIN_S
+        # The versions that were chosen by an answer.
+        self._chosen: tuple[ApiRanges | None, dict[Any, int]] = (None, {})
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -174,6 +176,11 @@ class Dialect:
         :param ceiling: no version above this one
         :raises UnsupportedVersion: there is none
         """
+        answer, chosen = self._chosen
+        if answer is not None and answer is self.found:
+            version = chosen.get((request_cls, ceiling))
+            if version is not None:
+                return version
         try:
             return self._choose(request_cls, ceiling)
         except UnsupportedVersion:
@@ -182,7 +189,15 @@ class Dialect:
         return self._choose(request_cls, ceiling)
 
     def _choose(self, request_cls: type[Request[Any]], ceiling: int | None) -> int:
-        return versions.choose(request_cls, self.ranges(), ceiling=ceiling, broker=self._speaker.address)
+        ranges = self.ranges()
+        version = versions.choose(request_cls, ranges, ceiling=ceiling, broker=self._speaker.address)
+        if ranges is not versions.RANGES_0_8_2:  # such a broker is asked again from time to time
+            answer, chosen = self._chosen
+            if answer is not ranges:
+                chosen = {}
+                self._chosen = (ranges, chosen)
+            chosen[request_cls, ceiling] = version
+        return version
 
     def has(self, request_cls: type[Request[Any]]) -> bool:
         """Return whether the broker has an API, in whatever version; as in `choose`, it must deny that twice."""

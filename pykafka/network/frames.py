@@ -59,21 +59,24 @@ class FrameReader:
         :raises NotKafkaError: the peer speaks another protocol
         :raises FrameTooLargeError: its length cannot be right
         """
+        frame = self._take()
+        if frame is not None:
+            return frame
         deadline = self._handler.now() + timeout
         while True:
-            frame = self._take()
-            if frame is not None:
-                return frame
-            left = deadline - self._handler.now()
             if self._frame is not None:
-                count = self._stream.recv_into(self._frame[self._filled :], max(left, 0.0))
+                count = self._stream.recv_into(self._frame[self._filled :], timeout)
                 self._filled += count
             else:
-                count = self._stream.recv_into(memoryview(self._staged)[self._end :], max(left, 0.0))
+                count = self._stream.recv_into(memoryview(self._staged)[self._end :], timeout)
                 self._end += count
             if not count:
                 raise self._closed_by_peer()
             self._handler.breathe()
+            frame = self._take()
+            if frame is not None:
+                return frame
+            timeout = max(deadline - self._handler.now(), 0.0)
 
     def _take(self) -> memoryview | None:
         """Return a frame that is complete; None where there is none yet."""
@@ -85,13 +88,17 @@ class FrameReader:
             return frame.toreadonly()
         start, have = self._start, self._end - self._start
         if have < 4:
-            self._make_room()
+            if start:
+                self._make_room()
             return None
         size = self._check_size(start)
         self._any = True
         if have - 4 >= size:
-            self._start = start + 4 + size
-            return memoryview(bytes(memoryview(self._staged)[start + 4 : self._start]))
+            stop = start + 4 + size
+            found = memoryview(bytes(memoryview(self._staged)[start + 4 : stop]))
+            # What was read to its end leaves all of the buffer for the next answer.
+            self._start, self._end = (stop, self._end) if stop < self._end else (0, 0)
+            return found
         if size > min(STAGED_MAX, len(self._staged) - 4):
             self._begin_large(start + 4, size)
         else:
@@ -114,6 +121,8 @@ class FrameReader:
     def _check_size(self, start: int) -> int:
         """Return the length at this place in the buffer, where it can be one."""
         head = bytes(self._staged[start : start + 4])
+        if not head[0]:  # less than 16 MiB, and neither text nor TLS
+            return int.from_bytes(head, "big")
         if head.isascii() and head.decode("ascii").isprintable():
             said = bytes(self._staged[start : min(self._end, start + 40)]).split(b"\r")[0]
             raise NotKafkaError(

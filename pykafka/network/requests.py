@@ -182,7 +182,8 @@ class RequestHandler:
         latest = math.inf if latest is None else latest
         while True:
             try:
-                self._wait_until_heard(latest, patient)
+                if requests.muted_until:
+                    self._wait_until_heard(latest, patient)
                 now = self.handler.now()
                 if now >= self._renewal.due:
                     self._renewal.begin(timeout)
@@ -265,7 +266,7 @@ class RequestHandler:
         self._writing.take(deadline)
         try:
             self._writing.begin()
-            if self.muted_for:  # the peer began to after the caller had checked
+            if shared.requests.muted_until and self.muted_for:  # the peer began to after the caller had checked
                 raise ThrottledError(
                     shared.requests.about_throttling(self.handler.now()), broker=shared.connection.address
                 )

@@ -147,6 +147,8 @@ class WritingTurn:
 
         :raises KafkaException: other workers were writing until the deadline, or one was interrupted
         """
+        if self._lock.acquire(blocking=False):
+            return
         while True:
             before = None if self.is_written else self._writers
             left = max(deadline - self._handler.now(), 0.0)

@@ -185,6 +185,10 @@ class Dispatch:
 
         :raises TopicRecreatedError: one was made anew, and the batches are for the former one
         """
+        if len(batches) == 1:
+            topic = batches[0].topic
+            id_ = self._core.targets.id_of(topic)
+            return {} if id_ is None else {topic: id_}
         found = {topic: self._core.targets.id_of(topic) for topic in {batch.topic for batch in batches}}
         known = {topic: id_ for topic, id_ in found.items() if id_ is not None}
         return known if len(known) == len(found) else {}

@@ -261,7 +261,7 @@ class Lane(Generic[T]):
     def _delivered(self, flight: Flight[T]) -> list[tuple[Flight[T], Verdict]]:
         # Brokers take no number before those below it: what was uncertain is written too.
         found = []
-        for other in list(self.window):
+        for other in list(self.window) if self.window[0] is not flight else ():
             if other is flight:
                 break
             if flight.numbered and other.absent:  # this log is new: that goes behind, under other numbers

@@ -14,6 +14,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     error_for,
 )
+from pykafka.producer import lone
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ class Request:
         :param acks: how many replicas have to have it
         :param timeout_ms: how long the leader may wait for them
         """
+        batch = self.batches[0]
+        if len(self.batches) == 1 and batch.wire is not None:
+            topic_id = self.ids.get(batch.topic, NO_ID)
+            return lone.ProduceRequest(batch.topic, topic_id, batch.partition_id, batch.wire, acks, timeout_ms)
         topics: dict[str, list[wire.ProduceRequest.Topic.Partition]] = defaultdict(list)
         for batch in self.batches:
             topics[batch.topic].append(
@@ -66,6 +71,9 @@ class Request:
         :param where: the broker, for errors ("host:port")
         :raises CorruptResponseError: it tells of a partition that was not asked about, or of one twice
         """
+        written = response.written if isinstance(response, lone.ProduceResponse) else None
+        if written is not None and self._take_written(*written):
+            return [(self.batches[0], None)]
         waiting = {(batch.topic, batch.partition_id): batch for batch in self.batches}
         self._name_topics(response, where)
         _check_partitions(set(waiting), response, where)
@@ -78,6 +86,18 @@ class Request:
             context: dict[str, Any] = {"broker": where, "topic": batch.topic, "partition": batch.partition_id}
             found.append((batch, ResponseTimeoutError("the broker's answer left this partition out", **context)))
         return found
+
+    def _take_written(self, topic: bytes, partition: int, offset: int, time_ms: int) -> bool:
+        """Store the offset of the only batch, which the broker has written; return False if another one was asked about."""
+        batch = self.batches[0]
+        if partition != batch.partition_id:
+            return False
+        id_ = self.ids.get(batch.topic)
+        if (id_ is None or topic != id_.bytes) and topic != batch.topic.encode():
+            return False
+        batch.base_offset = offset
+        batch.log_append_time = time_ms
+        return True
 
     def leaders(self, response: wire.ProduceResponse) -> Iterator[tuple[MessageBatch, int, int]]:
         """Yield (batch, leader's broker number, its epoch) of each batch for which a broker names the leader (KIP-951).

@@ -200,7 +200,7 @@ class Sender:
             self._blocked = self._dispatch.full
             for queue in list(self.active.values()):
                 queue.armed = self._core.options.sync
-                due = self._due(queue, now)
+                due = self._due(queue, now) if queue.waiting else None
                 if due is not None and muted_for:
                     due = self._dispatch.due_unheard(queue, max(due, now + muted_for))
                 if due is not None and due <= now and not self._blocked:
@@ -209,7 +209,7 @@ class Sender:
                         self._dispatch.hold(batch, muted_for)
                     if batch is not None:
                         (waiting if batch.retry_at else ready).append(batch)
-                        due = batch.retry_at or self._due(queue, now)
+                        due = batch.retry_at or (self._due(queue, now) if queue.waiting else None)
                 if due is not None and not self._blocked:
                     deadline = due if deadline is None else min(deadline, due)
                 # where there is no deadline, an answer is awaited, or the first message wakes the sender

@@ -24,7 +24,7 @@ _NO_TAGS = b"\x00"
 _MISFITS = (struct.error, ValueError, TypeError, AttributeError)
 
 
-class _Version:
+class VersionOf:
     """The version that is compiled, and whether it is a flexible one."""
 
     __slots__ = ("flexible", "number")
@@ -42,8 +42,8 @@ def encoder(cls: StructType, number: int, flexible: bool) -> Encoder:
     :param flexible: whether that is a flexible version
     :return: appends the bytes of an instance to a list; it raises Unfit
     """
-    version = _Version(number, flexible)
-    steps = [_encode_group(group, version) for group in _groups(cls, version)]
+    version = VersionOf(number, flexible)
+    steps = [_encode_group(group, version) for group in groups_of(cls, version)]
     refusals = [field for field in cls.fields if not field.ignorable and number not in field.versions]
     tagged = sorted((field for field in cls.fields if field.is_tagged_in(number)), key=lambda field: field.tag or 0)
 
@@ -62,7 +62,7 @@ def encoder(cls: StructType, number: int, flexible: bool) -> Encoder:
 
     if not flexible:
         return encode
-    write_tags = _tags_encoder(tagged, version)
+    write_tags = tags_encoder(tagged, version)
 
     def encode_flexible(value: Any, append: Append) -> None:
         encode(value, append)
@@ -83,7 +83,7 @@ def _refuse(value: Any, refusals: Sequence[Field]) -> None:
             raise Unfit(f"is {found!r}, which this version cannot express", in_version=True, path=[field.name])
 
 
-def _groups(cls: StructType, version: _Version) -> list[list[Field]]:
+def groups_of(cls: StructType, version: VersionOf) -> list[list[Field]]:
     """Return the untagged fields of a version; neighbours of fixed size form one group."""
     groups: list[list[Field]] = []
     last_fixed = False
@@ -99,7 +99,7 @@ def _groups(cls: StructType, version: _Version) -> list[list[Field]]:
     return groups
 
 
-def _encode_group(group: list[Field], version: _Version) -> tuple[EncodeStep, Callable[[Any], str]]:
+def _encode_group(group: list[Field], version: VersionOf) -> tuple[EncodeStep, Callable[[Any], str]]:
     names = [field.name for field in group]
     get = attrgetter(*names)
     first = group[0]
@@ -132,7 +132,7 @@ def _encode_group(group: list[Field], version: _Version) -> tuple[EncodeStep, Ca
     return step_all, blame
 
 
-def _tags_encoder(tagged: list[Field], version: _Version) -> Encoder:
+def tags_encoder(tagged: list[Field], version: VersionOf) -> Encoder:
     writers = [(field, field_writer(field, version)) for field in tagged]
 
     def write(value: Any, append: Append) -> None:
@@ -161,7 +161,7 @@ def _tags_encoder(tagged: list[Field], version: _Version) -> Encoder:
     return write
 
 
-def field_writer(field: Field, version: _Version) -> Writer:
+def field_writer(field: Field, version: VersionOf) -> Writer:
     """Return the writer of one field's value."""
     compact = version.flexible and not field.rigid
     nullable = version.number in field.nullable
@@ -170,7 +170,7 @@ def field_writer(field: Field, version: _Version) -> Writer:
     return primitives.array_writer(_element_writer(field, version, compact, False), compact, nullable)
 
 
-def _element_writer(field: Field, version: _Version, compact: bool, nullable: bool) -> Writer:
+def _element_writer(field: Field, version: VersionOf, compact: bool, nullable: bool) -> Writer:
     if field.kind in primitives.FIXED:
         return primitives.fixed_writer(field.kind)
     if field.kind == "uuid":
@@ -200,11 +200,11 @@ def decoder(cls: StructType, number: int, flexible: bool) -> Decoder:
 
     :return: reads an instance at a cursor; it raises Malformed
     """
-    version = _Version(number, flexible)
-    steps = [_decode_group(group, version) for group in _groups(cls, version)]
+    version = VersionOf(number, flexible)
+    steps = [_decode_group(group, version) for group in groups_of(cls, version)]
     if flexible:
         tagged = [field for field in cls.fields if field.is_tagged_in(number)]
-        steps.append((_tags_decoder(tagged, version), lambda _: "tagged fields"))
+        steps.append((tags_decoder(tagged, version), lambda _: "tagged fields"))
     new: Callable[[Any], Any] = object.__new__
 
     def decode(cursor: Cursor) -> Any:
@@ -227,7 +227,7 @@ def decoder(cls: StructType, number: int, flexible: bool) -> Decoder:
     return decode
 
 
-def _decode_group(group: list[Field], version: _Version) -> tuple[DecodeStep, Callable[[int], str]]:
+def _decode_group(group: list[Field], version: VersionOf) -> tuple[DecodeStep, Callable[[int], str]]:
     names = [field.name for field in group]
     name = names[0]
     if group[0].kind not in primitives.FIXED or group[0].is_array:
@@ -263,7 +263,7 @@ def _decode_group(group: list[Field], version: _Version) -> tuple[DecodeStep, Ca
     return step_all, blame
 
 
-def _tags_decoder(tagged: list[Field], version: _Version) -> DecodeStep:
+def tags_decoder(tagged: list[Field], version: VersionOf) -> DecodeStep:
     readers = {field.tag: (field.name, field_reader(field, version)) for field in tagged}
 
     def step(cursor: Cursor, found: dict[str, Any]) -> None:
@@ -292,7 +292,7 @@ def _tags_decoder(tagged: list[Field], version: _Version) -> DecodeStep:
     return step
 
 
-def field_reader(field: Field, version: _Version) -> Reader:
+def field_reader(field: Field, version: VersionOf) -> Reader:
     """Return the reader of one field's value."""
     compact = version.flexible and not field.rigid
     nullable = version.number in field.nullable
@@ -301,10 +301,10 @@ def field_reader(field: Field, version: _Version) -> Reader:
     if field.kind in primitives.FIXED:
         return primitives.fixed_array_reader(field.kind, compact, nullable)
     element = _element_reader(field, version, compact, False)
-    return primitives.array_reader(element, compact, nullable, _least_size(field, version))
+    return primitives.array_reader(element, compact, nullable, least_size(field, version))
 
 
-def _element_reader(field: Field, version: _Version, compact: bool, nullable: bool) -> Reader:
+def _element_reader(field: Field, version: VersionOf, compact: bool, nullable: bool) -> Reader:
     if field.kind in primitives.FIXED:
         return primitives.fixed_reader(field.kind)
     if field.kind == "uuid":
@@ -325,7 +325,7 @@ def _element_reader(field: Field, version: _Version, compact: bool, nullable: bo
     return read_nullable
 
 
-def _least_size(field: Field, version: _Version) -> int:
+def least_size(field: Field, version: VersionOf) -> int:
     """Return the fewest bytes that one value (of an array: one element) takes, at least 1."""
     if field.kind in primitives.FIXED:
         return struct.calcsize(primitives.FIXED[field.kind])
@@ -341,5 +341,5 @@ def _least_size(field: Field, version: _Version) -> int:
         elif inner.kind == "struct" and version.number in inner.nullable:
             size += 1
         else:
-            size += _least_size(inner, version)
+            size += least_size(inner, version)
     return max(size, 1)

@@ -27,7 +27,8 @@ FIXED = {
     "bool": "?",
 }
 
-_INT16_MAX = 0x7FFF
+#: The longest string of the protocol (bytes).
+STRING_MAX = 0x7FFF
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _VARINT_MAX_BITS = 32
@@ -185,8 +186,8 @@ def string_writer(compact: bool, nullable: bool) -> Writer:
             return
         data = value if isinstance(value, bytes) else value.encode()
         size = len(data)
-        if size > _INT16_MAX:
-            raise Unfit(f"{size} bytes is too long for a string of the protocol: {_INT16_MAX} at most")
+        if size > STRING_MAX:
+            raise Unfit(f"{size} bytes is too long for a string of the protocol: {STRING_MAX} at most")
         append(uvarint(size + 1) + data if compact else _INT16.pack(size) + data)
 
     return write

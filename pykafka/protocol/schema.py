@@ -18,10 +18,11 @@ Reference: Kafka's message generator (clients/src/main/resources/common/message/
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, get_args, get_origin
+from functools import lru_cache
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform, get_args, get_origin
 
 from pykafka.exceptions import CorruptResponseError, FieldNotAvailableError, FieldValueError, UnsupportedVersion
-from pykafka.protocol import compiler
+from pykafka.protocol import compiler, straight
 from pykafka.protocol.fields import (
     Field,
     array,
@@ -41,6 +42,7 @@ from pykafka.protocol.fields import (
     uuid,
 )
 from pykafka.protocol.primitives import Cursor, Malformed, Unfit
+from pykafka.protocol.straight import GIVES_UP
 
 __all__ = [
     "Field",
@@ -119,8 +121,8 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
                 field.name = name
                 found.append(field)
                 setattr(cls, name, _OwnDefault(field) if field.is_mutable else field.default)
-        cls.fields = tuple(found)
-        cls._names = frozenset(field.name for field in found)
+        cls.fields = (*cls.fields, *found)
+        cls._names = frozenset(field.name for field in cls.fields)
         cls._encoders = {}
         cls._decoders = {}
 
@@ -177,11 +179,14 @@ class Message(Struct):
     max_version: ClassVar[int]
     flexible_versions: ClassVar[range] = range(0)
     versions: ClassVar[range] = range(0)
+    # By (version, whether it is the decoder): the straight function, or how often the closures were used in its place.
+    _straight: ClassVar[dict[tuple[int, bool], Any]]
 
     def __init_subclass__(cls, *, versions: str = "none", flexible: str = "none", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.versions = parse_versions(versions)
         cls.flexible_versions = parse_versions(flexible)
+        cls._straight = {}
         if cls.versions:
             cls.min_version, cls.max_version = cls.versions[0], cls.versions[-1]
 
@@ -198,6 +203,20 @@ class Message(Struct):
                 api=cls.__name__,
             )
 
+    @classmethod
+    def _straight_way(cls, version: int, reading: bool) -> Callable[..., Any] | None:
+        """Return the straight encoder or decoder of a version; None for a message that was not used often yet."""
+        key = (version, reading)
+        found: Any = cls._straight.get(key, 0)
+        if type(found) is not int:
+            return cast("Callable[..., Any]", found)
+        if found < STRAIGHT_FROM or version not in cls.versions:
+            cls._straight[key] = found + 1
+            return None
+        make: Any = straight.decoder if reading else straight.encoder
+        cls._straight[key] = made = make(cls, version, cls.is_flexible(version))
+        return cast("Callable[..., Any]", made)
+
     def prepared(self, version: int) -> Self:
         """Return the message to send in a version: this one, unless the version expresses the same in another way."""
         return self
@@ -210,8 +229,15 @@ class Message(Struct):
         :raises FieldNotAvailableError: a field is set that this version does not have
         :raises FieldValueError: a value does not fit into its field
         """
-        self._check_version(version)
+        way = self._straight_way(version, False)
         pieces: list[bytes | memoryview] = []
+        if way is not None:
+            try:
+                way(self.prepared(version), pieces.append)
+                return pieces
+            except GIVES_UP:  # the closures say what is wrong, where something is
+                pieces.clear()
+        self._check_version(version)
         try:
             self.encoder(version, self.is_flexible(version))(self.prepared(version), pieces.append)
         except Unfit as unfit:
@@ -230,9 +256,17 @@ class Message(Struct):
     @classmethod
     def read(cls, cursor: Cursor, version: int) -> Self:
         """Read a body at a cursor, and move the cursor past it; parameters and errors as for `decode`."""
+        way, start = cls._straight_way(version, True), cursor.pos
+        found: Self
+        if way is not None:
+            try:
+                found = way(cursor)
+                return found
+            except GIVES_UP:  # as in `chunks`
+                cursor.pos = start
         cls._check_version(version)
         try:
-            found: Self = cls.decoder(version, cls.is_flexible(version))(cursor)
+            found = cls.decoder(version, cls.is_flexible(version))(cursor)
         except Malformed as malformed:
             raise CorruptResponseError(
                 f"{cls.__name__} version {version} is cut off or corrupt at {_join(malformed.path)}: {malformed}",
@@ -305,7 +339,7 @@ class Request(Message, Generic[R]):
     def __init_subclass__(cls, *, api_key: int = -1, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.api_key = api_key
-        for base in getattr(cls, "__orig_bases__", ()):
+        for base in vars(cls).get("__orig_bases__", ()):
             if get_origin(base) is Request:
                 cls.response = get_args(base)[0]
 
@@ -325,6 +359,8 @@ class ResponseHeader(Message, versions="0-1", flexible="1+"):
     correlation_id: int = int32("0+")
 
 
+#: A message that was written or read so often gets a straight function, which takes a millisecond to make.
+STRAIGHT_FROM = 20
 #: The place of `throttle_time_ms` in a message without that field.
 NO_THROTTLE = -1
 _CONTROLLED_SHUTDOWN = 7
@@ -360,14 +396,20 @@ def encode_request(
     :raises FieldNotAvailableError: a field is set that this version does not have
     :raises FieldValueError: a value does not fit into its field
     """
-    header = RequestHeader(request_api_key=message.api_key, request_api_version=version, correlation_id=correlation_id)
-    header_version = request_header_version(type(message), version)
+    chunks = message.chunks(version)
+    head, tail = _header(message.api_key, version, request_header_version(type(message), version), client_id)
+    size = len(head) + 4 + len(tail) + sum(map(len, chunks))
+    return _merged([size.to_bytes(4, "big"), head, correlation_id.to_bytes(4, "big", signed=True), tail, *chunks])
+
+
+@lru_cache(maxsize=256)
+def _header(api_key: int, version: int, header_version: int, client_id: str | None) -> tuple[bytes, bytes]:
+    """Return what is before and behind the correlation id of a request's header."""
+    header = RequestHeader(request_api_key=api_key, request_api_version=version)
     if header_version > 0:
         header.client_id = client_id
-    pieces = header.chunks(header_version)
-    pieces += message.chunks(version)
-    size = sum(len(piece) for piece in pieces)
-    return _merged([size.to_bytes(4, "big"), *pieces])
+    found = header.encode(header_version)
+    return found[:4], found[8:]
 
 
 def _merged(pieces: list[bytes | memoryview]) -> list[bytes | memoryview]:
@@ -401,10 +443,19 @@ def decode_response(
     :raises CorruptResponseError: the frame is cut off, or is another message
     """
     cursor = Cursor(memoryview(frame), breathe)
-    header = ResponseHeader.read(cursor, response_header_version(request_cls, version))
+    correlation_id = _read_header(cursor, response_header_version(request_cls, version))
     # Ignore trailing bytes, as Kafka's own client does: 0.8.2 sends some, and so does librdkafka's mock broker.
     response: Any = request_cls.response.read(cursor, version)
-    return header.correlation_id, response
+    return correlation_id, response
+
+
+def _read_header(cursor: Cursor, version: int) -> int:
+    """Read the header of a response; return its correlation id."""
+    size = 4 + version  # with no tagged fields, as ever
+    if cursor.end < size or (version and cursor.buffer[4]):
+        return ResponseHeader.read(cursor, version).correlation_id
+    cursor.pos = size
+    return int.from_bytes(cursor.buffer[:4], "big", signed=True)
 
 
 def read_throttle_ms(request_cls: type[Request[Any]], version: int, frame: memoryview) -> int | None:

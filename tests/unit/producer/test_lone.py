@@ -1,0 +1,98 @@
+"""A Produce request with one batch, and its response, are those of `protocol.wire`, byte by byte."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from pykafka.exceptions import CorruptResponseError
+from pykafka.producer import lone
+from pykafka.producer.requests import Request
+from pykafka.protocol import wire
+from pykafka.protocol.schema import decode_response, encode_request
+
+ID = UUID(int=77)
+ZERO = UUID(int=0)
+SIZES = [1, 60, 126, 127, 20_000]
+
+
+class Batch:
+    """What `Request` looks at."""
+
+    def __init__(self, topic: str, partition: int, pieces: list[Any]) -> None:
+        self.topic = topic
+        self.partition_id = partition
+        self.wire = pieces
+        self.base_offset = self.log_append_time = -1
+        self.record_errors = None
+
+
+def generic(topic: str, partition: int, pieces: list[Any], id_: UUID = ZERO) -> wire.ProduceRequest:
+    part = wire.ProduceRequest.Topic.Partition(index=partition, records=pieces)
+    return wire.ProduceRequest(
+        acks=-1,
+        timeout_ms=1500,
+        topic_data=[wire.ProduceRequest.Topic(name=topic, topic_id=id_, partition_data=[part])],
+    )
+
+
+@pytest.mark.parametrize("version", wire.ProduceRequest.versions)
+@pytest.mark.parametrize("size", SIZES)
+def test_the_request_has_the_same_bytes(version: int, size: int) -> None:
+    pieces = [b"h" * 61, memoryview(bytearray(b"p" * size))]
+    batch: Any = Batch("topic-é", 5, pieces)
+    message = Request([batch], {"topic-é": ID} if version >= 13 else {}).message(-1, 1500)
+    assert type(message) is lone.ProduceRequest
+    same = generic("topic-é", 5, pieces, ID if version >= 13 else ZERO)
+    assert b"".join(encode_request(message, version, 9, "me")) == b"".join(encode_request(same, version, 9, "me"))
+    assert message.topic_data == same.topic_data
+
+
+def response_frame(version: int, **part: Any) -> memoryview:
+    told = wire.ProduceResponse.Topic.Partition(index=5, **part)
+    topic = wire.ProduceResponse.Topic(
+        name="t" if version < 13 else "", topic_id=ID if version >= 13 else ZERO, partition_responses=[told]
+    )
+    body = wire.ProduceResponse(responses=[topic], throttle_time_ms=7 if version else 0).encode(version)
+    return memoryview(b"\0\0\0\x09" + (b"\0" if version >= 9 else b"") + body + b"trailing")
+
+
+@pytest.mark.parametrize("version", wire.ProduceRequest.versions)
+@pytest.mark.parametrize("error", [0, 6])
+def test_the_response_says_the_same(version: int, error: int) -> None:
+    part: dict[str, Any] = {"error_code": error, "base_offset": 1 << 40}
+    if version >= 8 and error:
+        part["error_message"] = "no"
+    frame = response_frame(version, **part)
+    ids = {"t": ID} if version >= 13 else {}
+    found: Any = decode_response(lone.ProduceRequest, version, frame)[1]
+    _, same = decode_response(wire.ProduceRequest, version, frame)
+    assert found.throttle_time_ms == same.throttle_time_ms
+    assert found.responses == same.responses
+    assert (found.written is not None) == (version >= 9 and not error)
+    batch: Any = Batch("t", 5, [])
+    ((settled, problem),) = Request([batch], ids).outcomes(found, "here")
+    assert settled is batch
+    assert (problem is None) == (not error)
+    assert batch.base_offset == (-1 if error else 1 << 40)
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_a_response_about_another_partition_is_refused(version: int) -> None:
+    _, found = decode_response(lone.ProduceRequest, version, response_frame(version))
+
+    for other in (Batch("t", 6, []), Batch("u", 5, [])):
+        batch: Any = other
+        with pytest.raises(CorruptResponseError):
+            Request([batch], {other.topic: UUID(int=78)} if version >= 13 else {}).outcomes(found, "here")
+        assert batch.base_offset == -1
+
+
+def test_a_response_that_is_cut_off_is_corrupt() -> None:
+
+    frame = response_frame(9)[: -len(b"trailing")]
+    for size in range(4, len(frame)):
+        with pytest.raises(CorruptResponseError):
+            decode_response(lone.ProduceRequest, 9, frame[:size])
