@@ -78,8 +78,8 @@ class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible
         cursor.pos = stop + _WRITTEN.size
         return found
 
-    @property
-    def responses(self) -> list[_Told]:  # type: ignore[misc]  # made when something asks for it
+    @property  # type: ignore[misc]  # made when something asks for it
+    def responses(self) -> list[_Told]:  # type: ignore[override]
         """The topic, as of `wire.ProduceResponse`."""
         found: list[_Told] | None = self.__dict__.get("responses")
         if found is None:
@@ -120,8 +120,8 @@ class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="
             "_records": records,
         }
 
-    @property
-    def topic_data(self) -> list[_Asked]:  # type: ignore[misc]  # made when something asks for it
+    @property  # type: ignore[misc]  # as `responses`
+    def topic_data(self) -> list[_Asked]:  # type: ignore[override]
         """The topic, as of `wire.ProduceRequest`."""
         topic, topic_id, partition = self._place
         part = _Asked.Partition(index=partition, records=self._records)
