@@ -33,7 +33,8 @@ _ONE, _EMPTY, _NULL = 2, 1, 0
 class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible="9+", early="6+"):
     """A response about one batch.
 
-    `written` is (name or id of the topic, partition, offset, time) where the broker wrote the batch and told nothing else.
+    `written` is (name or id of the topic, partition, offset, time) where the broker wrote the batch and told nothing else, until
+    something asks for `responses`.
     """
 
     written: tuple[bytes, int, int, int] | None = None
@@ -84,6 +85,7 @@ class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible
         found: list[_Told] | None = self.__dict__.get("responses")
         if found is None:
             found = self.__dict__["responses"] = [] if self.written is None else [self._told(*self.written)]
+            self.__dict__["written"] = None  # who has it may change it
         return found
 
     def _told(self, topic: bytes, index: int, offset: int, time_ms: int) -> _Told:
