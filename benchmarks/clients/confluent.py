@@ -247,7 +247,7 @@ class Tuned(Default):
         return measures
 
     def idle(self, job: Job, watch: Stopwatch) -> Measures:
-        """Have a producer and a consumer with nothing to do, and the application waiting for a message."""
+        """Count the wake-ups of a producer and a consumer with nothing to do, while the application waits for a message."""
         from threading import Thread
 
         producer, _ = self.producer(job)

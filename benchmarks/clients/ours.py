@@ -163,7 +163,7 @@ class Threads(Client):
         return taken[WARM_UP:]
 
     def idle(self, job: Job, watch: Stopwatch) -> Measures:
-        """Have a producer and a consumer with nothing to do, and the application waiting for a message."""
+        """Count the wake-ups of a producer and a consumer with nothing to do, while the application waits for a message."""
         with self.connect(job) as client, client.topics[job.topic].get_producer() as producer:
             consumer = client.topics[job.topic].get_simple_consumer()
             producer.produce(b"the first message")
