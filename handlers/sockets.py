@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -19,9 +18,6 @@ class SocketHandler(Handler):
 
     :param make_waiter: makes what waits for a descriptor
     """
-
-    #: As `Handler.now`, without a step of Python: each message asks it a dozen times.
-    now = staticmethod(time.monotonic)
 
     def __init__(self, make_waiter: WaiterFactory) -> None:
         super().__init__()

@@ -33,8 +33,8 @@ _ONE, _EMPTY, _NULL = 2, 1, 0
 class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible="9+", early="6+"):
     """A response about one batch.
 
-    `written` is (name or id of the topic, partition, offset, time) where the broker wrote the batch and told nothing else. It is
-    None once something has asked for `responses`.
+    `written` is (name or id of the topic, partition, offset, time) where the broker wrote the batch and told nothing else. It
+    is None once something has asked for `responses`.
     """
 
     written: tuple[bytes, int, int, int] | None = None

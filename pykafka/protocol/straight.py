@@ -195,7 +195,7 @@ def _read_struct(source: _Source, cls: StructType) -> str:
 
 
 def _delegate(source: _Source, call: str) -> None:
-    """Have a closure read on."""
+    """Read on by a closure."""
     source.line("cursor.pos = pos")
     source.line(call)
     source.line("pos = cursor.pos")
