@@ -106,10 +106,10 @@ def _partition(number: int) -> Any:
     return SimpleNamespace(id=number, topic_name="topic")
 
 
-def _rounds(messages: int) -> Iterator[Buffers]:
+def _rounds(messages: int, records: bool = False) -> Iterator[Buffers]:
     # Buffers with a batch of each partition in them, as often as it takes.
     handler = ThreadingHandler()
-    buffers = Buffers(handler, 10**9)
+    buffers = Buffers(handler, 10**9, records)
     buffers.closed = False
     some = [OwnedPartition(_partition(number), buffers, 10**9, 10**9) for number in range(PARTITIONS)]
     for _ in range(messages // (PARTITIONS * BATCH)):
@@ -132,6 +132,20 @@ def consume_batch(messages: int) -> None:
             assert len(buffers.take(BATCH)) == BATCH
 
 
+def records(messages: int) -> None:
+    """Return fetched records of three partitions, one at a time."""
+    for buffers in _rounds(messages, records=True):
+        for _ in range(PARTITIONS * BATCH):
+            assert buffers.next() is not None
+
+
+def records_poll(messages: int) -> None:
+    """Return fetched records of three partitions, a list at a time."""
+    for buffers in _rounds(messages, records=True):
+        for _ in range(PARTITIONS):
+            assert len(buffers.take(BATCH)) == BATCH
+
+
 LOOPS: dict[str, Loop] = {
     "encode": encode,
     "seal": seal,
@@ -141,6 +155,8 @@ LOOPS: dict[str, Loop] = {
     "produce": produce,
     "consume": consume,
     "consume-batch": consume_batch,
+    "records": records,
+    "records-poll": records_poll,
 }
 
 

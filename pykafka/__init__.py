@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pykafka.client import KafkaClient
     from pykafka.cluster import Cluster
     from pykafka.common import CompressionType, OffsetAndMetadata, OffsetType, TopicPartition
+    from pykafka.consumer.startrules import StartRules
     from pykafka.deadletters import DeadLetters
     from pykafka.embedded import EmbeddedCluster
     from pykafka.exceptions import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         TopicNotFoundError,
     )
     from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+    from pykafka.kafkaconsumer import KafkaConsumer
     from pykafka.kafkaproducer import Delivery, KafkaProducer, ProducerRecord
     from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
     from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
@@ -72,6 +74,7 @@ __all__ = [
     "Handler",
     "HashingPartitioner",
     "KafkaClient",
+    "KafkaConsumer",
     "KafkaException",
     "KafkaProducer",
     "ManagedBalancedConsumer",
@@ -96,6 +99,7 @@ __all__ = [
     "Scram",
     "SimpleConsumer",
     "SslConfig",
+    "StartRules",
     "ThreadingHandler",
     "Topic",
     "TopicNotFoundError",
@@ -116,6 +120,7 @@ _HOMES = {
         "client": ["KafkaClient"],
         "cluster": ["Cluster"],
         "common": ["CompressionType", "OffsetAndMetadata", "OffsetType", "TopicPartition"],
+        "consumer.startrules": ["StartRules"],
         "deadletters": ["DeadLetters"],
         "embedded": ["EmbeddedCluster"],
         "exceptions": [
@@ -126,6 +131,7 @@ _HOMES = {
             "TopicNotFoundError",
         ],
         "handlers": ["GEventHandler", "Handler", "ThreadingHandler"],
+        "kafkaconsumer": ["KafkaConsumer"],
         "kafkaproducer": ["Delivery", "KafkaProducer", "ProducerRecord"],
         "managedbalancedconsumer": ["ManagedBalancedConsumer"],
         "membershipprotocol": ["RangeProtocol", "RoundRobinProtocol"],

@@ -24,18 +24,19 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pykafka.broker import Broker
+    from pykafka.consumer.arguments import KafkaConsumerArguments
     from pykafka.network.proxies import Proxy
     from pykafka.producer.kafkaarguments import KafkaProducerArguments
     from pykafka.security import Mechanism, SslConfigLike
     from pykafka.security.othernames import OtherNames
-    from pykafka.serialization import SerializerLike
+    from pykafka.serialization import DeserializerLike, SerializerLike
 
 log = logging.getLogger(__name__)
 
+__all__ = ["KafkaClient", "Topic"]
+
 K = TypeVar("K")
 V = TypeVar("V")
-
-__all__ = ["KafkaClient", "Topic"]
 
 
 class KafkaClient:
@@ -240,6 +241,32 @@ class KafkaClient:
         """The administration of the cluster: topics, settings, groups and so on."""
         return self._admin
 
+    @overload
+    def consumer(
+        self, *topics: str | re.Pattern[str], **options: Unpack[KafkaConsumerArguments]
+    ) -> KafkaConsumer[bytes, bytes]: ...
+    @overload
+    def consumer(
+        self,
+        *topics: str | re.Pattern[str],
+        value_deserializer: DeserializerLike[V],
+        **options: Unpack[KafkaConsumerArguments],
+    ) -> KafkaConsumer[bytes, V]: ...
+    @overload
+    def consumer(
+        self,
+        *topics: str | re.Pattern[str],
+        key_deserializer: DeserializerLike[K],
+        **options: Unpack[KafkaConsumerArguments],
+    ) -> KafkaConsumer[K, bytes]: ...
+    @overload
+    def consumer(
+        self,
+        *topics: str | re.Pattern[str],
+        key_deserializer: DeserializerLike[K],
+        value_deserializer: DeserializerLike[V],
+        **options: Unpack[KafkaConsumerArguments],
+    ) -> KafkaConsumer[K, V]: ...
     def consumer(self, *topics: str | re.Pattern[str], **options: Any) -> KafkaConsumer[Any, Any]:
         """Return a `KafkaConsumer` of topics; without any, `assign()` says what it reads.
 

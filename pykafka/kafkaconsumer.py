@@ -6,14 +6,16 @@ import inspect
 import logging
 import re
 import weakref
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from typing_extensions import TypeVar
 
 from pykafka.common import TopicPartition
+from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
 from pykafka.consumer.changing import ChangingEngine
 from pykafka.consumer.committing import Committing, LaterCommits
+from pykafka.consumer.handing import Handing
 from pykafka.consumer.kafkaoptions import KafkaConsumerOptions, from_configuration
 from pykafka.consumer.seeking import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
@@ -24,8 +26,13 @@ from pykafka.utils.error_handlers import valid_int
 if TYPE_CHECKING:
     from types import TracebackType
 
+    import pyarrow as pa
+
+    from pykafka.consumer.handing import ConsumerInterceptor
     from pykafka.consumer.startrules import Reset, StartRules
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.serialization import DeserializerLike
+    from pykafka.serialization.reading import OnBadRecord
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +63,13 @@ class KafkaConsumer(Seeking, Committing, Generic[K, V]):
     :param auto_commit_timeout_ms: how long `auto_commit` may fail (ms) with errors that pass by themselves before a call
         raises one; until then each is logged, and the next interval tries again
     :param listener: told of partitions that the group gives to this member, or takes away
+    :param key_deserializer: makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them; None
+        leaves bytes
+    :param value_deserializer: makes values of bytes, as `key_deserializer` makes keys
+    :param on_bad_record: what becomes of a record that cannot be deserialized: the call raises it and the consumer stays
+        there, it is skipped with a warning, or it is written to a topic for dead letters
+    :param interceptors: objects with `on_consume(records)`, which may replace them, or `on_commit(offsets)`; one after
+        another
     :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as it
         takes
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
@@ -85,6 +99,10 @@ class KafkaConsumer(Seeking, Committing, Generic[K, V]):
         auto_commit_interval_ms: int = 5000,
         auto_commit_timeout_ms: int = 5 * 60 * 1000,
         listener: Any = None,
+        key_deserializer: DeserializerLike[K] | None = None,
+        value_deserializer: DeserializerLike[V] | None = None,
+        on_bad_record: OnBadRecord = "raise",
+        interceptors: Sequence[ConsumerInterceptor] = (),
         consumer_timeout_ms: int = -1,
         isolation_level: str = "read_uncommitted",
         fetch_min_bytes: int = 1,
@@ -128,6 +146,16 @@ class KafkaConsumer(Seeking, Committing, Generic[K, V]):
         self._closed = False
         self._engine = ChangingEngine(cluster, options.for_engine(more), options.rules)
         self._buffers = self._engine.buffers  # close at hand: each record is taken from there
+        self._handing = Handing(
+            self._engine,
+            options.key_deserializer,
+            options.value_deserializer,
+            options.on_bad_record,
+            options.interceptors,
+        )
+        if self._engine.commits is not None:
+            self._engine.commits.on_commit = self._handing.interceptors.committed
+        self._arrow = ArrowTables(self._engine)
         self._sharing = Sharing(self._engine, listener)
         self._later = LaterCommits(self._handler, self._engine.worker_failed)
         self._reading = self._handler.Lock()
@@ -210,10 +238,11 @@ class KafkaConsumer(Seeking, Committing, Generic[K, V]):
     def __iter__(self) -> Iterator[Record[K, V]]:
         """Yield records until none comes for `consumer_timeout_ms`, or until `close()`."""
         take = self._buffers.next
+        plain = self._handing.plain
         timeout_ms = self._options.consumer_timeout_ms
         timeout = None if timeout_ms < 0 else timeout_ms / 1000
         while True:
-            record = take()
+            record = take() if plain else None
             if record is None:
                 try:
                     record = self.one(timeout)
@@ -236,7 +265,7 @@ class KafkaConsumer(Seeking, Committing, Generic[K, V]):
             two until the application names one, by `seek()`
         :raises KafkaException: a partition cannot be fetched; raised once, and fetching goes on where it can
         """
-        found: Record[K, V] | None = self._read(self._buffers_next, timeout)
+        found: Record[K, V] | None = self._read(self._take_one, timeout)
         return found
 
     def poll(self, max_records: int = POLL_RECORDS, timeout: float | None = None) -> list[Record[K, V]]:
@@ -253,7 +282,7 @@ class KafkaConsumer(Seeking, Committing, Generic[K, V]):
         """
         valid_int(max_records, name="max_records")
         self._buffers.begin_call()
-        found: list[Record[K, V]] | None = self._read(lambda: self._buffers.take(max_records) or None, timeout)
+        found: list[Record[K, V]] | None = self._read(lambda: self._take_many(max_records), timeout)
         return found or []
 
     def batches(self, max_records: int = POLL_RECORDS) -> Iterator[list[Record[K, V]]]:
@@ -274,8 +303,54 @@ class KafkaConsumer(Seeking, Committing, Generic[K, V]):
                 return
             yield found
 
-    def _buffers_next(self) -> Any:
-        return self._buffers.next()
+    def arrow(
+        self,
+        max_records: int = ARROW_MESSAGES,
+        columns: Sequence[str] | None = None,
+        *,
+        max_bytes: int = ARROW_BYTES,
+        timeout: float | None = None,
+    ) -> pa.Table | None:
+        """Return the next records as a `pyarrow.Table`, with no Python object for each record; wait only for the first.
+
+        The columns: key and value (binary), topic (string), partition (int32), offset (int64), timestamp (microseconds, UTC),
+        timestampType (int32; 0 create time, 1 append time, -1 none) and headers (list of struct of key, value). Records of a
+        partition are in order. Interceptors do not see these records.
+
+        :param max_records: the most rows to return
+        :param columns: which, in the order wanted; by default all
+        :param max_bytes: of keys, values and headers; a single record may have more
+        :param timeout: how long to wait for the first (s); None for as long as it takes; 0 does not wait
+        :returns: None where there is no record in time
+        :raises ImportError: pyarrow is not installed (extra `arrow`)
+        :raises ValueError: there is no such column, or the consumer has a deserializer, which cannot apply to columns
+        :raises KafkaException: as of `one`
+        """
+        valid_int(max_records, name="max_records")
+        valid_int(max_bytes, name="max_bytes")
+        if self._handing.reader.needed:
+            raise ValueError(
+                "arrow() returns bytes as they were sent: make the consumer without deserializers, or use poll()"
+            )
+        take = self._arrow.taker(max_records, columns, max_bytes)
+        self._buffers.begin_call()
+        found: pa.Table | None = self._read(take, timeout)
+        return found
+
+    def _take_one(self) -> Any:
+        """Return the next record that is buffered and for the application."""
+        while (record := self._buffers.next()) is not None and not self._handing.plain:
+            record = self._handing.one(record)
+            if record is not None:
+                break
+        return record
+
+    def _take_many(self, max_records: int) -> list[Any] | None:
+        """Return buffered records for the application, at least one; None where there is none."""
+        while records := self._buffers.take(max_records):
+            if self._handing.plain or (records := self._handing.many(records)):
+                return records
+        return None
 
     def _read(self, take: Any, timeout: float | None) -> Any:
         """Return what `take` returns; wait until it returns something, and take part in the group meanwhile.

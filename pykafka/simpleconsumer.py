@@ -150,7 +150,7 @@ class SimpleConsumer(DocumentedConsumer):
         else:
             self._engine.own(chosen)
         self._deserializing = None if convert is None else Deserializing(self._engine, convert)
-        self._arrow = ArrowBatches(self._engine, topic.name)
+        self._arrow = ArrowBatches(self._engine)
         self._buffers = self._engine.buffers  # close at hand: each message is taken from there
         cluster.stop_at_close(self)
         cluster.handler.at_fork(self._after_fork)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
     from pykafka.consumer.deserializing import Deserializer
+    from pykafka.consumer.handing import ConsumerInterceptor
     from pykafka.consumer.options import OffsetReset
+    from pykafka.consumer.startrules import Reset, StartRules
     from pykafka.partition import Partition
+    from pykafka.serialization.reading import OnBadRecord
 
 
 class ConsumerArguments(TypedDict, total=False):
@@ -44,3 +47,26 @@ class SimpleConsumerArguments(ConsumerArguments, total=False):
     partitions: Iterable[Partition] | None
     generation_id: int
     consumer_id: str | bytes
+
+
+class KafkaConsumerArguments(TypedDict, total=False):
+    """The keyword arguments of `client.consumer()`, but for deserializers; see `KafkaConsumer`."""
+
+    group: str | None
+    auto_offset_reset: Reset
+    start: StartRules | None
+    auto_commit: bool
+    auto_commit_interval_ms: int
+    auto_commit_timeout_ms: int
+    listener: Any
+    on_bad_record: OnBadRecord
+    interceptors: Sequence[ConsumerInterceptor]
+    consumer_timeout_ms: int
+    isolation_level: str
+    fetch_min_bytes: int
+    fetch_max_wait_ms: int
+    max_partition_fetch_bytes: int
+    queued_max_messages: int
+    queued_max_bytes: int
+    metadata_max_age_ms: int
+    client_rack: str | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.arrow import COLUMNS, ArrowDecoder
@@ -25,43 +25,49 @@ CURSORS_MAX = 512
 
 
 class ArrowBatches:
-    """The decoder of the messages that an engine has buffered of one topic.
+    """The decoder of the messages that an engine has buffered; a batch has those of one topic.
 
     :param engine: that has the messages
-    :param topic: the topic's name, for the column
     """
 
-    def __init__(self, engine: ConsumerEngine, topic: str) -> None:
+    def __init__(self, engine: ConsumerEngine) -> None:
         self._engine = engine
-        self._topic = topic
-        self._decoder: ArrowDecoder | None = None
+        # By topic.
+        self._decoders: dict[str, ArrowDecoder] = {}
         self._columns: tuple[str, ...] = ()
 
     def next(
         self, max_messages: int, columns: Sequence[str] | None, max_bytes: int, block: bool, unblock_event: Any
     ) -> pa.RecordBatch | None:
         """Return the next messages as columns; parameters and errors as of `SimpleConsumer.consume_arrow`."""
-        decoder = self._decoder_of(COLUMNS if columns is None else _names(columns))
+        self._choose(columns)
         self._engine.buffers.begin_call()
-        batch = self._take(decoder, max_messages, max_bytes)
+        batch = self._take(max_messages, max_bytes)
         if batch is None:
-            batch = self._engine.wait_for(lambda: self._take(decoder, max_messages, max_bytes), block, unblock_event)
+            batch = self._engine.wait_for(lambda: self._take(max_messages, max_bytes), block, unblock_event)
         return batch
 
-    def _decoder_of(self, columns: tuple[str, ...]) -> ArrowDecoder:
-        decoder = self._decoder
-        if decoder is None or columns != self._columns:
-            decoder = self._decoder = ArrowDecoder(self._topic, None, columns)
-            self._columns = columns
+    def _choose(self, columns: Sequence[str] | None) -> None:
+        names = COLUMNS if columns is None else _names(columns)
+        if names != self._columns:
+            self._decoders = {}
+            ArrowDecoder("", None, names)  # it refuses columns that there are not
+            self._columns = names
+
+    def _decoder_of(self, topic: str) -> ArrowDecoder:
+        decoder = self._decoders.get(topic)
+        if decoder is None:
+            decoder = self._decoders[topic] = ArrowDecoder(topic, None, self._columns)
         return decoder
 
-    def _take(self, decoder: ArrowDecoder, max_messages: int, max_bytes: int) -> pa.RecordBatch | None:
+    def _take(self, max_messages: int, max_bytes: int) -> pa.RecordBatch | None:
         """Return buffered messages as columns; None if there are none."""
         handler = self._engine.handler
         while True:
             loans = self._borrow(max_messages, max_bytes)
             if not loans:
                 return None
+            decoder = self._decoder_of(loans[0].owned.key.topic)
             rows, nbytes = sum(loan.rows for loan in loans), sum(loan.nbytes for loan in loans)
             readers = [reader for loan in loans for reader in loan.readers]
             try:
@@ -93,18 +99,59 @@ class ArrowBatches:
                 loan.owned.wake.set()
 
     def _borrow(self, rows: int, nbytes: int) -> list[Loan]:
-        """Borrow messages for an Arrow batch, of as many partitions as that takes."""
+        """Borrow messages for an Arrow batch, of as many partitions of one topic as that takes."""
         loans: list[Loan] = []
         cursors = CURSORS_MAX
         while rows > 0 and nbytes > 0 and cursors > 0:
             loan = self._engine.buffers.lend(rows, cursors)
             if loan is None:
                 break
+            if loans and loan.owned.key.topic != loans[0].owned.key.topic:
+                self._engine.buffers.settle(loan, -1)
+                break
             loans.append(loan)
             rows -= loan.rows
             nbytes -= loan.nbytes
             cursors -= len(loan.readers)
         return loans
+
+
+class ArrowTables(ArrowBatches):
+    """The same for consumers of many topics: a table has batches of several topics."""
+
+    def taker(self, max_messages: int, columns: Sequence[str] | None, max_bytes: int) -> Callable[[], pa.Table | None]:
+        """Return what returns buffered messages as a table, and None where there are none; it does not wait.
+
+        Parameters and errors as of `KafkaConsumer.arrow`.
+        """
+        self._choose(columns)
+        return lambda: self._table(max_messages, max_bytes)
+
+    def _table(self, rows: int, nbytes: int) -> pa.Table | None:
+        found: list[pa.RecordBatch] = []
+        before = self._engine.positions()
+        while rows > 0 and nbytes > 0:
+            try:
+                batch = self._take(rows, nbytes)
+            except InvalidMessageError:
+                if not found:
+                    raise
+                break  # the next call raises it
+            except BaseException:  # such as a greenlet's timeout: it must not cost the batches before
+                for key, owned in list(self._engine.partitions.items()):
+                    if found and before.get(key, owned.position) != owned.position:
+                        self._engine.move(key, before[key], before[key] - 1)
+                raise
+            if batch is None:
+                break
+            found.append(batch)
+            rows -= batch.num_rows
+            nbytes -= batch.nbytes
+        if not found:
+            return None
+        import pyarrow as pa  # not everybody has it, and `_take` has imported it
+
+        return pa.Table.from_batches(found)
 
 
 def _names(columns: Any) -> tuple[str, ...]:

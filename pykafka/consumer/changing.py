@@ -199,6 +199,23 @@ class ChangingEngine(ConsumerEngine):
         if waited and self.running:
             self.recovery.attach(self.partitions[key])
 
+    def give_back(self, messages: Iterable[Any], in_hand: Iterable[Any] = ()) -> None:
+        """Go back to records that were taken but do not reach the application: they are fetched again.
+
+        :param in_hand: those of the same call that do reach it: it may not be done with them
+        """
+        held: dict[TopicPartition, int] = {}
+        for record in in_hand:
+            held.setdefault(TopicPartition(record.topic, record.partition), record.offset)
+        first: dict[TopicPartition, int] = {}
+        for record in messages:
+            first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
+        for key, offset in first.items():
+            if key in self.partitions:
+                self.move(key, offset, offset - 1)
+                if key in held:
+                    self.buffers.hold(self.partitions[key], held[key])
+
     # -- what comes and goes -----------------------------------------------------------------------------------------
 
     def read_whole(self, names: Iterable[str], pattern: re.Pattern[str] | None) -> None:

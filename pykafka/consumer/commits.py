@@ -69,6 +69,8 @@ class Commits:
         self.may_commit: Callable[[], bool] | None = None
         #: Whether the consumer must not commit any more.
         self.given_up = False
+        #: Called with the offsets of each commit that has succeeded.
+        self.on_commit: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], object] = _nothing
         self._committed: dict[TopicPartition, int] = {}
         #: When this consumer committed each, or found another's commit; absent for commits from before.
         self._committed_at: dict[TopicPartition, float] = {}
@@ -103,16 +105,20 @@ class Commits:
         """Commit offsets; parameters and errors as `GroupOffsets.commit` has them."""
         of = None if callable(offsets) else self.group.ids_of(offsets)  # as they are now: the lock may take a while
         with self._lock:
-            self._note(self.group.commit(offsets, METADATA, go_on, of))
+            committed = self.group.commit(offsets, METADATA, go_on, of)
+            self._note(committed)
             self._failing_since = None
+        self.on_commit({key: OffsetAndMetadata(offset, METADATA) for key, offset in committed.items()})
 
     def commit_with(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit offsets, each with a text of its own; errors as `GroupOffsets.commit` has them."""
         of = self.group.ids_of(offsets)
         texts = {key: one.metadata for key, one in offsets.items()}
         with self._lock:
-            self._note(self.group.commit({key: one.offset for key, one in offsets.items()}, texts, None, of))
+            committed = self.group.commit({key: one.offset for key, one in offsets.items()}, texts, None, of)
+            self._note(committed)
             self._failing_since = None
+        self.on_commit({key: OffsetAndMetadata(offset, texts[key]) for key, offset in committed.items()})
 
     def _note(self, committed: Offsets) -> None:
         self._committed.update(committed)
@@ -235,6 +241,10 @@ class Commits:
             for key, offset in self._progress.done().items()
             if self._committed.get(key) == offset and self._committed_at.get(key, since) <= since
         }
+
+
+def _nothing(_: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    """Do nothing."""
 
 
 def _commit_regularly(commits: weakref.ref[Commits], stopping: EventType, interval_s: float) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from pykafka.consumer.handing import valid_interceptors
 from pykafka.consumer.options import ConsumerOptions, valid_isolation
 from pykafka.consumer.startrules import Reset, StartRules, valid_rule
+from pykafka.serialization.reading import OnBadRecord, valid_on_bad_record
 from pykafka.utils import get_string
 from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, optional, setting
 
@@ -76,6 +78,33 @@ class KafkaConsumerOptions(Settings):
         "how long `auto_commit` may fail (ms) with errors that pass by themselves before a call raises one; until then each is "
         "logged, and the next interval tries again",
         costs="A shorter time tells your program sooner; a longer one outlasts a coordinator that moves.",
+    )
+    key_deserializer: Any = setting(
+        None,
+        anything,
+        "makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them; None leaves bytes",
+        costs="A call of Python for each record; `arrow()` is refused.",
+    )
+    value_deserializer: Any = setting(
+        None,
+        anything,
+        "makes values of bytes, as `key_deserializer` makes keys",
+        costs="A call of Python for each record; `arrow()` is refused.",
+    )
+    on_bad_record: OnBadRecord = setting(
+        "raise",
+        valid_on_bad_record,
+        "what becomes of a record that cannot be deserialized: the call raises it and the consumer stays there, it is skipped "
+        "with a warning, or it is written to a topic for dead letters",
+        allowed='`"raise"`, `"skip"`, `DeadLetters(client, "topic")`',
+        costs='`"skip"` loses records; dead letters cost a produced message each.',
+    )
+    interceptors: Sequence[Any] = setting(
+        (),
+        valid_interceptors,
+        "objects with `on_consume(records)`, which may replace them, or `on_commit(offsets)`; one after another",
+        allowed="a list of them",
+        costs="A call for each record of an iteration, and for each list of `poll()`.",
     )
     consumer_timeout_ms: int = setting(
         -1,

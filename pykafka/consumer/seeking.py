@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetAndMetadata, OffsetType, TopicPartition
 from pykafka.consumer.startchoice import explained
-from pykafka.exceptions import KafkaException, ResponseTimeoutError
+from pykafka.exceptions import KafkaException, OffsetResetNeededError, ResponseTimeoutError
 from pykafka.utils import INT64_MAX, milliseconds
 
 if TYPE_CHECKING:
@@ -118,7 +118,8 @@ class Seeking:
         owned = engine.partitions.get(key)
         if owned is not None and owned.position >= 0:
             return int(owned.position)
-        engine.raise_errors()
+        if owned is not None and not engine.starting.waiting([key]):
+            raise OffsetResetNeededError(topic=key.topic, partition=key.partition)
         raise ResponseTimeoutError(
             "the position is not known yet: the brokers have not said where the partition begins",
             topic=key.topic,

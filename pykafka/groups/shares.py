@@ -20,7 +20,7 @@ class Shares(Protocol):
 
     @property
     def member(self) -> Membership:
-        """What commits name: generation, member id, instance id. The same object for good; its fields change."""
+        """The names that commits give: generation, member id, instance id. The same object for good; its fields change."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class ShareHooks(Protocol):
         ...
 
     def attend(self) -> None:
-        """Have the next call of the application read `due`, also one that waits now.
+        """Make the next call of the application read `due`, also one that waits now.
 
         Any worker, of any thread, may call this: it only stores, and so cannot wait.
         """

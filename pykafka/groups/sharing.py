@@ -68,7 +68,7 @@ class Sharing:
         return int(self._engine.buffers.calls)
 
     def attend(self) -> None:
-        """Have the next call of the application read `Shares.due`."""
+        """Make the next call of the application read `Shares.due`."""
         self._engine.buffers.held = True
 
     def revoke(self, keys: Collection[TopicPartition]) -> None:
