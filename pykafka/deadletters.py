@@ -174,6 +174,8 @@ def _producer_of(given: Any) -> LetterProducer:
         raise TypeError(
             "DeadLetters takes a producer whose produce() returns at once, not an asynchronous one; give the client"
         )
+    if getattr(given, "serializes", False):
+        raise TypeError("DeadLetters takes a producer without serializers, as dead letters are bytes: give the client")
     if not _takes_headers(produce):
         raise TypeError(
             f"DeadLetters takes a producer of any topic, as of client.producer(), not {type(given).__name__}: its "

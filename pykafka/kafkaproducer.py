@@ -18,7 +18,7 @@ from pykafka.producer.outgoing import Interceptors, ProducerRecord
 from pykafka.producer.sealing import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
 from pykafka.producer.values import Headers, as_bytes, header_pairs, timestamp_ms
 from pykafka.protocol import wire
-from pykafka.serialization import serializer_of
+from pykafka.serialization import may_wait, serializer_of
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_int
 
@@ -127,8 +127,9 @@ class KafkaProducer(Generic[K, V]):
     ) -> None:
         options = KafkaProducerOptions.of(locals())
         self._handler = cluster.handler
-        self._of_key = serializer_of(key_serializer, True)
-        self._of_value = serializer_of(value_serializer, False)
+        self._of_key = serializer_of(key_serializer, True, self._handler.offload)
+        self._of_value = serializer_of(value_serializer, False, self._handler.offload)
+        self._may_wait = may_wait(self._of_key) or may_wait(self._of_value)
         valid_callable(partitioner, "partitioner")
         chooses: Partitioner | None = None if type(partitioner) is Murmur2Partitioner else partitioner
         self._engine = AnyTopicEngine(cluster, options, self, chooses)
@@ -154,6 +155,11 @@ class KafkaProducer(Generic[K, V]):
     ) -> None:
         """Close the producer, delivering what is queued."""
         self.close()
+
+    @property
+    def serializes(self) -> bool:
+        """Whether the producer has a serializer of keys or values; otherwise it takes bytes alone."""
+        return self._of_key is not None or self._of_value is not None
 
     # -- producing ----------------------------------------------------------------------------------------------------
 
@@ -213,8 +219,19 @@ class KafkaProducer(Generic[K, V]):
     ) -> Delivery[K, V] | Callable[[], Delivery[K, V]]:
         """As `produce()`, but never wait: return a function that does the rest, waiting, where there is no room.
 
-        Serializers and interceptors have run by then: the function does not call them once more.
+        Serializers and interceptors have run by then: the function does not call them once more. It does all of it where a
+        serializer may wait for a schema registry.
         """
+        if self._may_wait:
+            return lambda: self.produce(
+                topic,
+                value,
+                key=key,
+                headers=headers,
+                timestamp=timestamp,
+                partition=partition,
+                on_delivery=on_delivery,
+            )
         if self._plain and partition is None and headers is None and timestamp is None:
             told = self._told if on_delivery is None else Callback(on_delivery)
             found = self._send(topic, value, key, -1, None, -1, told, value, key)

@@ -3,6 +3,8 @@
 from pykafka.serialization.adapting import deserializer_of, serializer_of
 from pykafka.serialization.context import SerializationContext
 from pykafka.serialization.interfaces import DeserializerLike, SerializerLike
+from pykafka.serialization.offloading import may_wait
+from pykafka.serialization.reading import OnBadRecord, RecordReader
 from pykafka.serialization.ready import (
     BooleanDeserializer,
     BooleanSerializer,
@@ -45,6 +47,8 @@ __all__ = [
     "JsonSerializer",
     "LongDeserializer",
     "LongSerializer",
+    "OnBadRecord",
+    "RecordReader",
     "SerializationContext",
     "Serializer",
     "SerializerLike",
@@ -55,5 +59,6 @@ __all__ = [
     "UuidDeserializer",
     "UuidSerializer",
     "deserializer_of",
+    "may_wait",
     "serializer_of",
 ]

@@ -42,8 +42,8 @@ class HeadersDeserializer(Protocol[_Out_co]):
 
 
 #: Anything that `serializer_of` accepts for values of a type. What takes two arguments is a serializer of confluent-kafka: the
-#: second is a `SerializationContext`. (As a Protocol with `__call__` it would have mypy infer no T where both keys and values have
-#: one, and Never for a later `json.loads`.)
+#: second is a `SerializationContext`. (As a Protocol with `__call__` it would have mypy infer no T where both keys and values
+#: have one, and Never for a later `json.loads`.)
 SerializerLike: TypeAlias = (
     Callable[[T], bytes] | Callable[[T, Any], bytes | None] | TopicSerializer[T] | HeadersSerializer[T]
 )

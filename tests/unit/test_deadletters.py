@@ -219,6 +219,10 @@ class Asynchronous:
     async def produce(self, topic: str, value: Any = None, *, key: Any = None, headers: Any = None) -> None: ...
 
 
+class Serializing(Producer):
+    serializes = True
+
+
 class OfOneTopic:
     def produce(self, message: bytes, partition_key: bytes | None = None) -> None: ...
 
@@ -230,6 +234,7 @@ class OfOneTopic:
         ("failed", "not str"),
         (Producer, "not the class Producer"),
         (Asynchronous(), "not an asynchronous one"),
+        (Serializing(), "without serializers.*give the client"),
         (OfOneTopic(), "of any topic.*has no key= and headers="),
     ],
 )
