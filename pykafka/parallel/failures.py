@@ -20,15 +20,11 @@ class Failures:
     :param handler: for the chance in pauses
     :param retry: None for no second attempt
     :param dead_letters: takes the records that are not tried again; None where the run ends with the first of them
-    :param patience: how long a dead letter may take until it is acknowledged (s)
     """
 
-    def __init__(
-        self, handler: Handler, retry: Retry | None, dead_letters: DeadLetterSink | None, patience: float
-    ) -> None:
+    def __init__(self, handler: Handler, retry: Retry | None, dead_letters: DeadLetterSink | None) -> None:
         self._retry = retry
         self._dead_letters = dead_letters
-        self._patience = patience
         if retry is not None:
             self._backoff = Backoff(retry.backoff * 1000, retry.max_backoff * 1000, handler.random)
         # What else than an Exception is a failure of a record, such as gevent's Timeout, and not the end of a worker.
@@ -48,9 +44,9 @@ class Failures:
         if self._dead_letters is None or not isinstance(error, self._failures):
             return self._final(job, error)
         try:
-            self._dead_letters.send(job.record, error).get(self._patience)
+            self._dead_letters.send(job.record, error).get()
         except Exception as failure:  # noqa: BLE001 - whatever stands behind the dead letters; the run ends with it
-            final = self._final(job, failure, " and its dead letter was not written")
+            final = self._final(job, failure, ", and its dead letter was not written")
             final.add_note(f"handle() had raised {error!r}")
             return final
         return None

@@ -177,6 +177,8 @@ class Intake:
             self._settle(going, self._handler.now() + self._options.revoke_timeout)
             self._commit(going)
         finally:
+            # The consumer keeps the position of what it gets back at once: records that were dropped would be passed over.
+            self._give_back(going)
             self._forget(going)
 
     def lose(self, partitions: Collection[TopicPartition]) -> None:

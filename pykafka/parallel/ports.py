@@ -34,6 +34,9 @@ class Source(Protocol):
     def seek(self, partition: TopicPartition, offset: int) -> object: ...
     def position(self, partition: TopicPartition) -> int | None: ...
     def commit(self, what: Mapping[TopicPartition, int], /) -> object: ...
+    def follow(self, hooks: Hooks | None) -> object:
+        """Name the run that is told of partitions that go; None for none any more."""
+
     def wakeup(self) -> object:
         """End the `poll` that waits now, or the next one, at once; any worker may call this."""
 
@@ -48,7 +51,8 @@ class Hooks(Protocol):
 class Sent(Protocol):
     """A dead letter on its way."""
 
-    def get(self, timeout: float | None = None) -> object: ...
+    def get(self) -> object:
+        """Wait for its acknowledgement, for as long as the dead letters were told; raise what went wrong."""
 
 
 class DeadLetterSink(Protocol):

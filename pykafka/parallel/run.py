@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from pykafka.parallel.options import ParallelOptions
     from pykafka.parallel.ports import DeadLetterSink, Handle, Source
 
-#: How long a dead letter may take until it is acknowledged (s); the producer's own limit is shorter by default.
-DEAD_LETTER_S = 300.0
-
 
 class Stats(NamedTuple):
     """Counts of a run at one moment.
@@ -90,9 +87,10 @@ class ParallelRun:
         if not callable(handle):
             raise TypeError(f"handle must be a function of a record, not {type(handle).__name__}: {handle!r}")
         self._handler = handler
+        self._source = source
         limits = Limits(options.max_unacknowledged, options.max_unacknowledged_bytes)
         self._jobs = Jobs(options.order, limits, self._acknowledger if options.manual_ack else None)
-        failures = Failures(handler, options.retry, dead_letters, DEAD_LETTER_S)
+        failures = Failures(handler, options.retry, dead_letters)
         self._pool = Pool(handler, options.workers, self._jobs, handle, failures, self._alarm)
         self._intake = Intake(handler, source, self._jobs, self._pool, options, commits)
         self._here = handler.local()
@@ -224,9 +222,11 @@ class ParallelRun:
     def _read(self) -> None:
         self._here.reading = True
         try:
+            self._source.follow(self)
             self._intake.read()
         finally:
             self._here.reading = False
+            self._source.follow(None)
             self._ended.set()
 
     def _read_aside(self) -> None:

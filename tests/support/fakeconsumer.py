@@ -50,6 +50,7 @@ class FakeConsumer:
         #: Where the log ends, behind what it lacks.
         self.ends = {partition: (log[-1].offset + 1 if log else 0) for partition, log in self.logs.items()}
         self.owned = set(self.logs)
+        self.kept: dict[TopicPartition, int] = {}
         self.paused: set[TopicPartition] = set()
         self.commits: list[dict[TopicPartition, int]] = []
         self.committed: dict[TopicPartition, int] = {}
@@ -87,6 +88,9 @@ class FakeConsumer:
                 found.extend(fresh)
         return found
 
+    def follow(self, hooks: Any) -> None:
+        self.hooks = hooks
+
     def wakeup(self) -> None:
         self._wake.set()
 
@@ -118,6 +122,7 @@ class FakeConsumer:
 
     def revoke(self, partitions: Collection[TopicPartition]) -> None:
         self.hooks.revoke(partitions)
+        self.kept = {partition: self.positions[partition] for partition in partitions}
         self.owned -= set(partitions)
         self.paused -= set(partitions)
 
@@ -126,9 +131,13 @@ class FakeConsumer:
         self.paused -= set(partitions)
         self.hooks.lose(partitions)
 
-    def assign(self, partitions: Collection[TopicPartition]) -> None:
+    def assign(self, partitions: Collection[TopicPartition], *, keep: bool = False) -> None:
+        """Give partitions, at what is committed.
+
+        :param keep: where they were, as nobody else can have had them
+        """
         for partition in partitions:
-            self.positions[partition] = self.committed.get(partition, 0)
+            self.positions[partition] = self.kept[partition] if keep else self.committed.get(partition, 0)
         self.owned |= set(partitions)
 
 

@@ -25,9 +25,7 @@ def make(
 ) -> ParallelRun:
     options.setdefault("commit_interval", 0.02)
     options.setdefault("stop_timeout", 5.0)
-    run = ParallelRun(handler, consumer, handle, ParallelOptions(**options), dead_letters)
-    consumer.hooks = run
-    return run
+    return ParallelRun(handler, consumer, handle, ParallelOptions(**options), dead_letters)
 
 
 class Handled:
@@ -232,7 +230,7 @@ class _Sent:
     def __init__(self, error: Exception | None) -> None:
         self._error = error
 
-    def get(self, timeout: float | None = None) -> None:
+    def get(self) -> None:
         if self._error is not None:
             raise self._error
 
@@ -424,6 +422,18 @@ class TestRevocation:
             gate.set()
             until(handler, lambda: consumer.committed == {A: 10})
         assert handled.offsets(A, b"k0") == [0, 2, 4, 4, 6, 8]
+
+
+    def test_what_comes_back_at_once_goes_on_where_nothing_is_passed_over(self, handler: Handler) -> None:
+        consumer = FakeConsumer(handler, {A: log_of(A, 500, keys=5)})
+        handled = Handled(handler, pause=0.001)
+        with make(handler, consumer, handled, workers=3) as run:
+            for turn in range(1, 5):
+                until(handler, lambda: run.stats().acknowledged >= 60 * turn)  # noqa: B023 - called at once
+                consumer.change(lambda: consumer.revoke([A]))
+                consumer.change(lambda: consumer.assign([A], keep=True))
+            until(handler, lambda: consumer.committed == {A: 500})
+        assert set(handled.offsets(A)) == set(range(500))
 
 
 class TestLimits:
