@@ -20,6 +20,7 @@ from pykafka.consumer.kafkaoptions import KafkaConsumerOptions, from_configurati
 from pykafka.consumer.seeking import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.sharing import Sharing
+from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
 from pykafka.utils.error_handlers import valid_int
 
@@ -43,7 +44,7 @@ V = TypeVar("V", default=bytes)
 POLL_RECORDS = 500
 
 
-class KafkaConsumer(Seeking, Committing, Generic[K, V]):
+class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
     """A consumer of topics, of topics whose names match a pattern, or of partitions.
 
     `client.consumer(...)` makes one. Records come from the partitions in turn, those of one partition in order; fetch workers,
@@ -370,7 +371,7 @@ class KafkaConsumer(Seeking, Committing, Generic[K, V]):
                 self._sharing.serve(deadline)
                 self._engine.look()
                 found = take()
-                if found is not None or not self._sharing.wait(deadline):
+                if found is not None or self._take_wakeup() or not self._sharing.wait(deadline):
                     return found
         finally:
             self._reading.release()
@@ -390,6 +391,7 @@ class KafkaConsumer(Seeking, Committing, Generic[K, V]):
     def _close(self, midway: bool, timeout: float | None = None) -> None:
         if self._closed:
             return
+        self._end_run()
         self._closed = True
         if timeout is None:
             timeout = self._cluster.socket_timeout_ms / 1000

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.changing import ChangingEngine
     from pykafka.groups.shares import Shares
+    from pykafka.parallel.ports import Hooks
 
 
 class Sharing:
@@ -28,6 +29,8 @@ class Sharing:
         self._counts: dict[str, int] = {}
         #: The membership; None for none.
         self.shares: Shares | None = None
+        #: The parallel run that reads the consumer; told of what goes before the listener is. None for none.
+        self.run: Hooks | None = None
 
     # -- the consumer calls, on the worker of the application ------------------------------------------------------
 
@@ -74,6 +77,8 @@ class Sharing:
     def revoke(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading the share, and keep its positions; before, tell the listener, and commit if auto-commit is on."""
         try:
+            if self.run is not None:
+                self.run.revoke(keys)
             self._listener.on_revoked(sorted(keys))
         finally:
             try:
@@ -90,6 +95,8 @@ class Sharing:
 
     def lose(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading partitions that others may have by now, and tell the listener."""
+        if self.run is not None:
+            self.run.lose(keys)
         self._engine.give_up(keys)
         self._listener.on_lost(sorted(keys))
 

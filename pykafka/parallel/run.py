@@ -155,14 +155,16 @@ class ParallelRun:
         :param timeout: how long the records under way may take (s); None for `stop_timeout`
         :raises KafkaException: as `run` does, unless that raises it
         """
-        if timeout is not None:
-            self._intake.patience = min(self._intake.patience, max(timeout, 0.0))
-        self._pool.refuse_more()
-        self._intake.stopping = True
-        self._intake.alarm()
-        if not self._begun or self._pool.here or getattr(self._here, "reading", False):
-            return not self._begun or self._ended.is_set()
-        return self.wait()
+        self._ask(timeout)
+        if not self._begun:
+            return True
+        return self._ended.is_set() if self._inside else self.wait()
+
+    def end(self, timeout: float | None = None) -> None:
+        """Stop, and leave the error that ended the run to `run`, `wait` or `stop`; the consumer calls this as it is closed."""
+        self._ask(timeout)
+        if not self._inside:
+            self._ended.wait()
 
     def __enter__(self) -> Self:
         """Begin to read on a worker of the run's own."""
@@ -218,6 +220,18 @@ class ParallelRun:
             if self._begun:
                 raise KafkaException("a ParallelRun is for one use: call consumer.parallel(...) for another one")
             self._begun = True
+
+    @property
+    def _inside(self) -> bool:
+        """Whether the caller is one of the run's own workers, which must not wait for its end."""
+        return self._pool.here or getattr(self._here, "reading", False)
+
+    def _ask(self, timeout: float | None) -> None:
+        if timeout is not None:
+            self._intake.patience = min(self._intake.patience, max(timeout, 0.0))
+        self._pool.refuse_more()
+        self._intake.stopping = True
+        self._intake.alarm()
 
     def _read(self) -> None:
         self._here.reading = True

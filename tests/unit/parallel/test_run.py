@@ -423,7 +423,6 @@ class TestRevocation:
             until(handler, lambda: consumer.committed == {A: 10})
         assert handled.offsets(A, b"k0") == [0, 2, 4, 4, 6, 8]
 
-
     def test_what_comes_back_at_once_goes_on_where_nothing_is_passed_over(self, handler: Handler) -> None:
         consumer = FakeConsumer(handler, {A: log_of(A, 500, keys=5)})
         handled = Handled(handler, pause=0.001)

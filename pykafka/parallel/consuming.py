@@ -1,0 +1,142 @@
+"""`InParallel`: the part of `KafkaConsumer` that makes parallel runs, and the consumer as a run sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import ConsumerStoppedException, KafkaException
+from pykafka.parallel.options import ParallelOptions
+from pykafka.parallel.run import ParallelRun
+
+if TYPE_CHECKING:
+    from pykafka.common import TopicPartition
+    from pykafka.consumer.changing import ChangingEngine
+    from pykafka.consumer.kafkaoptions import KafkaConsumerOptions
+    from pykafka.handlers import Handler
+    from pykafka.parallel.jobs import Order
+    from pykafka.parallel.options import OnAbandoned
+    from pykafka.parallel.ports import DeadLetterSink, Handle, Hooks
+    from pykafka.parallel.retry import Retry
+
+
+class InParallel:
+    """The calls about parallel work."""
+
+    _engine: ChangingEngine
+    _handler: Handler
+    _options: KafkaConsumerOptions
+    _closed: bool
+    _run: ParallelRun | None = None
+    _woken = False
+
+    def parallel(
+        self,
+        handle: Handle,
+        *,
+        workers: int = 100,
+        order: Order = "key",
+        manual_ack: bool = False,
+        retry: Retry | None = None,
+        dead_letters: DeadLetterSink | None = None,
+        max_unacknowledged: int = 10_000,
+        max_unacknowledged_bytes: int = 64 * 1024 * 1024,
+        commit_interval: float = 1.0,
+        revoke_timeout: float = 10.0,
+        stop_timeout: float = 30.0,
+        on_abandoned: OnAbandoned | None = None,
+    ) -> ParallelRun:
+        """Return a run that handles records by many workers at a time, and commits those that are done.
+
+        A record is acknowledged when `handle` returns; the lowest unacknowledged offset of each partition is committed. Each
+        record is handled at least once. Call `run()` of what is returned, or use it as a context manager.
+
+        :param handle: called with each record, on any worker of the pool
+        :param workers: how many records are handled at a time
+        :param order: what is handled in order: the records of each "key" (those without key in any order), of each
+            "partition", or nothing
+        :param manual_ack: whether a record is acknowledged by `record.ack()` only, and not when `handle` returns
+        :param retry: how a record is handled again after `handle` has raised
+        :param dead_letters: takes records that failed for good; without them the first such record ends the run
+        :param max_unacknowledged: a partition is paused so many records beyond its lowest unacknowledged one
+        :param max_unacknowledged_bytes: all partitions are paused while the keys and values of unacknowledged records take so
+            many bytes
+        :param commit_interval: how often what is acknowledged is committed (s)
+        :param revoke_timeout: how long a revocation waits for records under way (s)
+        :param stop_timeout: how long the end waits for records under way (s)
+        :param on_abandoned: called with the records that `handle` has seen and that are not acknowledged when their partitions
+            go or the run ends
+        :raises TypeError, ValueError: an option is out of bounds, by name
+        :raises KafkaException: `auto_commit` is on, or another run of this consumer has not ended
+        """
+        options = ParallelOptions.of(locals())
+        if dead_letters is not None and not callable(getattr(dead_letters, "send", None)):
+            raise TypeError(f"dead_letters must be DeadLetters(...) or None, not {dead_letters!r}")
+        if self._closed:
+            raise ConsumerStoppedException("the consumer is closed; make another", topic=self._engine.name)
+        if self._options.auto_commit:
+            raise KafkaException(
+                "parallel() commits what is acknowledged, and auto_commit=True what was read: make the consumer without it",
+                topic=self._engine.name,
+            )
+        if self._run is not None and self._run.running:
+            raise KafkaException("another run of this consumer has not ended: stop() it first", topic=self._engine.name)
+        commits = self._options.group is not None
+        self._run = ParallelRun(self._handler, _Source(self), handle, options, dead_letters, commits)
+        return self._run
+
+    def wakeup(self) -> None:
+        """End the `poll()` or `one()` that waits now, or the next one that would wait: it returns nothing.
+
+        Any worker may call this.
+        """
+        self._woken = True
+        self._engine.arrived()
+
+    def _take_wakeup(self) -> bool:
+        woken, self._woken = self._woken, False
+        return woken
+
+    def _end_run(self, timeout: float | None = None) -> None:
+        """Stop the run that reads this consumer, if there is one; its error is raised where it was begun."""
+        run = self._run
+        if run is not None and run.running:
+            run.end(timeout)
+
+
+class _Source:
+    """A consumer as its run sees it: partitions that it has no longer are left out, and nothing waits but `poll` and `commit`.
+
+    :param consumer: that
+    """
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+        self.poll = consumer.poll
+        self.wakeup = consumer.wakeup
+
+    def _mine(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        read: Collection[TopicPartition] = self._consumer._engine.partitions
+        return [one for one in partitions if one in read]
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        if mine := self._mine(partitions):
+            self._consumer.pause(*mine)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        if mine := self._mine(partitions):
+            self._consumer.resume(*mine)
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        for one in self._mine([partition]):
+            self._consumer.seek(one, offset)
+
+    def position(self, partition: TopicPartition) -> int | None:
+        owned = self._consumer._engine.partitions.get(partition)
+        return int(owned.position) if owned is not None and owned.position >= 0 else None
+
+    def commit(self, what: Mapping[TopicPartition, int], /) -> None:
+        self._consumer.commit(what)
+
+    def follow(self, hooks: Hooks | None) -> None:
+        self._consumer._sharing.run = hooks
