@@ -20,6 +20,7 @@ from pykafka.consumer.kafkaoptions import KafkaConsumerOptions, from_configurati
 from pykafka.consumer.seeking import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.sharing import Sharing
+from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
 from pykafka.utils.error_handlers import valid_int
@@ -360,7 +361,8 @@ class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
         :param timeout: (s); None for none
         """
         deadline = None if timeout is None else self._handler.now() + valid_timeout(timeout)
-        if not self._reading.acquire(blocking=False):
+        locked = self._reading.acquire(blocking=False)
+        if not (locked or self._run_reads()):
             raise KafkaException(
                 "another worker reads this consumer, or a listener of it wants to: one worker at a time may call one(), poll() "
                 "and the like; make a consumer for each, or use consumer.parallel()",
@@ -374,7 +376,12 @@ class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
                 if found is not None or self._take_wakeup() or not self._sharing.wait(deadline):
                     return found
         finally:
-            self._reading.release()
+            if locked:
+                self._reading.release()
+
+    def _letter_producer(self) -> KafkaProducer[bytes, bytes]:
+        """Return the producer of dead letters for `parallel(dead_letters="a topic")`."""
+        return KafkaProducer(self._cluster, **configured(self._cluster.defaults.get("producer", {}), {}))
 
     # -- life ------------------------------------------------------------------------------------------------------
 

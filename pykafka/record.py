@@ -5,7 +5,7 @@ Its types stand in `record.pyi`: a compiled class cannot be a subclass of `Gener
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import GenericAlias
 from typing import Any
 
@@ -143,22 +143,37 @@ class Record:
         """The content's bytes, as they were sent."""
         return self._raw_value if self._deserialized else self._value
 
-    def ack(self) -> None:
-        """Acknowledge the record: it has been dealt with, and its offset may be committed. Calling it again does nothing.
+    def ack(self) -> bool:
+        """Acknowledge the record: it has been dealt with, and its offset may be committed. Any worker may call this.
 
+        :return: whether that counts; False after its partition was given away, whose next owner handles it again
         :raises KafkaException: no `consumer.parallel(..., manual_ack=True)` waits for this record's acknowledgement
         """
+        counts: bool = self._awaited().acknowledge()
+        return counts
+
+    def nack(self, error: BaseException | None = None) -> bool:
+        """Refuse the record, as if `handle` had raised: it is tried again, or is a dead letter, or ends the run.
+
+        :param error: why
+        :return: whether that counts; False after it was acknowledged, or its partition was given away
+        :raises KafkaException: as of `ack`
+        """
+        counts: bool = self._awaited().refuse(error)
+        return counts
+
+    def _awaited(self) -> Any:
         if self._ack is None:
             raise KafkaException(
-                f"nothing waits for the acknowledgement of offset {self._offset}: ack() is for records that "
+                f"nothing waits for the acknowledgement of offset {self._offset}: ack() and nack() are for records that "
                 "consumer.parallel(..., manual_ack=True) hands over; elsewhere call consumer.commit(record)",
                 topic=self._topic,
                 partition=self._partition,
             )
-        self._ack(self)
+        return self._ack
 
-    def _set_ack(self, ack: Callable[[Record], None] | None) -> None:
-        # For pykafka/parallel/ alone.
+    def _set_ack(self, ack: Any) -> None:
+        # For pykafka/parallel/ alone: an object with acknowledge() and refuse(error).
         self._ack = ack
         self._track(ack)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pykafka.exceptions import ConsumerStoppedException, KafkaException
+from pykafka.deadletters import DeadLetters
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, ProducerStoppedException
 from pykafka.parallel.options import ParallelOptions
 from pykafka.parallel.run import ParallelRun
 
@@ -30,6 +31,10 @@ class InParallel:
     _run: ParallelRun | None = None
     _woken = False
 
+    if TYPE_CHECKING:
+
+        def _letter_producer(self) -> Any: ...
+
     def parallel(
         self,
         handle: Handle,
@@ -38,7 +43,7 @@ class InParallel:
         order: Order = "key",
         manual_ack: bool = False,
         retry: Retry | None = None,
-        dead_letters: DeadLetterSink | None = None,
+        dead_letters: str | DeadLetterSink | None = None,
         max_unacknowledged: int = 10_000,
         max_unacknowledged_bytes: int = 64 * 1024 * 1024,
         commit_interval: float = 1.0,
@@ -57,7 +62,8 @@ class InParallel:
             "partition", or nothing
         :param manual_ack: whether a record is acknowledged by `record.ack()` only, and not when `handle` returns
         :param retry: how a record is handled again after `handle` has raised
-        :param dead_letters: takes records that failed for good; without them the first such record ends the run
+        :param dead_letters: takes records that failed for good: `DeadLetters`, or the name of a topic, in which `{topic}`
+            stands for that of the record; None: the first such record ends the run
         :param max_unacknowledged: a partition is paused so many records beyond its lowest unacknowledged one
         :param max_unacknowledged_bytes: all partitions are paused while the keys and values of unacknowledged records take so
             many bytes
@@ -70,8 +76,12 @@ class InParallel:
         :raises KafkaException: `auto_commit` is on, or another run of this consumer has not ended
         """
         options = ParallelOptions.of(locals())
+        letters: LateProducer | None = None
+        if isinstance(dead_letters, str):
+            letters = LateProducer(self._handler, self._letter_producer)
+            dead_letters = DeadLetters(letters, dead_letters)
         if dead_letters is not None and not callable(getattr(dead_letters, "send", None)):
-            raise TypeError(f"dead_letters must be DeadLetters(...) or None, not {dead_letters!r}")
+            raise TypeError(f"dead_letters must be DeadLetters(...), a topic, or None, not {dead_letters!r}")
         if self._closed:
             raise ConsumerStoppedException("the consumer is closed; make another", topic=self._engine.name)
         if self._options.auto_commit:
@@ -83,6 +93,8 @@ class InParallel:
             raise KafkaException("another run of this consumer has not ended: stop() it first", topic=self._engine.name)
         commits = self._options.group is not None
         self._run = ParallelRun(self._handler, _Source(self), handle, options, dead_letters, commits)
+        if letters is not None:
+            self._run.at_end = letters.close
         return self._run
 
     def wakeup(self) -> None:
@@ -92,6 +104,10 @@ class InParallel:
         """
         self._woken = True
         self._engine.arrived()
+
+    def _run_reads(self) -> bool:
+        """Return whether the caller is the run that holds `_reading` for as long as it lasts."""
+        return self._run is not None and self._run.polls_here
 
     def _take_wakeup(self) -> bool:
         woken, self._woken = self._woken, False
@@ -104,6 +120,36 @@ class InParallel:
             run.end(timeout)
 
 
+class LateProducer:
+    """A producer of dead letters that is made for the first of them: most runs have none.
+
+    :param handler: makes the lock
+    :param make: makes the producer
+    """
+
+    def __init__(self, handler: Handler, make: Callable[[], Any]) -> None:
+        self._lock = handler.Lock()
+        self._make: Callable[[], Any] | None = make
+        self._producer: Any = None
+
+    def produce(self, topic: str, value: Any = None, *, key: Any = None, headers: Any = None) -> Any:
+        """Send a message; return its handle."""
+        with self._lock:
+            if self._make is None:
+                raise ProducerStoppedException("the run has ended, and with it the producer of its dead letters")
+            if self._producer is None:
+                self._producer = self._make()
+            producer = self._producer
+        return producer.produce(topic, value, key=key, headers=headers)
+
+    def close(self) -> None:
+        """Close the producer, if it was made."""
+        with self._lock:
+            producer, self._producer, self._make = self._producer, None, None
+        if producer is not None:
+            producer.close()
+
+
 class _Source:
     """A consumer as its run sees it: partitions that it has no longer are left out, and nothing waits but `poll` and `commit`.
 
@@ -113,6 +159,7 @@ class _Source:
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
         self.poll = consumer.poll
+        self._holds = False
         self.wakeup = consumer.wakeup
 
     def _mine(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -139,4 +186,15 @@ class _Source:
         self._consumer.commit(what)
 
     def follow(self, hooks: Hooks | None) -> None:
+        reading = self._consumer._reading
+        if hooks is not None:
+            if not reading.acquire(blocking=False):
+                raise KafkaException(
+                    "another worker reads this consumer: nobody else may while parallel work reads it",
+                    topic=self._consumer._engine.name,
+                )
+            self._holds = True
         self._consumer._sharing.run = hooks
+        if hooks is None and self._holds:
+            self._holds = False
+            reading.release()

@@ -53,6 +53,7 @@ class Intake:
         self._limited = LogLimiter(handler)
         self._news = handler.Event()
         self._polling = False
+        self._turn_given = False
         self._next_commit = 0.0
         self._mean_size = 0.0
         #: Set by `stop`: no further record is handed out.
@@ -68,6 +69,11 @@ class Intake:
         self._news.set()
         if self._polling:
             self._source.wakeup()
+
+    def take_turn(self) -> bool:
+        """Return whether the polling worker is about to read: once for each of its polls, so not inside of one."""
+        given, self._turn_given = self._turn_given, False
+        return given
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
@@ -107,7 +113,7 @@ class Intake:
         self._handler.breathe()
 
     def _poll(self, timeout: float) -> Any:
-        self._polling = True
+        self._polling = self._turn_given = True
         try:
             return self._source.poll(self._most(), 0.0 if self._news.is_set() else timeout)
         finally:

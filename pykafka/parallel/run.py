@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -54,10 +54,10 @@ class _Acknowledger:
         self._pool = pool
         self._job = job
 
-    def __call__(self, record: object = None) -> bool:
+    def acknowledge(self) -> bool:
         return self._pool.acknowledge(self._job)
 
-    def nack(self, error: BaseException | None = None) -> bool:
+    def refuse(self, error: BaseException | None) -> bool:
         return self._pool.refuse(self._job, error or KafkaException("the application refused the record by nack()"))
 
 
@@ -100,6 +100,8 @@ class ParallelRun:
         self._worker: Worker | None = None
         self._error: BaseException | None = None
         self._told = False
+        #: Called at the end, on the worker that has read.
+        self.at_end: Callable[[], object] | None = None
 
     def _alarm(self) -> None:
         self._intake.alarm()
@@ -183,6 +185,11 @@ class ParallelRun:
             self._handler.report("parallel work, whose block ends with another error,", own)
 
     @property
+    def polls_here(self) -> bool:
+        """Whether the caller is the run's `poll`, and not a listener inside of it."""
+        return self._begun and getattr(self._here, "reading", False) and self._intake.take_turn()
+
+    @property
     def running(self) -> bool:
         """Whether the run has begun and not ended."""
         return self._begun and not self._ended.is_set()
@@ -240,8 +247,12 @@ class ParallelRun:
             self._intake.read()
         finally:
             self._here.reading = False
-            self._source.follow(None)
-            self._ended.set()
+            try:
+                self._source.follow(None)
+                if self.at_end is not None:
+                    self.at_end()
+            finally:
+                self._ended.set()
 
     def _read_aside(self) -> None:
         try:

@@ -26,10 +26,10 @@ class FakeRecord:
         self._ack = ack
 
     def ack(self) -> bool:
-        return bool(self._ack(self))
+        return bool(self._ack.acknowledge())
 
     def nack(self, error: BaseException | None = None) -> bool:
-        return bool(self._ack.nack(error))
+        return bool(self._ack.refuse(error))
 
     def __repr__(self) -> str:
         return f"<{self.topic}/{self.partition}@{self.offset} {self.key!r}>"

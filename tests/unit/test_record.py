@@ -63,7 +63,7 @@ def test_deserialized_records_keep_their_bytes() -> None:
 )
 def test_copies_have_the_same_contents_and_no_acknowledgement(copied: Any, deserialized: bool) -> None:
     record: Record[Any, Any] = Record(*FULL)
-    record._set_ack(lambda record: None)
+    record._set_ack(object())
     if deserialized:
         record._set_deserialized("k", [1])
     made = copied(record)
@@ -73,18 +73,38 @@ def test_copies_have_the_same_contents_and_no_acknowledgement(copied: Any, deser
         made.ack()
 
 
-def test_ack_calls_what_waits_for_it() -> None:
-    told: list[Any] = []
+class Waiting:
+    """A run that waits for a record's acknowledgement."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def acknowledge(self) -> bool:
+        self.told.append("ack")
+        return True
+
+    def refuse(self, error: BaseException | None) -> bool:
+        self.told.append(error)
+        return False
+
+
+def test_ack_and_nack_call_what_waits_for_them() -> None:
+    waiting = Waiting()
     record = Record(*FULL)
-    record._set_ack(told.append)
-    record.ack()
-    assert told == [record]
+    record._set_ack(waiting)
+    error = ValueError()
+    assert record.ack()
+    assert not record.nack(error)
+    assert not record.nack()
+    assert waiting.told == ["ack", error, None]
 
 
 def test_ack_without_anything_that_waits_says_where_it_belongs() -> None:
     with pytest.raises(KafkaException, match=r"consumer.parallel\(.*manual_ack=True") as caught:
         Record(*FULL).ack()
     assert (caught.value.topic, caught.value.partition) == ("orders", 3)
+    with pytest.raises(KafkaException, match=r"consumer.parallel\(.*manual_ack=True"):
+        Record(*FULL).nack()
 
 
 @pytest.mark.parametrize("way", ["ack", "value"])
@@ -95,7 +115,7 @@ def test_circles_through_a_record_are_freed(way: str) -> None:
     referred = Referred()
     record: Record[Any, Any] = Record("orders", 0, 1, b"k", b"v")
     if way == "ack":
-        record._set_ack(lambda record, kept=referred: None)  # type: ignore[misc]
+        record._set_ack(referred)
     else:
         record._set_deserialized(None, referred)
     referred["record"] = record
@@ -137,5 +157,5 @@ def test_the_types_are_those_of_the_class() -> None:
             if isinstance(node, ast.FunctionDef)
         }
 
-    internal = {"__cinit__", "__reduce__", "__setstate__", "__repr__", "_track"}
+    internal = {"__cinit__", "__reduce__", "__setstate__", "__repr__", "_track", "_awaited"}
     assert signatures(shown) == {name: found for name, found in signatures(made).items() if name not in internal}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -30,7 +31,7 @@ def client(cluster: EmbeddedCluster, concurrency: Callable[[], dict[str, Any]]) 
         yield client
 
 
-def by_number(partitions: list[Any], key: bytes) -> Any:
+def by_number(partitions: Sequence[Any], key: Any) -> Any:
     return partitions[int(key.removeprefix(b"key-")) % 4]
 
 
@@ -81,6 +82,10 @@ def assigned(client: KafkaClient, topic: str, **options: Any) -> Any:
     return consumer
 
 
+def is_over(run: Any, consumer: Any) -> bool:
+    return not run.running or (run.stats().unacknowledged == 0 and all_committed(consumer))
+
+
 def all_committed(consumer: Any) -> bool:
     return all(one is not None and one.offset == 500 for one in consumer.committed().values())
 
@@ -125,9 +130,7 @@ def test_ends_in_between_lose_nothing(client: KafkaClient, topic: str) -> None:
             run = consumer.parallel(handle, workers=8, commit_interval=0.02)
             try:
                 with run:
-                    until(
-                        client, lambda: not run.running or (run.stats().unacknowledged == 0 and all_committed(consumer))
-                    )
+                    until(client, partial(is_over, run, consumer))
             except RecordNotHandledError as error:
                 failed = {TopicPartition(topic, error.partition or 0): error.offset}
             for place, committed in consumer.committed().items():
@@ -149,6 +152,48 @@ def test_the_consumer_goes_on_where_the_run_ended(client: KafkaClient, topic: st
         assert consumer.position(place) <= 100
         consumer.pause(*[one for one in consumer.assignment() if one != place])
         assert consumer.one(10.0).offset <= 100
+
+
+def test_dead_letters_in_a_topic(cluster: EmbeddedCluster, client: KafkaClient, topic: str) -> None:
+    cluster.create_topic(f"{topic}.dlq", partitions=1)
+
+    def handle(record: Record[Any, Any]) -> None:
+        if record.offset == 7:
+            raise ValueError(f"bad {record.offset}")
+
+    with assigned(client, topic) as consumer:
+        with consumer.parallel(
+            handle, workers=8, dead_letters="{topic}.dlq", retry=Retry(times=1, backoff=0.01)
+        ) as run:
+            until(client, lambda: run.stats().acknowledged == 2000)
+            assert (run.stats().dead, run.stats().retried) == (4, 4)
+        assert all_committed(consumer)
+        with pytest.raises(ValueError, match="topic must be a name"):
+            consumer.parallel(handle, dead_letters="{what}")
+    with client.consumer(f"{topic}.dlq") as letters:
+        found = [record for _ in range(4) if (record := letters.one(10.0)) is not None]
+    headers = [dict(record.headers) for record in found]
+    assert {header["__pykafka.errors.partition"] for header in headers} == {b"0", b"1", b"2", b"3"}
+    assert {header["__pykafka.errors.exception.message"] for header in headers} == {b"bad 7"}
+    assert {header["__pykafka.errors.offset"] for header in headers} == {b"7"}
+
+
+def test_records_that_are_acknowledged_by_hand(client: KafkaClient, topic: str) -> None:
+    held: list[Any] = []
+    with assigned(client, topic) as consumer:
+        with consumer.parallel(held.append, order=None, manual_ack=True, commit_interval=0.02) as run:
+            until(client, lambda: len(held) == 2000)
+            client.cluster.handler.random.shuffle(held)
+            first = next(record for record in held if record.offset == 0)
+            assert all(record.ack() for record in held if record is not first)
+            place = TopicPartition(topic, first.partition)
+            until(client, lambda: sum(one is not None for one in consumer.committed().values()) == 3)
+            assert consumer.committed(place) == {place: None}
+            assert first.ack()
+            until(client, lambda: all_committed(consumer))
+            assert run.stats().unacknowledged == 0
+        with pytest.raises(KafkaException, match="nothing waits"):
+            next(iter(client.consumer(topic))).ack()
 
 
 def test_close_ends_the_run(client: KafkaClient, topic: str) -> None:
@@ -188,7 +233,13 @@ def test_what_does_not_go_together_is_refused(client: KafkaClient, topic: str) -
         with consumer.parallel(lambda record: None):
             with pytest.raises(KafkaException, match="another run"):
                 consumer.parallel(print)
+            until(client, consumer._reading.locked)
             with pytest.raises(KafkaException, match="another worker reads"):
-                until(client, lambda: consumer.poll(timeout=0))
+                consumer.poll(timeout=0)
+        run = consumer.parallel(print)
+        consumer._reading.acquire()
+        with pytest.raises(KafkaException, match="nobody else may"):
+            run.run()
+        consumer._reading.release()
     with pytest.raises(KafkaException, match="is closed"):
         consumer.parallel(print)
