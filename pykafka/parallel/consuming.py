@@ -29,6 +29,7 @@ class InParallel:
     _options: KafkaConsumerOptions
     _closed: bool
     _run: ParallelRun | None = None
+    _source: _Source | None = None
     _woken = False
 
     if TYPE_CHECKING:
@@ -110,6 +111,10 @@ class InParallel:
         return self._run is not None and self._run.polls_here
 
     def _take_wakeup(self) -> bool:
+        source = self._source
+        if source is not None and source.woken:
+            source.woken = False
+            return True
         woken, self._woken = self._woken, False
         return woken
 
@@ -159,8 +164,8 @@ class _Source:
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
         self.poll = consumer.poll
-        self._holds = False
-        self.wakeup = consumer.wakeup
+        #: Apart from `consumer.wakeup()`: a late call of a worker must not end a poll that comes after the run.
+        self.woken = False
 
     def _mine(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         read: Collection[TopicPartition] = self._consumer._engine.partitions
@@ -193,8 +198,12 @@ class _Source:
                     "another worker reads this consumer: nobody else may while parallel work reads it",
                     topic=self._consumer._engine.name,
                 )
-            self._holds = True
+            self._consumer._source = self
         self._consumer._sharing.run = hooks
-        if hooks is None and self._holds:
-            self._holds = False
+        if hooks is None and self._consumer._source is self:
+            self._consumer._source = None
             reading.release()
+
+    def wakeup(self) -> None:
+        self.woken = True
+        self._consumer._engine.arrived()
