@@ -9,8 +9,6 @@ import weakref
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self
 
-from typing_extensions import TypeVar
-
 from pykafka.common import TopicPartition
 from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
 from pykafka.consumer.changing import ChangingEngine
@@ -38,8 +36,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-K = TypeVar("K", default=bytes)
-V = TypeVar("V", default=bytes)
+if TYPE_CHECKING:
+    # At runtime the package does without it: it is no dependency.
+    from typing_extensions import TypeVar
+
+    K = TypeVar("K", default=bytes)
+    V = TypeVar("V", default=bytes)
+else:
+    from typing import TypeVar
+
+    K, V = TypeVar("K"), TypeVar("V")
 
 #: How many records `poll` and `batches` return by default: Kafka's own max.poll.records.
 POLL_RECORDS = 500

@@ -180,7 +180,7 @@ def test_all_of_it_needs_no_extra() -> None:
     """Names of what needs an extra are there without it, and say what is missing when they are used."""
     script = """
 import sys
-for extra in ("gevent", "pyspark", "pyarrow", "confluent_kafka", "click", "rich"):
+for extra in ("gevent", "pyspark", "pyarrow", "confluent_kafka", "click", "rich", "typing_extensions"):
     sys.modules[extra] = None  # importing it fails
 from pykafka import *
 import pykafka
