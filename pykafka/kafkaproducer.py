@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import signature
@@ -13,10 +12,11 @@ from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.anytopic import AnyTopicEngine, Outgoing, Partitioner
 from pykafka.producer.deliveries import Callback
 from pykafka.producer.delivery import Delivery
+from pykafka.producer.fastpath import FastPath
 from pykafka.producer.options import KafkaProducerOptions
 from pykafka.producer.outgoing import Interceptors, ProducerRecord
 from pykafka.producer.sealing import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
-from pykafka.producer.values import Headers, as_bytes, header_pairs, timestamp_ms
+from pykafka.producer.values import as_bytes, header_pairs, timestamp_ms
 from pykafka.protocol import wire
 from pykafka.serialization import may_wait, serializer_of
 from pykafka.utils import get_string
@@ -45,7 +45,7 @@ else:
     K, V = TypeVar("K"), TypeVar("V")
 
 
-class KafkaProducer(Generic[K, V]):
+class KafkaProducer(FastPath[K, V], Generic[K, V]):
     """Send messages to any topic: `client.producer(...)` makes one.
 
     `produce()` writes a message into the open batch of its partition and returns; a sender for each leader sends a batch
@@ -138,7 +138,7 @@ class KafkaProducer(Generic[K, V]):
         self._told = self._callback(None if on_delivery is None else on_delivery)
         #: Whether a message needs nothing but to be written.
         self._plain = self._of_key is None and self._of_value is None and self._interceptors is None
-        self._send = self._engine.accumulator.send
+        self._accumulator = self._engine.accumulator
         cluster.stop_at_close(self)
         self._handler.at_fork(self._after_fork)
         self._engine.start()
@@ -163,80 +163,20 @@ class KafkaProducer(Generic[K, V]):
 
     # -- producing ----------------------------------------------------------------------------------------------------
 
-    def produce(
-        self,
-        topic: str,
-        value: V | None = None,
-        *,
-        key: K | None = None,
-        headers: Headers | None = None,
-        timestamp: int | datetime.datetime | None = None,
-        partition: int | None = None,
-        on_delivery: Callable[[KafkaException | None, Delivery[K, V]], object] | None = None,
+    def _produce_fully(
+        self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V]:
-        """Send a message; return its delivery, which tells offset and error when they are known.
-
-        :param topic: its name
-        :param value: for the serializer of values, or bytes; None is a null value, a tombstone in compacted topics
-        :param key: for the serializer of keys, or bytes; messages of one key go to one partition
-        :param headers: {name: value} or (name, value) pairs, from Kafka 0.11 on
-        :param timestamp: its time (ms since 1970, or a datetime; naive ones are UTC); by default now
-        :param partition: number; by default chosen by key, else the present one
-        :param on_delivery: called for this message instead of the producer's `on_delivery`
-        :raises TypeError: value or key is not bytes and there is no serializer
-        :raises SerializationError: a serializer has failed
-        :raises MessageSizeTooLarge: it would not fit into `max_request_size` or `buffer_memory`
-        :raises ProducerQueueFullError: there was no room, for `max_block_ms` where `on_full` is "wait"
-        :raises TopicNotFoundError: there is no such topic, and it is not created
-        :raises TopicAuthorizationFailed: an ACL denies the topic
-        :raises UnknownTopicOrPartition: the topic has no such partition
-        :raises NoBrokersAvailableError: no broker told of the topic within `max_block_ms`
-        :raises ProducerStoppedException: the producer is closed
-        :raises MessagesNotDelivered: `max_failed_messages` or `max_failed_bytes` of earlier messages failed and nobody was
-            told of them; this message was not taken
-        :raises RuntimeError: the broker is too old for a timestamp (before 0.10) or headers (before 0.11)
-        """
-        if self._plain and partition is None and headers is None and timestamp is None:
-            told = self._told if on_delivery is None else Callback(on_delivery)
-            found = self._send(topic, value, key, -1, None, -1, told, value, key)
-            if found is not None:
-                return found
-        made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
-        placed = self._engine.place(made)
+        """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
+        placed = self._engine.place(self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery))
         assert placed is not None
         return placed
 
-    def _try_produce(
-        self,
-        topic: str,
-        value: V | None = None,
-        *,
-        key: K | None = None,
-        headers: Headers | None = None,
-        timestamp: int | datetime.datetime | None = None,
-        partition: int | None = None,
-        on_delivery: Callable[[KafkaException | None, Delivery[K, V]], object] | None = None,
+    def _try_fully(
+        self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V] | Callable[[], Delivery[K, V]]:
-        """As `produce()`, but never wait: return a function that does the rest, waiting, where there is no room.
-
-        Serializers and interceptors have run by then: the function does not call them once more. It does all of it where a
-        serializer may wait for a schema registry.
-        """
+        """The same, but without waiting; as `_try_produce`."""
         if self._may_wait:
-            return lambda: self.produce(
-                topic,
-                value,
-                key=key,
-                headers=headers,
-                timestamp=timestamp,
-                partition=partition,
-                on_delivery=on_delivery,
-            )
-        if self._plain and partition is None and headers is None and timestamp is None:
-            told = self._told if on_delivery is None else Callback(on_delivery)
-            found = self._send(topic, value, key, -1, None, -1, told, value, key)
-            if found is not None:
-                return found
+            return lambda: self._produce_fully(topic, value, key, headers, timestamp, partition, on_delivery)
         made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
         placed = self._engine.place(made, wait=False)
 
@@ -254,7 +194,7 @@ class KafkaProducer(Generic[K, V]):
         :param values_or_records: values; or `ProducerRecord` for messages with more than a value, whose topic may be left out
         :raises KafkaException: as of `produce()`; `.sent` of the error says how many messages were taken before
         """
-        count, send, told = 0, self._send, self._told
+        count, send, told = 0, self._accumulator.send, self._told
         plain = self._plain
         try:
             for one in values_or_records:
@@ -399,7 +339,7 @@ class KafkaProducer(Generic[K, V]):
     def _after_fork(self) -> None:
         self._engine.after_fork()
         self._engine.settlement.observed = self._interceptors is not None
-        self._send = self._engine.accumulator.send
+        self._accumulator = self._engine.accumulator
 
 
 #: Options of the documented producer under their names here.

@@ -1,0 +1,9 @@
+cimport cython
+
+from pykafka.producer.accumulator cimport Accumulator
+
+
+cdef class FastPath:
+    cdef public bint _plain
+    cdef public Accumulator _accumulator
+    cdef public object _told

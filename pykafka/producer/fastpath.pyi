@@ -1,0 +1,43 @@
+"""The types of `pykafka.producer.fastpath`; a test compares them with the class."""
+
+import datetime
+from collections.abc import Callable
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+from pykafka.exceptions import KafkaException
+from pykafka.producer.accumulator import Accumulator
+from pykafka.producer.delivery import Delivery
+from pykafka.producer.values import Headers
+
+K = TypeVar("K", default=bytes)
+V = TypeVar("V", default=bytes)
+
+class FastPath(Generic[K, V]):
+    _plain: bool
+    _accumulator: Accumulator
+    _told: Any
+
+    def produce(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        headers: Headers | None = None,
+        timestamp: int | datetime.datetime | None = None,
+        partition: int | None = None,
+        on_delivery: Callable[[KafkaException | None, Delivery[K, V]], object] | None = None,
+    ) -> Delivery[K, V]: ...
+    def _try_produce(
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        headers: Headers | None = None,
+        timestamp: int | datetime.datetime | None = None,
+        partition: int | None = None,
+        on_delivery: Callable[[KafkaException | None, Delivery[K, V]], object] | None = None,
+    ) -> Delivery[K, V] | Callable[[], Delivery[K, V]]: ...
