@@ -17,8 +17,10 @@ from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
+from pykafka.producer.memory import Memory
 from pykafka.security.othernames import security_of
 from pykafka.topic import Topic
+from pykafka.utils.settings import above_0, optional
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -87,6 +89,8 @@ class KafkaClient:
     :param retry_backoff_ms: pause before a request for metadata, coordinators or offsets is tried again; it doubles
         with each failure in a row, give or take 20 %
     :param retry_backoff_max_ms: the longest pause between such requests
+    :param buffer_memory: what the unacknowledged messages of all producers of this client may take together (bytes); None:
+        each producer has its own budget alone
     :param other_names: the options of security as other Python clients name them: `security_protocol`, `sasl_mechanism`,
         `sasl_plain_username`, `sasl_plain_password`, `sasl_oauth_token_provider`, `sasl_kerberos_service_name`,
         `ssl_cafile`, `ssl_certfile`, `ssl_keyfile`, `ssl_password`, `ssl_check_hostname`, `ssl_context`
@@ -132,10 +136,12 @@ class KafkaClient:
         metadata_recovery_rebootstrap_trigger_ms: int = 300000,
         retry_backoff_ms: int = 100,
         retry_backoff_max_ms: int = 1000,
+        buffer_memory: int | None = None,
         **other_names: Unpack[OtherNames],
     ) -> None:
         try:
             sasl, ssl_config = security_of(other_names, sasl, _one_of(ssl_config, tls))
+            memory = optional(above_0)(buffer_memory, "buffer_memory")
             settings, metadata = ConnectionSettings.of(locals()), MetadataSettings.of(locals())
         finally:
             # They may hold secrets as text, and reports of errors may show the local variables of this function.
@@ -163,6 +169,8 @@ class KafkaClient:
             client_rack=client_rack,
             metadata=metadata,
         )
+        if memory is not None:
+            self.cluster.memory = Memory(self._handler, memory)
         self._admin = Admin(self.cluster)
 
     @classmethod

@@ -32,6 +32,10 @@ ALLOWED: dict[Any, str] = {above_0: "1 or more", at_least_0: "0 or more"}
 NO_OPTIONS = {"cluster", "topic", "generation_id", "consumer_id", "zookeeper", "use_rdkafka"}
 #: Parameters that have no settings of their own: name -> (allowed, costs).
 OTHERS = {
+    "buffer_memory": (
+        "None, 1 or more",
+        "A small budget makes `produce()` wait. Without one a program with many producers takes as much as they together.",
+    ),
     "hosts": ("", "Name two or three brokers: a client that starts needs one of them to be up."),
     "zookeeper_hosts": ("", "Needs ZooKeeper; `hosts` needs brokers only."),
     "socket_timeout_ms": (

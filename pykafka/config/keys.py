@@ -173,6 +173,7 @@ _CLIENT: dict[str, Parse] = {
     "broker_version": text,
     "handler": _object,
     "client_id": text,
+    "buffer_memory": number,
     "allow_auto_create_topics": flag,
     "client_rack": text,
     "tls": anything,

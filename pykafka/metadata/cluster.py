@@ -529,6 +529,8 @@ class BaseCluster:
     def _after_fork(self) -> None:
         # Connections stay the parent's; this child makes its own when it needs them.
         self._knowledge.after_fork()
+        if self.memory is not None:
+            self.memory.after_fork()
         self._upkeep.after_fork()
         self._topics.after_fork()
         self._brokers.after_fork()

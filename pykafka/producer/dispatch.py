@@ -152,7 +152,10 @@ class Dispatch:
 
     def send(self, batches: list[MessageBatch]) -> bool:
         """Send batches, at most one per partition, in one request; return whether some of them stayed behind."""
-        count, sendable = len(batches), batches
+        count = len(batches)
+        sendable = batches = self._of_present_topics(batches)
+        if not batches:
+            return count > 0
         try:
             ids = self._ids(batches)
             version = self._version(ids)
@@ -169,8 +172,9 @@ class Dispatch:
             if sendable:
                 self._transmit(Request(sendable, ids), version)
             return len(sendable) < count
-        except TopicRecreatedError as error:
-            self.outcomes.settle([(batch, error) for batch in sendable])
+        except TopicRecreatedError as error:  # since the look above
+            self.outcomes.settle([(batch, error) for batch in sendable if batch.topic == error.topic])
+            self._unsent([batch for batch in sendable if batch.topic != error.topic], error)
         except ProtocolClientError as error:  # of this client, or about the producer id
             if error.retriable or not is_answer(error):
                 self._unsent(sendable, error)
@@ -179,6 +183,19 @@ class Dispatch:
         except KafkaException as error:
             self._unsent(sendable, error)
         return True
+
+    def _of_present_topics(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+        """Fail the batches for a topic that was made anew, where that is wanted; return the others."""
+        gone: dict[str, TopicRecreatedError] = {}
+        for topic in {batch.topic for batch in batches}:
+            try:
+                self._core.targets.id_of(topic)
+            except TopicRecreatedError as error:
+                gone[topic] = error
+        if not gone:
+            return batches
+        self.outcomes.settle([(batch, gone[batch.topic]) for batch in batches if batch.topic in gone])
+        return [batch for batch in batches if batch.topic not in gone]
 
     def _ids(self, batches: list[MessageBatch]) -> dict[str, UUID]:
         """Return the ids of the topics of some batches; none where one of them is unknown.

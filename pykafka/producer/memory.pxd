@@ -3,6 +3,7 @@ cdef class Memory:
     cdef public Py_ssize_t used
     cdef public Memory shared
     cdef public dict waiting
+    cdef object _handler
     cdef object _lock
     cdef object _spenders
 

@@ -21,6 +21,12 @@ NO_LIMIT = 2**62
 class Spender(Protocol):
     """A producer, as its budget knows it."""
 
+    def after_fork(self) -> None:
+        """Begin anew in a forked child, whose producers have sent nothing."""
+        self._lock = self._handler.Lock()
+        self.used = 0
+        self.waiting = {}
+
     def hurry(self) -> None: ...
 
 
@@ -35,6 +41,7 @@ class Memory:
     """
 
     def __init__(self, handler: Handler, limit: int = NO_LIMIT, shared: Memory | None = None) -> None:
+        self._handler = handler
         self.limit = limit
         self.used = 0
         self.shared = shared
@@ -84,6 +91,12 @@ class Memory:
     def join(self, spender: Spender) -> None:
         """Tell a producer of callers that wait for room."""
         self._spenders.add(spender)
+
+    def after_fork(self) -> None:
+        """Begin anew in a forked child, whose producers have sent nothing."""
+        self._lock = self._handler.Lock()
+        self.used = 0
+        self.waiting = {}
 
     def hurry(self) -> None:
         """Ask all producers under this budget, and under the one above, to send what lingers."""

@@ -430,3 +430,32 @@ def test_options_of_the_configuration(cluster: EmbeddedCluster) -> None:
         options = producer._engine.front
         assert (options.acks, options.linger_ms, options.compression, options.buffer_memory) == (1, 8, 4, 123456)
         producer.produce("one", bytes(1000)).get(10)
+
+
+# -- one budget for a client -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
+def test_producers_of_a_client_share_a_budget(cluster: EmbeddedCluster, use_greenlets: bool) -> None:
+    """One that lingers gives way to one that waits; the documented producer counts as well."""
+    with KafkaClient(cluster.hosts, use_greenlets=use_greenlets, buffer_memory=10_000) as client:
+        old = client.topics["one"].get_producer(linger_ms=60_000)
+        one, other = client.producer(linger_ms=60_000), client.producer(linger_ms=60_000)
+        with old, one, other:
+            old.produce(bytes(4000))
+            lingering = one.produce("a", bytes(4000))
+            assert one.room() == other.room() == 10_000 - 8064
+            assert not lingering.done
+            assert other.produce("b", bytes(5000)).get(20).offset == 0
+            assert lingering.get(10).offset == 0
+            with pytest.raises(MessageSizeTooLarge, match="buffer_memory=10000"):
+                other.produce("b", bytes(11_000))
+            for number in range(200):
+                (one if number % 2 else other).produce("b", bytes(900))
+        assert client.cluster.memory.used == 0
+
+
+@pytest.mark.parametrize("value", [0, -1, "1", 1.5])
+def test_a_bad_budget_is_refused_by_name(value: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="buffer_memory"):
+        KafkaClient("127.0.0.1:1", buffer_memory=value)
