@@ -16,7 +16,8 @@ from benchmarks.job import payloads
 from pykafka.consumer.arrow import ArrowDecoder
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.handlers import ThreadingHandler
-from pykafka.producer.accumulator import Accumulator, Backlog, MessageBatch, PartitionQueue
+from pykafka.producer.accumulator import Accumulator, PartitionQueue
+from pykafka.producer.batches import Backlog, MessageBatch
 from pykafka.protocol.records import RecordBatchBuilder, scan
 
 #: Messages of the first time and of the second.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.partition import Partition
-    from pykafka.producer.accumulator import MessageBatch
+    from pykafka.producer.batches import MessageBatch
     from pykafka.serialization import SerializerLike
 
 __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]

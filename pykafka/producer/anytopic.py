@@ -18,7 +18,8 @@ from pykafka.exceptions import (
     TopicNotFoundError,
     UnknownTopicOrPartition,
 )
-from pykafka.producer.accumulator import RECORD_OVERHEAD, MessageBatch, PartitionQueue, Route, headers_size
+from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, Route, headers_size
+from pykafka.producer.batches import MessageBatch
 from pykafka.producer.engine import ROOM_S, ProducerEngine
 from pykafka.producer.identity import Identity
 from pykafka.producer.sender import Sender

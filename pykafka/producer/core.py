@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka.producer.accumulator import Accumulator, MessageBatch, Owner
+from pykafka.producer.accumulator import Accumulator, Owner
 from pykafka.producer.attempts import Attempts
+from pykafka.producer.batches import MessageBatch
 from pykafka.producer.identity import Identity
 from pykafka.producer.memory import Memory
 from pykafka.producer.settlement import Settlement

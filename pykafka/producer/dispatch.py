@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.producer.accumulator import MessageBatch, PartitionQueue
+    from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.attempts import Attempts
+    from pykafka.producer.batches import MessageBatch
     from pykafka.producer.identity import Identity
     from pykafka.producer.options import ProducerOptions
     from pykafka.producer.targets import Targets

@@ -14,7 +14,8 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     SocketDisconnectedError,
 )
-from pykafka.producer.accumulator import RECORD_OVERHEAD, MessageBatch, Owner, PartitionQueue, Waits, headers_size
+from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue, headers_size
+from pykafka.producer.batches import MessageBatch, Waits
 from pykafka.producer.core import Hooks, ProducerCore
 from pykafka.producer.identity import Identity
 from pykafka.producer.routing import Routing

@@ -21,12 +21,6 @@ NO_LIMIT = 2**62
 class Spender(Protocol):
     """A producer, as its budget knows it."""
 
-    def after_fork(self) -> None:
-        """Begin anew in a forked child, whose producers have sent nothing."""
-        self._lock = self._handler.Lock()
-        self.used = 0
-        self.waiting = {}
-
     def hurry(self) -> None: ...
 
 

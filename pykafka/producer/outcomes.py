@@ -12,8 +12,9 @@ from pykafka.producer.idempotence import Verdict
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
-    from pykafka.producer.accumulator import MessageBatch, PartitionQueue
+    from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.attempts import Attempts
+    from pykafka.producer.batches import MessageBatch
     from pykafka.producer.idempotence import Flight
     from pykafka.producer.requests import Outcome
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pykafka.common import CompressionType
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, MessageSizeTooLarge, ProducerStoppedException
 from pykafka.partitioners import RandomPartitioner
-from pykafka.producer.accumulator import RECORD_OVERHEAD, MessageBatch, PartitionQueue, headers_size
+from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, headers_size
+from pykafka.producer.batches import MessageBatch
 from pykafka.producer.deliveries import Callback, OnDelivery
 from pykafka.producer.engine import ProducerEngine
 from pykafka.producer.options import ProducerOptions

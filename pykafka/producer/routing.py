@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pykafka.broker import Broker
     from pykafka.partition import TopicView
-    from pykafka.producer.accumulator import MessageBatch
+    from pykafka.producer.batches import MessageBatch
     from pykafka.producer.core import ProducerCore
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,8 @@ import math
 import weakref
 from typing import TYPE_CHECKING
 
-from pykafka.producer.accumulator import Backlog, MessageBatch, PartitionQueue
+from pykafka.producer.accumulator import PartitionQueue
+from pykafka.producer.batches import Backlog, MessageBatch
 from pykafka.producer.dispatch import Dispatch, take_next
 from pykafka.producer.requests import divide
 from pykafka.producer.settlement import outcome_unknown

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType, LockType
-    from pykafka.producer.accumulator import Accumulator, MessageBatch
+    from pykafka.producer.accumulator import Accumulator
+    from pykafka.producer.batches import MessageBatch
     from pykafka.producer.options import ProducerOptions
     from pykafka.protocol.message import Message
     from pykafka.utils.loglimit import LogLimiter

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pykafka.exceptions import ProducerStoppedException, ResponseTimeoutError
 
 if TYPE_CHECKING:
-    from pykafka.producer.accumulator import MessageBatch
+    from pykafka.producer.batches import MessageBatch
     from pykafka.producer.engine import ProducerEngine
 
 #: How often a waiting caller looks whether a sender has ended by an error (s).

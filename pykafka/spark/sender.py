@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pykafka.common import CompressionType, TopicPartition
 from pykafka.exceptions import KafkaException
-from pykafka.producer.accumulator import Backlog, MessageBatch
 from pykafka.producer.attempts import Attempts
+from pykafka.producer.batches import Backlog, MessageBatch
 from pykafka.producer.dispatch import Dispatch, take_next
 from pykafka.producer.options import ACK_TIMEOUT_MAX_MS, ProducerOptions
 from pykafka.producer.outcomes import Outcomes

@@ -22,7 +22,7 @@ from pykafka.exceptions import (
     UnsupportedCompressionType,
 )
 from pykafka.partitioners import HashingPartitioner
-from pykafka.producer.accumulator import MessageBatch
+from pykafka.producer.batches import MessageBatch
 from pykafka.protocol.message import Message
 from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic

@@ -20,7 +20,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
 )
 from pykafka.producer import Producer
-from pykafka.producer.accumulator import MessageBatch
+from pykafka.producer.batches import MessageBatch
 from pykafka.protocol.message import Message
 from tests.support.waiting import until
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pykafka.handlers import ThreadingHandler
-from pykafka.producer import accumulator
-from pykafka.producer.accumulator import Backlog, MessageBatch
+from pykafka.producer import batches
+from pykafka.producer.batches import Backlog, MessageBatch
 from pykafka.protocol.records_write import RecordBatchBuilder
 
 
@@ -29,7 +29,7 @@ def test_messages_are_looked_up_while_their_batch_is_split(monkeypatch: pytest.M
             return self.builder.append(*args)
 
     # where it is compiled, nobody comes in between
-    monkeypatch.setattr(accumulator, "RecordBatchBuilder", Meanwhile, raising=False)
+    monkeypatch.setattr(batches, "RecordBatchBuilder", Meanwhile, raising=False)
     parts = batch.split()
     assert set(seen) <= {(-1, None)}
     assert batch.parts == parts

@@ -1,0 +1,42 @@
+from pykafka.protocol.records_write cimport RecordBatchBuilder
+
+
+cdef class Backlog:
+    cdef public object wake
+    cdef public Py_ssize_t messages
+    cdef public Py_ssize_t bytes
+    cdef public Py_ssize_t max_messages
+    cdef public Py_ssize_t max_bytes
+    cdef public Py_ssize_t min_messages
+
+    cpdef release(self, Py_ssize_t messages, Py_ssize_t nbytes)
+
+
+cdef class MessageBatch:
+    cdef public str topic
+    cdef public int partition_id
+    cdef public Backlog backlog
+    cdef public double created
+    cdef public RecordBatchBuilder builder
+    cdef public Py_ssize_t count
+    cdef public Py_ssize_t queued_bytes
+    cdef public long long base_offset
+    cdef public long long log_append_time
+    cdef public object error
+    cdef public object record_errors
+    cdef public bint done
+    cdef public bint told
+    cdef public int attempts
+    cdef public int failures
+    cdef public double retry_at
+    cdef public object last_error
+    cdef public object wire
+    cdef public object wire_form
+    cdef public object flight
+    cdef public bint urgent
+    cdef public set heard
+    cdef public object event
+    cdef public object waits
+    cdef public list reports
+    cdef public MessageBatch parent
+    cdef public object parts

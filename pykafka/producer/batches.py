@@ -1,0 +1,185 @@
+"""`MessageBatch`: one record batch of a producer, from its first message to its acknowledgement; `Backlog`, which counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafka.producer.delivery import Delivery
+from pykafka.protocol.message import Message
+from pykafka.protocol.records_write import LEAST_BATCH, MAX_BATCH, RecordBatchBuilder, record_size
+
+if TYPE_CHECKING:
+    from pykafka.exceptions import KafkaException
+    from pykafka.handlers.base import EventType
+
+#: The header of a record batch (bytes).
+BATCH_HEADER = 61
+
+
+class Backlog:
+    """The messages and bytes that are queued for one broker and not yet acknowledged or failed.
+
+    :param wake: wakes the broker's sender
+    :param max_messages: beyond which `append` refuses
+    :param max_bytes: beyond which `append` refuses
+    :param min_messages: from which on the sender need not linger
+    """
+
+    def __init__(self, wake: EventType, max_messages: int, max_bytes: int, min_messages: int) -> None:
+        self.wake = wake
+        self.messages = 0
+        self.bytes = 0
+        self.max_messages = max_messages
+        self.max_bytes = max_bytes
+        self.min_messages = min_messages
+
+    @property
+    def full(self) -> bool:
+        """Whether the queue of the broker is full."""
+        return bool(self.messages >= self.max_messages or self.bytes >= self.max_bytes)
+
+    def release(self, messages: int, nbytes: int) -> None:
+        """Subtract acknowledged or failed messages; the pure source calls this under the producer's lock."""
+        self.messages -= messages
+        self.bytes -= nbytes
+
+
+class MessageBatch:
+    """One record batch, from its first message to its acknowledgement.
+
+    The messages that `produce()` returned look up their offset, timestamp and error here.
+
+    State belongs to `append` while the batch is open in its queue, then to the sender.
+
+    :param topic: name
+    :param partition_id: of the topic
+    :param backlog: that counts its messages
+    :param created: monotonic time of its first message (s)
+    :param clock: wall clock (ms), or None where compiled code may read the system's
+    :param expected: what it will likely take (bytes)
+    :param builder: its records, where there are some already
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        partition_id: int,
+        backlog: Backlog,
+        created: float,
+        clock: Callable[[], int] | None,
+        expected: int = LEAST_BATCH,
+        builder: RecordBatchBuilder | None = None,
+    ) -> None:
+        self.topic = topic
+        self.partition_id = partition_id
+        self.backlog = backlog
+        self.created = created
+        self.builder = RecordBatchBuilder(clock, MAX_BATCH, expected) if builder is None else builder
+        self.count = 0 if builder is None else builder.count
+        self.queued_bytes = 0
+        self.base_offset = -1
+        self.log_append_time = -1
+        self.error: KafkaException | None = None
+        self.record_errors: dict[int, KafkaException] | None = None
+        self.done = False
+        #: Whether everybody has been told, and the backlog no longer counts it.
+        self.told = False
+        #: Failures that count against `max_retries`.
+        self.attempts = 0
+        #: All failures, by which the pause before the next try grows.
+        self.failures = 0
+        self.retry_at = 0.0
+        self.last_error: KafkaException | None = None
+        self.wire: list[Any] | None = None
+        self.wire_form: Any = None
+        self.flight: Any = None
+        #: The indexes of failed messages whose error somebody was given by `Delivery.get()`.
+        self.heard: set[int] | None = None
+        #: Whether somebody waits for this batch: it does not linger.
+        self.urgent = False
+        self.event: EventType | None = None
+        #: How `Delivery.get` waits for it; None for the documented producer's.
+        self.waits: Waits | None = None
+        self.reports: list[Any] = []
+        self.parent: MessageBatch | None = None
+        self.parts: list[MessageBatch] | None = None
+
+    @property
+    def size(self) -> int:
+        """The uncompressed size of its records (bytes)."""
+        return int(self.builder.size)
+
+    @property
+    def wire_size(self) -> int:
+        """The size in a request (bytes); an upper bound while it is not compressed."""
+        return int(self.builder.size) if self.wire is None else BATCH_HEADER + len(self.wire[len(self.wire) - 1])
+
+    def error_of(self, index: int) -> KafkaException | None:
+        """Return the error of message `index`; None if it was delivered, or is still in flight."""
+        if self.parts is not None:
+            part, index = self.part_of(index)
+            return part.error_of(index)
+        if self.record_errors is not None:
+            return self.record_errors.get(index, self.error)
+        return self.error
+
+    def offset_of(self, index: int) -> int:
+        """Return the offset of message `index`; -1 while it is unknown."""
+        if self.parts is not None:
+            part, index = self.part_of(index)
+            return part.offset_of(index)
+        if self.base_offset < 0 or self.error is not None:
+            return -1
+        return self.base_offset + index
+
+    def part_of(self, index: int) -> tuple[MessageBatch, int]:
+        assert self.parts is not None
+        for part in self.parts:
+            if index < part.count:
+                return part, index
+            index -= part.count
+        raise IndexError(f"the batch has no message {index}")
+
+    def split(self, limit: int | None = None) -> list[MessageBatch]:
+        """Return smaller batches that replace this one; its messages find their outcome through them.
+
+        :param limit: what each of them may take (bytes), unless it has one message; None: two, with half the messages each
+        """
+        middle = self.builder.count // 2
+        parts: list[MessageBatch] = []
+        part: MessageBatch | None = None
+        for index, (timestamp, key, value, headers) in enumerate(self.builder.records()):
+            if limit is None or part is None:
+                full = index == middle
+            else:
+                full = part.builder.size + record_size(key, value, headers) > limit
+            if part is None or full:
+                part = MessageBatch(self.topic, self.partition_id, self.backlog, self.created, None)
+                part.waits = self.waits
+                part.parent = self
+                parts.append(part)
+            part.builder.append(timestamp, key, value, headers)
+            part.count += 1
+        self.parts = parts  # not before they are whole: other threads look messages up meanwhile
+        return parts
+
+    def messages(self) -> Iterator[Message]:
+        """Yield the messages of this batch, read back from its records."""
+        for index, (timestamp, key, value, headers) in enumerate(self.builder.records()):
+            message = Message(value, partition_key=key, partition_id=self.partition_id, timestamp=timestamp)
+            message.headers = headers
+            message._batch = self
+            message._index = index
+            yield message
+
+    def deliveries(self) -> Iterator[Delivery[Any, Any]]:
+        """Yield the messages of this batch as `KafkaProducer.produce()` returns them, with the bytes that were sent."""
+        for index, (timestamp, key, value, headers) in enumerate(self.builder.records()):
+            yield Delivery(self, index, key, value, headers, timestamp)
+
+
+class Waits(Protocol):
+    """The waits for a batch; `pykafka.producer.waiting.Waits` documents them."""
+
+    def wait(self, batch: MessageBatch, index: int, timeout: float | None) -> None: ...
