@@ -154,7 +154,9 @@ class Dispatch:
     def send(self, batches: list[MessageBatch]) -> bool:
         """Send batches, at most one per partition, in one request; return whether some of them stayed behind."""
         count = len(batches)
-        sendable = batches = self._of_present_topics(batches)
+        if self._core.targets.fails:
+            batches = self._of_present_topics(batches)
+        sendable = batches
         if not batches:
             return count > 0
         try:

@@ -25,7 +25,8 @@ class Targets:
 
     def __init__(self, cluster: BaseCluster, fail: bool = False) -> None:
         self._cluster = cluster
-        self._fail = fail
+        #: Whether `id_of` raises.
+        self.fails = fail
         self._ids: dict[str, UUID] = {}
 
     def begin(self, topic: str) -> None:
@@ -44,7 +45,7 @@ class Targets:
         if found is None or found == known:
             return known
         if known is not None:
-            if self._fail:
+            if self.fails:
                 raise TopicRecreatedError(
                     f"the topic was deleted and made anew (its id was {known} and is {found} now), and on_topic_recreated is "
                     '"fail": start the producer again, or make a new one, to write to the new topic',
