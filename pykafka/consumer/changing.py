@@ -182,6 +182,10 @@ class ChangingEngine(ConsumerEngine):
         if not owned.given_up:
             self.recovery.attach(owned)
 
+    def is_starting(self, owned: OwnedPartition) -> bool:
+        """Return whether the start of a partition is looked for."""
+        return bool(self.starting.waiting([owned.key]))
+
     def go(self, wanted: Mapping[TopicPartition, Position]) -> None:
         """Move partitions to where an OffsetType or a time says; return at once: a worker asks for the offsets."""
         parts = [(self.partitions[key], position) for key, position in wanted.items()]
@@ -189,7 +193,6 @@ class ChangingEngine(ConsumerEngine):
             fetcher = owned.fetcher
             if fetcher is not None:
                 fetcher.detach(owned)
-            self.buffers.move(owned, -1, -1)
         self.starting.begin(parts)
 
     def seek(self, key: TopicPartition, offset: int) -> None:

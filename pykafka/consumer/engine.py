@@ -208,6 +208,10 @@ class ConsumerEngine:
         """Give a partition that could not be fetched to recovery. Fetchers call this; it never blocks."""
         self.recovery.failed(owned, error)
 
+    def is_starting(self, owned: OwnedPartition) -> bool:
+        """Return whether a worker looks for the start of a partition: then it needs no position from the application."""
+        return False
+
     def redirected(self, owned: OwnedPartition, broker_id: int) -> None:
         """Fetch a partition from the replica that its leader has named. Fetchers call this; it never blocks."""
         log.debug("%s: broker %d is named as a closer replica", owned.key, broker_id)

@@ -167,6 +167,8 @@ class Recovery:
         if reader is None or not reader.running or owned.fetcher is not None or owned.given_up:
             return None
         if owned.position < 0:
+            if reader.is_starting(owned):
+                return None
             self.failed(owned, OffsetResetNeededError(topic=owned.key.topic, partition=owned.partition_id))
             return None
         if self.is_recreated(owned):

@@ -58,12 +58,14 @@ class Starting:
         self._worker: Worker | None = None
 
     def begin(self, wanted: Iterable[tuple[OwnedPartition, Position | None]]) -> None:
-        """Find where partitions begin, and fetch them from there; return at once.
+        """Find where partitions begin, and fetch them from there; return at once. Until then they have no position.
 
         :param wanted: partitions that no fetcher has, each with an OffsetType or a time; None for its commit, or the rules
         """
         with self._lock:
             for owned, position in wanted:
+                if owned.position >= 0:  # here, so that recovery never sees one without a position that does not wait
+                    owned.buffers.move(owned, -1, -1)
                 self._wanted[owned.key] = position, owned.moves
             self._start()
         self._wake.set()
@@ -157,5 +159,6 @@ class Starting:
             del self._wanted[owned.key]
             if start is not None:
                 reader.buffers.move(owned, start[0], start[0] - 1, moves, start[1])
+                owned.topic_id = None  # it is an offset of the topic that there is now
         owned.trouble_since = None
         reader.begun(owned)
