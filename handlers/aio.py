@@ -9,7 +9,7 @@ import itertools
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
@@ -133,6 +133,11 @@ class TaskWorker(Worker):
         """Return whether the task has not ended; the end of its loop ends it."""
         return not self._task.done() and not self._handler._loop.loop.is_closed()
 
+    def interrupt(self) -> bool:
+        """Cancel the task. As `Worker.interrupt`."""
+        self._task.cancel()
+        return True
+
 
 class AsyncioHandler(SocketHandler):
     """The handler that runs workers as tasks of an event loop (asyncio's or uvloop's); it belongs to the loop that runs now.
@@ -202,6 +207,10 @@ class AsyncioHandler(SocketHandler):
         """Yield to the loop if it has not turned for HELD_MAX_S; outside of the bridge do nothing. As `Handler.breathe`."""
         if self._turns.held() and in_bridge():
             self._turns.wait()
+
+    def awaited(self, awaitable: Awaitable[R]) -> R:
+        """Await something in the worker's task. As `Handler.awaited`."""
+        return await_in_bridge(awaitable)
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call `fn` in the loop's default executor. As `Handler.offload`."""

@@ -12,9 +12,9 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from types import MethodType, TracebackType
+from types import CoroutineType, MethodType, TracebackType
 from typing import Any, ClassVar, NamedTuple, ParamSpec, Protocol, TypeVar
 
 log = logging.getLogger(__name__)
@@ -148,6 +148,13 @@ class Worker(ABC):
     def is_alive(self) -> bool:
         """Return whether the worker has not ended; one that has yet to begin is alive."""
 
+    def interrupt(self) -> bool:
+        """End the worker at its present or next wait, where the handler can; return whether it can. Never waits.
+
+        An exception that is no `Exception` is raised there: gevent's GreenletExit, asyncio's CancelledError.
+        """
+        return False
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} {'alive' if self.is_alive() else 'ended'}>"
 
@@ -261,6 +268,15 @@ class Handler(ABC):
         the hub all the same. `fn` may run in any OS thread, so it must not use anything that this handler made. With
         threads, where there is no hub, the caller's worker runs it.
         """
+
+    def awaited(self, awaitable: Awaitable[T]) -> T:
+        """Await what a function of the application has returned, where workers are tasks; return its result.
+
+        :raises TypeError: no worker of this handler can await anything
+        """
+        if isinstance(awaitable, CoroutineType):
+            awaitable.close()  # which would warn that nobody has awaited it
+        raise TypeError(f"an async function cannot be called on {self.name}: give a plain one, or use pykafka.aio")
 
     # -- the network -------------------------------------------------------------------------------------------------
 

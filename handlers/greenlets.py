@@ -324,6 +324,11 @@ class GreenletWorker(Worker):
         """Return whether the greenlet has not ended."""
         return not self._greenlet.dead
 
+    def interrupt(self) -> bool:
+        """Kill the greenlet. As `Worker.interrupt`."""
+        self._greenlet.kill(block=False)
+        return True
+
 
 class GEventHandler(SocketHandler):
     """The handler that runs workers in gevent's greenlets; it neither needs monkey patching nor does any.

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 IDLE_S = 10.0
 #: How many records one poll returns at most.
 POLLED = 500
+#: How long workers that have nothing to do any more may take to end (s).
+JOIN_S = 0.5
 #: After this time without an acknowledgement of its lowest record, a partition is told of (s).
 STALLED_S = 60.0
 
@@ -234,8 +236,9 @@ class Intake:
             finally:
                 self._pool.close()
                 self._forget(going)
-        if not self._pool.join(max(deadline, self._handler.now() + 1.0)):
+        if not self._pool.join(max(deadline, self._handler.now() + JOIN_S)):
             log.warning("parallel work has ended, and %d workers are still in handle()", self._pool.hands)
+            self._pool.interrupt()
 
     def _give_back(self, going: Iterable[Progress]) -> None:
         """Seek back to what was not acknowledged, and resume what the run has paused."""

@@ -129,6 +129,12 @@ class Pool:
         ended = [worker.join(max(deadline - self._handler.now(), 0.0)) for worker in list(self._workers)]
         return all(ended)
 
+    def interrupt(self) -> None:
+        """End the workers that are still in `handle()`, where the handler can."""
+        for worker in list(self._workers):
+            if worker.is_alive():
+                worker.interrupt()
+
     # -- by anybody ---------------------------------------------------------------------------------------------------
 
     def acknowledge(self, job: Job) -> bool:
@@ -164,7 +170,7 @@ class Pool:
 
     def _work(self, hand: Hand) -> None:
         self._here.working = True
-        breathe, handle = self._handler.breathe, self._handle
+        handler, handle = self._handler, self._handle
         job: Job | None = None
         try:
             job = self._first(hand)
@@ -172,11 +178,11 @@ class Pool:
                 error = job.error
                 if error is None:
                     try:
-                        call(handle, job.record)
+                        call(handler, handle, job.record)
                     except BaseException as raised:  # noqa: BLE001 - `judge` tells failures of a record from ends of a worker
                         error = raised
                 job = self._handled(job, hand) if error is None else self._failed(job, error, hand)
-                breathe()
+                handler.breathe()
         except BaseException as error:
             if job is not None:
                 self._lost(job, error)
@@ -222,12 +228,13 @@ class Pool:
                 self.retried += 1
                 self._jobs.put_off(job, self._handler.now() + verdict)
             told = self._after(job)
-        if void:
+        if void and isinstance(error, Exception):
             self._handler.report(f"handle() for a record of {job.progress.partition} that was settled meanwhile", error)
         if isinstance(verdict, BaseException):
             self.fail(verdict)
         self._tell(*told)
-        return self._first(hand) if isinstance(error, Exception) or not isinstance(verdict, BaseException) else None
+        ends = not isinstance(error, Exception) and (void or isinstance(verdict, BaseException))
+        return None if ends else self._first(hand)
 
     def _first(self, hand: Hand) -> Job | None:
         """Return a job, after waiting for one; None when this worker must end."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
+    from pykafka.handlers import Handler
 
 
 class RecordLike(Protocol):
@@ -65,6 +66,8 @@ class DeadLetterSink(Protocol):
 Handle = Callable[[Any], object]
 
 
-def call(handle: Handle, record: Any) -> None:
-    """Handle one record: the one place where the application's function is called."""
-    handle(record)
+def call(handler: Handler, handle: Handle, record: Any) -> None:
+    """Handle one record: the one place where the application's function is called, and awaited if it is asynchronous."""
+    result = handle(record)
+    if result is not None and hasattr(type(result), "__await__"):
+        handler.awaited(cast("Awaitable[object]", result))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
+from pykafka.handlers import Handler
 from pykafka.parallel.failures import Failures
 from pykafka.parallel.intake import Intake
 from pykafka.parallel.jobs import Jobs, Limits
 from pykafka.parallel.pool import Pool
 
 if TYPE_CHECKING:
-    from pykafka.handlers import Handler, Worker
+    from pykafka.handlers import Worker
     from pykafka.parallel.job import Job
     from pykafka.parallel.options import ParallelOptions
     from pykafka.parallel.ports import DeadLetterSink, Handle, Source
@@ -61,6 +63,10 @@ class _Acknowledger:
         return self._pool.refuse(self._job, error or KafkaException("the application refused the record by nack()"))
 
 
+def _awaits(handler: Handler) -> bool:
+    return type(handler).awaited is not Handler.awaited
+
+
 class ParallelRun:
     """Records of a consumer, handled by many workers at a time: what `consumer.parallel(...)` returns.
 
@@ -86,6 +92,8 @@ class ParallelRun:
     ) -> None:
         if not callable(handle):
             raise TypeError(f"handle must be a function of a record, not {type(handle).__name__}: {handle!r}")
+        if (iscoroutinefunction(handle) or iscoroutinefunction(type(handle).__call__)) and not _awaits(handler):
+            raise TypeError(f"handle must be a plain function on {handler.name}; pykafka.aio takes async ones")
         self._handler = handler
         self._source = source
         limits = Limits(options.max_unacknowledged, options.max_unacknowledged_bytes)

@@ -17,8 +17,20 @@ DECLARED = {name for name in {*vars(Handler), *Handler.__annotations__} if not n
 #: Of the documents, and of DESIGN.md: renaming one breaks what others have built on it.
 PROMISED = {
     *("Event", "Lock", "RLock", "Semaphore", "Queue", "local", "QueueEmptyError", "QueueFullError"),
-    *("Socket", "SockErr", "GaiError", "spawn", "sleep", "now", "time_ms", "breathe", "offload", "resolve", "connect"),
-    *("name_of", "wrap_tls", "native", "at_fork", "kazoo", "report", "random", "name", "cooperative", "system_clock"),
+    *("Socket", "SockErr", "GaiError", "spawn", "sleep", "now", "time_ms", "breathe", "offload", "awaited", "resolve"),
+    *(
+        "connect",
+        "name_of",
+        "wrap_tls",
+        "native",
+        "at_fork",
+        "kazoo",
+        "report",
+        "random",
+        "name",
+        "cooperative",
+        "system_clock",
+    ),
 }
 
 

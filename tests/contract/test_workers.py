@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -48,6 +49,45 @@ def test_a_join_that_is_cut_off_leaves_the_worker_alive(handler: Handler) -> Non
     go.set()
     assert worker.join(10)
     assert not worker.is_alive()
+
+
+def test_a_worker_that_waits_can_be_interrupted_but_for_threads(handler: Handler) -> None:
+    go = handler.Event()
+    ended = []
+
+    def wait() -> None:
+        try:
+            go.wait(20)
+        except BaseException as error:
+            ended.append(error)
+            raise
+
+    worker = handler.spawn(wait)
+    handler.sleep(0.01)
+    began = handler.now()
+    if worker.interrupt():
+        assert worker.join(10)
+        assert not isinstance(ended[0], Exception)
+        assert handler.now() - began < 5
+    else:
+        assert "asyncio" not in handler.name
+        assert handler.name != "gevent"
+        assert worker.is_alive()
+    go.set()
+    assert worker.join(10)
+    worker.interrupt()  # one that has ended
+
+
+def test_async_functions_are_awaited_by_tasks_and_refused_elsewhere(handler: Handler) -> None:
+    async def double(number: int) -> int:
+        await asyncio.sleep(0.001)
+        return 2 * number
+
+    if handler.name == "asyncio":
+        assert handler.awaited(double(4)) == 8
+    else:
+        with pytest.raises(TypeError, match=f"async function cannot be called on {handler.name}"):
+            handler.awaited(double(4))
 
 
 def test_workers_get_their_arguments(handler: Handler) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -506,6 +507,8 @@ class TestTheEnd:
         assert handler.now() - began < 2.0
         assert [record.offset for record in abandoned] == [0, 1, 2, 3, 4]
         assert "5 workers are still in handle()" in caplog.text
+        if handler.name != "threads":  # others can be interrupted
+            until(handler, lambda: run.stats().workers == 0)
         gate.set()
         until(handler, lambda: run.stats().workers == 0)
 
@@ -634,6 +637,25 @@ def test_bad_options_are_refused_by_name(options: dict[str, Any], error: type[Ex
 def test_bad_retries_are_refused_by_name(options: dict[str, Any], error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         Retry(**options)
+
+
+def test_async_functions_are_awaited_where_workers_are_tasks(handler: Handler) -> None:
+    consumer = FakeConsumer(handler, {A: log_of(A, 100, keys=10)})
+    handled = Handled(handler)
+
+    async def handle(record: FakeRecord) -> None:
+        await asyncio.sleep(0.001)
+        handled(record)
+
+    if handler.name != "asyncio":
+        with pytest.raises(TypeError, match="handle must be a plain function on"):
+            make(handler, consumer, handle)
+        with pytest.raises(RecordNotHandledError, match="async function cannot be called"):
+            make(handler, consumer, lambda record: handle(record)).run()
+        return
+    with make(handler, consumer, handle):
+        until(handler, lambda: consumer.committed == {A: 100})
+    assert handled.offsets(A, b"k3") == list(range(3, 100, 10))
 
 
 def test_handle_must_be_a_function(handler: Handler) -> None:
