@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,6 +28,10 @@ def make(
     options.setdefault("commit_interval", 0.02)
     options.setdefault("stop_timeout", 5.0)
     return ParallelRun(handler, consumer, handle, ParallelOptions(**options), dead_letters)
+
+
+def call_later(handle: Callable[[Any], object], record: Any) -> object:
+    return handle(record)
 
 
 class Handled:
@@ -651,7 +656,7 @@ def test_async_functions_are_awaited_where_workers_are_tasks(handler: Handler) -
         with pytest.raises(TypeError, match="handle must be a plain function on"):
             make(handler, consumer, handle)
         with pytest.raises(RecordNotHandledError, match="async function cannot be called"):
-            make(handler, consumer, lambda record: handle(record)).run()
+            make(handler, consumer, partial(call_later, handle)).run()
         return
     with make(handler, consumer, handle):
         until(handler, lambda: consumer.committed == {A: 100})
