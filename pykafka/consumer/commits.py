@@ -25,7 +25,7 @@ Offsets = Mapping[TopicPartition, int]
 #: before Kafka 2.1 and a week since, unless (since 2.1) the group has members: see KIP-211.
 COMMIT_AGAIN_S = 3600.0
 #: How often the worker that commits looks whether its consumer is still there (s).
-GONE_S = 1.0
+GONE_S = 5.0
 #: The text that brokers keep with each offset.
 METADATA = "pykafka"
 

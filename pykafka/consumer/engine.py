@@ -36,6 +36,8 @@ T = TypeVar("T")
 
 #: How long stop() and rebalances wait for a consume_arrow() that is decoding (s).
 LOANS_WAIT_S = 2.0
+#: How often a call that waits for messages sees to recovery (s); what comes, `stop()`, errors and Ctrl-C end its wait at once.
+LOOK_UP_S = 5.0
 
 
 class Hooks(Protocol):
@@ -338,7 +340,7 @@ class ConsumerEngine:
         if self.errors:
             return True
         # even without a limit stop() and a worker's error end the wait: both set the event
-        remaining = 1.0 if deadline is None else min(1.0, deadline - self.handler.now())
+        remaining = LOOK_UP_S if deadline is None else min(LOOK_UP_S, deadline - self.handler.now())
         if unblock_event is not None:
             remaining = min(remaining, 0.1)
         if remaining <= 0:

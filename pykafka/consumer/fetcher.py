@@ -33,12 +33,16 @@ if TYPE_CHECKING:
     from pykafka.consumer.fetchrequests import FetchSettings
     from pykafka.handlers import Handler, Worker
     from pykafka.network.channel import PendingResponse
+    from pykafka.network.requests import RequestHandler
 
 log = logging.getLogger(__name__)
 
 #: How long stop() waits for the worker, which does not wait for anything then (s).
 JOIN_TIMEOUT_S = 5.0
-#: How often the worker calls each consumer's `tick` (s).
+#: An answer with less records (bytes) goes to the consumers before the next request is sent; the broker is not kept waiting for
+#: long by it.
+SMALL_ANSWER = 16 * 1024
+#: How often the worker calls each consumer's `tick` (s), and checks the answer that it reads itself.
 TICK_S = 0.5
 
 
@@ -75,6 +79,8 @@ class Fetcher:
         self._stopped = False
         self._tick_at = 0.0
         self._worker: Worker | None = None
+        # The connection that the worker reads itself.
+        self._turn: RequestHandler | None = None
 
     @classmethod
     def of(cls, broker: Broker, handler: Handler, settings: FetchSettings) -> Fetcher:
@@ -143,12 +149,17 @@ class Fetcher:
                 if flight is None:
                     flight = self._send(self._plan())
                 if flight is None:
+                    self._leave_turn()
                     left = self._leave()
                     if left is None:
                         self._wait()
                     continue
                 landed, flight = flight, None
-                fetched = self._read(landed.plan, landed.pending.get(), landed.full)
+                fetched = self._read(landed.plan, self._await(landed.pending), landed.full)
+                if sum(batch.size for one in fetched for batch in one.batches) < SMALL_ANSWER:
+                    self._publish(fetched)
+                    flight = self._send(self._plan())
+                    continue
                 try:
                     flight = self._send(self._plan())
                 finally:  # the consumers get what has come, even if nothing more will
@@ -157,14 +168,36 @@ class Fetcher:
                 flight = None
                 self._fail_all(error)
             except BaseException as error:
+                self._leave_turn()  # before another worker may begin
                 log.exception("fetch worker of broker %d ended by an error", self._broker.id)
                 told = f"the fetch worker ended by {type(error).__name__}: {error}"
                 self._fail_all(KafkaException(told, broker=self._broker.address))
                 with self._lock:
                     self._worker = None
                 raise
-        if left is not None:  # an error of this is not one of the worker that may have come after this one
+        if left is None:
+            self._leave_turn()
+        else:  # an error of this is not one of the worker that may have come after this one
             self._end_session(left)
+
+    def _await(self, pending: PendingResponse[wire.FetchResponse]) -> wire.FetchResponse:
+        """Return an answer, read by this worker where it has the turn to."""
+        if self._turn is not None:
+            self._turn.read_until(lambda: pending.future.done, TICK_S)
+        return pending.get()
+
+    def _take_turn(self) -> None:
+        """Take the turn to read the connection, on which nobody else sends: waking this worker for each answer costs more."""
+        requests = self._broker.channel(self._settings.channel).requests
+        if requests is not self._turn:
+            self._leave_turn()
+        if self._turn is None and requests is not None and requests.help_read(lasting=True):
+            self._turn = requests
+
+    def _leave_turn(self) -> None:
+        held, self._turn = self._turn, None
+        if held is not None:
+            held.leave()
 
     def _tick(self) -> None:
         """Call each consumer's `tick`."""
@@ -216,6 +249,7 @@ class Fetcher:
         if plan is None or not plan.partitions:
             return None
         version = self._broker.api_version(wire.FetchRequest, self._requests.ceiling(plan))
+        self._take_turn()
         request, full = self._requests.next(plan, version)
         timeout_ms = request.max_wait_ms + self._broker.socket_timeout_ms
         pending = self._broker.send(request, self._settings.channel, timeout_ms=timeout_ms, version=version)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import EventType
 
 #: How often a worker that waits looks whether its consumer is still there (s).
-GONE_S = 1.0
+GONE_S = 5.0
 
 
 class Tended(Protocol):

@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 
 #: How often the reader checks whether a deadline has passed (s).
 TICK_S = 1.0
+#: The same on a connection that was not used for a while (s), and for how long (s).
+IDLE_TICK_S = 5.0
+IDLE_AFTER_S = 2.0
 #: How often a worker that reads for itself checks whether another worker has read its answer (s).
 HELP_TICK_S = 0.05
 #: Deadline of a request without one of its own (s): the documented default of socket_timeout_ms.
@@ -232,17 +235,23 @@ class RequestHandler:
                 raise ResponseTimeoutError(f"{told}; the request was not sent", broker=shared.connection.address)
             shared.ending.wait(min(left, TICK_S))
 
-    def help_read(self) -> bool:
-        """Take the turn to read answers in this worker, unless another one reads; then call `read_until` and `leave`."""
-        return not getattr(self._inside, "reading", False) and self.shared.requests.turn.help()
+    def help_read(self, lasting: bool = False) -> bool:
+        """Take the turn to read answers in this worker, unless another one reads; then call `read_until` and `leave`.
 
-    def read_until(self, done: Callable[[], bool]) -> None:
-        """Read answers to any worker's requests, until `done()` or until no answer is due on this connection."""
+        :param lasting: whether this worker reads nearly all answers of the connection, so that the reader looks seldom
+        """
+        return not getattr(self._inside, "reading", False) and self.shared.requests.turn.help(lasting)
+
+    def read_until(self, done: Callable[[], bool], tick: float = HELP_TICK_S) -> None:
+        """Read answers to any worker's requests, until `done()` or until no answer is due on this connection.
+
+        :param tick: how often to ask `done` while nothing comes (s)
+        """
         shared = self.shared
         try:
             self._inside.reading = True
             while len(shared.requests) and not done():
-                _read_one(self.handler, shared, HELP_TICK_S)
+                _read_one(self.handler, shared, tick)
         except KafkaException as error:
             self._end(error)
         finally:
@@ -399,10 +408,11 @@ def _read(handler: Handler, shared: RequestHandler.Shared, end: _Ending, inside:
     """Read answers until the connection ends; the reader's main function."""
     inside.reading = True
     try:
-        tick = min(TICK_S, shared.requests.max_idle_s or TICK_S)
+        max_idle_s = shared.requests.max_idle_s or IDLE_TICK_S
         while shared.requests.error is None and shared.requests.turn.take():
+            tick = TICK_S if shared.requests.idle_for() < IDLE_AFTER_S else IDLE_TICK_S
             try:
-                got = _read_one(handler, shared, tick)
+                got = _read_one(handler, shared, min(tick, max_idle_s))
             finally:
                 shared.requests.turn.release()
             if not got:

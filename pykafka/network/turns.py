@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: After a helper, the reader leaves the connection to the next one for this long (s), then reads itself.
 GRACE_S = 0.1
+#: The same after a helper that reads nearly all answers of the connection (s).
+LASTING_GRACE_S = 5.0
 #: How often the reader checks the connection while a helper reads (s).
 LOOK_UP_S = 1.0
 #: A worker that took the turn to write and still has not begun after this time was interrupted (s).
@@ -52,10 +54,15 @@ class ReadingTurn:
         self._helping = False
         self._yielding = False
         self._wanted = False
+        self._grace_s = GRACE_S
 
-    def help(self) -> bool:
-        """Take the turn for a helper, where it is free; `leave` returns it."""
+    def help(self, lasting: bool = False) -> bool:
+        """Take the turn for a helper, where it is free; `leave` returns it.
+
+        :param lasting: whether the helper reads nearly all answers of the connection
+        """
         self._wanted = True
+        self._grace_s = LASTING_GRACE_S if lasting else GRACE_S
         if not self._lock.acquire(blocking=False):
             return False
         self._helping = True
@@ -81,11 +88,11 @@ class ReadingTurn:
 
         :raises SocketDisconnectedError: a request is overdue because Ctrl-C has interrupted the worker that was reading
         """
-        while self._wanted and self._left_alone():
+        while (self._wanted or self._helping) and self._left_alone():
             self._wanted = False
             self._yielding = True
             if self._left_alone():  # checked again, as senders see `_yielding` only from now on
-                self._resume.wait(GRACE_S)
+                self._resume.wait(self._grace_s)
             self._yielding = False
             if self._resume.is_set():
                 self._resume.clear()
@@ -101,8 +108,13 @@ class ReadingTurn:
         return True
 
     def _left_alone(self) -> bool:
-        """Return whether the reader has nothing to do: a helper reads, or no answer is due."""
-        return self._requests.error is None and (self._helping or not len(self._requests))
+        """Return whether the reader has nothing to do: a helper reads that was not interrupted, or no answer is due."""
+        if self._requests.error is not None:
+            return False
+        if not self._helping:
+            return not len(self._requests)
+        deadline = self._requests.next_deadline()
+        return deadline is None or self._now() <= deadline + LOOK_UP_S
 
     def release(self) -> None:
         """Return the reader's turn."""

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: How often a sender looks up that is not woken (s): what was queued may have gone out since, or its producer be gone.
-LOOK_UP_S = 1.0
+LOOK_UP_S = 5.0
+#: While more messages than this wait, those that produce leave the sending to the sender.
+PROMPT_MAX = 8
 
 
 class Sender:
@@ -58,7 +60,7 @@ class Sender:
         options = core.options
         # a sync producer's worker sends each message itself, and wakes no sender
         enough = 0 if options.sync else options.min_queued_messages
-        self.backlog = Backlog(self.wake, options.max_queued_messages, options.max_queued_bytes, enough)
+        self.backlog = Backlog(self._alarm(), options.max_queued_messages, options.max_queued_bytes, enough)
         self.queues: dict[tuple[str, int], PartitionQueue] = {}
         #: Those of them that have batches.
         self.active: dict[tuple[str, int], PartitionQueue] = {}
@@ -73,6 +75,11 @@ class Sender:
         self._worker: Worker | None = None
         if auto_start:
             self.start()
+
+    def _alarm(self) -> EventType | _Prompt:
+        """Return what `append` sets when the sender has to look: `wake`, or for messages that do not linger a `_Prompt`."""
+        prompt = not self._core.options.linger_s and not self._core.options.sync
+        return _Prompt(weakref.ref(self), self.wake) if prompt else self.wake
 
     @property
     def broker(self) -> Broker:
@@ -143,6 +150,18 @@ class Sender:
             requests.read_until(lambda: batch.done or self._handler.now() >= deadline)
         finally:
             requests.leave()
+
+    @property
+    def may_prompt(self) -> bool:
+        """Whether the worker that produces may send: the connection is up, and few messages wait."""
+        requests = self.broker.channel("produce").requests
+        return (
+            requests is not None
+            and requests.alive
+            and not requests.shared.requests.muted_until
+            and self.backlog.messages <= PROMPT_MAX
+            and not self._core.accumulator.lock.locked()  # the pure source holds it while it appends
+        )
 
     def send_now(self) -> None:
         """Send ready batches in the caller's worker, or wake the sender if it is sending."""
@@ -304,6 +323,28 @@ class Sender:
     def divide(self, batch: MessageBatch, error: KafkaException | None) -> list[MessageBatch]:
         """Divide a batch in two."""
         return batch.split()
+
+
+class _Prompt:
+    """Sends a message that comes alone in the worker that produces it: waking the sender costs more than sending.
+
+    :param sender: of the message
+    :param wake: wakes the sender's worker, where there is more to do than to send
+    """
+
+    __slots__ = ("_sender", "_wake")
+
+    def __init__(self, sender: weakref.ref[Sender], wake: EventType) -> None:
+        self._sender = sender
+        self._wake = wake
+
+    def set(self) -> None:
+        """Send what is there, if that needs no wait; else wake the sender."""
+        sender = self._sender()
+        if sender is None or not sender.may_prompt:
+            self._wake.set()
+        else:
+            sender.send_now()
 
 
 def _run(reference: weakref.ref[Sender], wake: EventType, kept: list[Sender]) -> None:

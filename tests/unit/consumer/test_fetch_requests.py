@@ -37,6 +37,9 @@ class FakeBroker:
     def api_version(self, kind: object, ceiling: int | None = None) -> int:
         return self.version if ceiling else min(self.version, 12)
 
+    def channel(self, name: str) -> Any:
+        return SimpleNamespace(requests=None)
+
     def send(self, request: wire.FetchRequest, channel: str, **how: Any) -> None:
         self.requests.append((request, how["version"]))
 

@@ -1,0 +1,72 @@
+"""A message that comes alone, without linger: the worker that produces it sends it; one fetch worker reads for itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.embedded import EmbeddedCluster
+
+
+@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
+def client(request: pytest.FixtureRequest) -> Any:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, use_greenlets=request.param) as made,
+    ):
+        made.embedded = cluster
+        yield made
+
+
+def test_the_worker_that_produces_sends(client: Any) -> None:
+    with client.topics["t"].get_producer(linger_ms=0, required_acks=1) as producer:
+        producer.produce(b"first")  # the sender connects
+        producer.flush()
+        client.embedded.set_latency(1, 300)
+        message = producer.produce(b"alone")
+        batch = message._batch
+        assert batch.flight.on_wire
+        behind = [producer.produce(b"behind") for _ in range(3)]
+        assert behind[0]._batch is behind[2]._batch is not batch  # they wait for each other, as ever
+        producer.flush()
+        assert [one.offset for one in (message, *behind)] == [1, 2, 3, 4]
+
+
+def test_a_connection_that_is_gone_keeps_no_producer_waiting(client: Any) -> None:
+    with client.topics["t"].get_producer(linger_ms=0, required_acks=1, retry_backoff_ms=50) as producer:
+        producer.produce(b"first")
+        producer.flush()
+        client.embedded.broker_down(1)
+        handler = client.cluster.handler
+        begun = handler.now()
+        message = producer.produce(b"alone")
+        assert handler.now() - begun < 1
+        client.embedded.broker_up(1)
+        producer.flush()
+        assert message.offset == 1
+
+
+def test_consumers_that_come_and_go_share_the_worker_that_reads(client: Any) -> None:
+    handler = client.cluster.handler
+    topic = client.topics["t"]
+    with topic.get_sync_producer() as producer:
+        first = topic.get_simple_consumer(consumer_timeout_ms=5_000)
+        for number in range(3):
+            producer.produce(b"%d" % number)
+            assert first.consume().value == b"%d" % number
+        fetcher = next(iter(first._engine.partitions.values())).fetcher
+        assert fetcher._turn is not None
+        first.stop()
+        end = handler.now() + 5
+        while fetcher._turn is not None and handler.now() < end:
+            handler.sleep(0.01)
+        assert fetcher._turn is None  # nothing is fetched: the reader watches the connection
+        second = topic.get_simple_consumer(consumer_timeout_ms=5_000)
+        assert [second.consume().value for _ in range(3)] == [b"0", b"1", b"2"]
+        client.embedded.broker_down(1)
+        client.embedded.broker_up(1)
+        producer.produce(b"3")
+        assert second.consume().value == b"3"
+        second.stop()
