@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import math
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.batches import Backlog, MessageBatch
@@ -76,10 +76,10 @@ class Sender:
         if auto_start:
             self.start()
 
-    def _alarm(self) -> EventType | _Prompt:
+    def _alarm(self) -> EventType:
         """Return what `append` sets when the sender has to look: `wake`, or for messages that do not linger a `_Prompt`."""
         prompt = not self._core.options.linger_s and not self._core.options.sync
-        return _Prompt(weakref.ref(self), self.wake) if prompt else self.wake
+        return cast("EventType", _Prompt(weakref.ref(self), self.wake)) if prompt else self.wake
 
     @property
     def broker(self) -> Broker:

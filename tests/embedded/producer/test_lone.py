@@ -16,7 +16,7 @@ def client(request: pytest.FixtureRequest) -> Any:
         EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
         KafkaClient(cluster.hosts, use_greenlets=request.param) as made,
     ):
-        made.embedded = cluster
+        vars(made)["embedded"] = cluster
         yield made
 
 
