@@ -17,6 +17,7 @@ from pykafka.consumer.handing import Handing
 from pykafka.consumer.kafkaoptions import KafkaConsumerOptions, from_configuration
 from pykafka.consumer.seeking import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
+from pykafka.groups.options import SubscriberOptions
 from pykafka.groups.sharing import Sharing
 from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.parallel.consuming import InParallel
@@ -78,6 +79,14 @@ class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
         there, it is skipped with a warning, or it is written to a topic for dead letters
     :param interceptors: objects with `on_consume(records)`, which may replace them, or `on_commit(offsets)`; one after
         another
+    :param session_timeout_ms: the coordinator removes a member without a heartbeat for this long (ms); brokers have limits for
+        it
+    :param heartbeat_interval_ms: how often heartbeats go out (ms); below the session timeout
+    :param max_poll_interval_ms: a member that takes no message for this long loses its share (ms)
+    :param assignor: how the group shares out partitions: "range" or "roundrobin"; several names, the best first: the best that
+        all members know
+    :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `close()` does not leave the group, and a
+        consumer that starts with the same id within the session timeout gets the same share, without a rebalance
     :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as it
         takes
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
@@ -111,6 +120,11 @@ class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
         value_deserializer: DeserializerLike[V] | None = None,
         on_bad_record: OnBadRecord = "raise",
         interceptors: Sequence[ConsumerInterceptor] = (),
+        session_timeout_ms: int = 30 * 1000,
+        heartbeat_interval_ms: int = 3000,
+        max_poll_interval_ms: int = 5 * 60 * 1000,
+        assignor: str | Sequence[str] = "range",
+        group_instance_id: str | None = None,
         consumer_timeout_ms: int = -1,
         isolation_level: str = "read_uncommitted",
         fetch_min_bytes: int = 1,
@@ -121,7 +135,8 @@ class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
         metadata_max_age_ms: int = 60 * 1000,
         client_rack: str | None = None,
     ) -> None:
-        self._set_up(cluster, KafkaConsumerOptions.of(locals()), {}, listener)
+        members = SubscriberOptions.of(locals())
+        self._set_up(cluster, KafkaConsumerOptions.of(locals()), {}, members, listener)
         self._begin(tuple(topics))
 
     @classmethod
@@ -136,7 +151,8 @@ class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
         defaults, more = from_configuration(cluster.defaults.get("consumer", {}), given)
         options = KafkaConsumerOptions.of({**defaults, **given})
         consumer = cls.__new__(cls)
-        consumer._set_up(cluster, options, more, given.get("listener"))
+        members = SubscriberOptions.of({**more, **defaults, **given})
+        consumer._set_up(cluster, options, more, members, given.get("listener"))
         consumer._begin(tuple(topics))
         return consumer
 
@@ -145,13 +161,14 @@ class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
         cluster: BaseCluster,
         options: KafkaConsumerOptions,
         more: dict[str, Any],
+        members: SubscriberOptions,
         listener: Any,
     ) -> None:
         self._cluster = cluster
         self._handler = cluster.handler
         self._options = options
         self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | None] = ((), None)
-        self._closed = False
+        self._closing = self._closed = False
         self._engine = ChangingEngine(cluster, options.for_engine(more), options.rules)
         self._buffers = self._engine.buffers  # close at hand: each record is taken from there
         self._handing = Handing(
@@ -164,8 +181,9 @@ class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
         if self._engine.commits is not None:
             self._engine.commits.on_commit = self._handing.interceptors.committed
         self._arrow = ArrowTables(self._engine)
-        self._sharing = Sharing(self._engine, listener)
-        self._later = LaterCommits(self._handler, self._engine.worker_failed)
+        self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
+        timeout = cluster.socket_timeout_ms / 1000
+        self._sharing = Sharing(self._engine, listener, members, lambda: later.join(timeout))
         self._reading = self._handler.Lock()
         self._at_close = _AtClose(self)
         cluster.stop_at_close(self._at_close)
@@ -199,6 +217,8 @@ class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
     def subscribe(self, *topics: str | re.Pattern[str]) -> None:
         """Read topics as a whole, instead of what was read before: those that stay keep their positions.
 
+        With `group=` this consumer becomes a member of the group, in the next call that reads; topics may come later.
+
         :param topics: names, or one pattern, as of the constructor; partitions and topics that appear are read within
             `metadata_max_age_ms`
         :raises TopicNotFoundError: there is no such topic
@@ -207,7 +227,9 @@ class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
         self._check_open()
         names, pattern = valid_topics(topics)
         if self._options.group is not None:
-            raise KafkaException("members of groups are not there yet; use assign() with group=")
+            self._sharing.subscribe(topics)
+            self._subscribed = names, pattern
+            return
         self._engine.read_whole(names, pattern)
         self._subscribed = names, pattern
         self._await_starts(list(self._engine.partitions))
@@ -234,12 +256,13 @@ class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
         """
         self._check_open()
         self._subscribed = (), None
-        self._sharing.leave()
+        self._sharing.leave(keeping=keeping)
         self._engine.forget_topics(keeping)
 
     def subscription(self) -> list[str]:
         """Return the names of the topics that are read as a whole; none for partitions of `assign()`."""
-        return sorted(self._engine.whole_topics)
+        shares = self._sharing.shares
+        return sorted(self._engine.whole_topics if shares is None else shares.topics)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -402,21 +425,22 @@ class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
         self._close(midway=False, timeout=timeout)
 
     def _close(self, midway: bool, timeout: float | None = None) -> None:
-        if self._closed:
+        if self._closing:
             return
+        self._closing = True
         self._end_run()
-        self._closed = True
         if timeout is None:
             timeout = self._cluster.socket_timeout_ms / 1000
         try:
             if not self._later.join(valid_timeout(timeout)):
                 log.warning("commits of commit_async() were not all made before close()")
-            self._sharing.leave()
+            self._sharing.leave(midway)
         finally:
+            self._closed = True  # not before: a listener may commit
             self._engine.stop(midway)
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._closing:
             raise ConsumerStoppedException("the consumer is closed; make another", topic=self._engine.name)
 
     def _after_fork(self) -> None:

@@ -85,7 +85,8 @@ class ChangingEngine(ConsumerEngine):
     def after_fork(self) -> None:
         """Leave workers and locks to the parent process, as any engine; what had no position yet begins anew."""
         wanted = self.starting.wanted()
-        self._left_to_parent.append(self.starting)
+        self._left_to_parent += [self.starting, self._shelved]
+        self._shelved = {}
         super().after_fork()
         self._wanted_at_fork = wanted
 

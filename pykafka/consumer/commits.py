@@ -110,12 +110,20 @@ class Commits:
             self._failing_since = None
         self.on_commit({key: OffsetAndMetadata(offset, METADATA) for key, offset in committed.items()})
 
-    def commit_with(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit offsets, each with a text of its own; errors as `GroupOffsets.commit` has them."""
+    def commit_with(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], identity: tuple[int, str] | None = None
+    ) -> None:
+        """Commit offsets, each with a text of its own; errors as `GroupOffsets.commit` has them.
+
+        :param identity: as which member of which generation; by default as that of now. A rebalance meanwhile must not make an
+            offset of the former share one of the new share.
+        """
+        identity = identity or self.group.membership.identity
         of = self.group.ids_of(offsets)
         texts = {key: one.metadata for key, one in offsets.items()}
         with self._lock:
-            committed = self.group.commit({key: one.offset for key, one in offsets.items()}, texts, None, of)
+            plain = {key: one.offset for key, one in offsets.items()}
+            committed = self.group.commit(plain, texts, None, of, identity)
             self._note(committed)
             self._failing_since = None
         self.on_commit({key: OffsetAndMetadata(offset, texts[key]) for key, offset in committed.items()})

@@ -99,6 +99,7 @@ def _offset(key: Any, param: Any, metadata: str) -> OffsetAndMetadata:
 
 class _Later(NamedTuple):
     commits: Commits
+    identity: tuple[int, str]
     offsets: dict[TopicPartition, OffsetAndMetadata]
     on_commit: OnCommit | None
 
@@ -130,7 +131,7 @@ class LaterCommits:
     ) -> None:
         """Commit offsets after those that wait; return at once."""
         with self._lock:
-            self._waiting.append(_Later(commits, offsets, on_commit))
+            self._waiting.append(_Later(commits, commits.group.membership.identity, offsets, on_commit))
             if self._worker is None:
                 self._worker = self._handler.spawn(self._run, name="pykafka.CommitAsync")
 
@@ -158,7 +159,7 @@ class LaterCommits:
     def _make(self, one: _Later) -> None:
         error: KafkaException | None = None
         try:
-            one.commits.commit_with(one.offsets)
+            one.commits.commit_with(one.offsets, one.identity)
         except KafkaException as problem:
             error = problem
         if one.on_commit is None:

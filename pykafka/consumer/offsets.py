@@ -82,6 +82,11 @@ class Membership:
     member_id: str = ""
     group_instance_id: str | None = None
 
+    @property
+    def identity(self) -> tuple[int, str]:
+        """Generation and member id."""
+        return self.generation_id, self.member_id
+
 
 class GroupOffsets:
     """The offsets of one group, in any number of topics.
@@ -131,6 +136,7 @@ class GroupOffsets:
         metadata: Metadata = "",
         go_on: Callable[[], bool] | None = None,
         consumed_in: Mapping[TopicPartition, UUID | None] | None = None,
+        identity: tuple[int, str] | None = None,
     ) -> dict[TopicPartition, int]:
         """Commit offsets, each that of the next message to consume.
 
@@ -138,7 +144,9 @@ class GroupOffsets:
         :param metadata: a text that the coordinator keeps with them, or one for each topic, or for each partition
         :param go_on: returns whether to make another attempt
         :param consumed_in: the ids of the topics that given offsets are of; by default those of now
+        :param identity: generation and member id that all attempts name; by default those of each attempt
         :returns: the committed offsets
+        :raises ShareLostError: the coordinator does not take them, as this member is out of the group
         :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them. Its cause is a
             `TopicRecreatedError` if all others are committed, and these are of a topic that was deleted and made anew
         """
@@ -160,7 +168,7 @@ class GroupOffsets:
                 recreated.append(error)
             if not remaining:
                 return
-            failures = self._commit_once(remaining, metadata, of)
+            failures = self._commit_once(remaining, metadata, of, identity)
             for key in [key for key in remaining if key not in failures]:
                 committed[key] = remaining.pop(key)
             if failures:
@@ -300,6 +308,7 @@ class GroupOffsets:
         offsets: Mapping[TopicPartition, int],
         metadata: Metadata,
         of: Mapping[TopicPartition, UUID | None],
+        identity: tuple[int, str] | None,
     ) -> dict[TopicPartition, KafkaException]:
         coordinator = self.coordinator
         ids = self._ids(offsets, of)
@@ -311,7 +320,7 @@ class GroupOffsets:
             for key, offset in offsets.items()
         }
         member = self.membership
-        identity = member.generation_id, member.member_id
+        identity = identity or member.identity
         epochs = {key: self.epoch_before(key, offset) for key, offset in offsets.items()}
         request = commit_request(self._group, version, identity, wanted, member.group_instance_id, ids, epochs)
         return commit_failures(coordinator.call(request, CHANNEL, version=version), coordinator.address, offsets, ids)

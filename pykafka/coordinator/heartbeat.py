@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from pykafka.coordinator.requests import heartbeat_request, leave_request
 from pykafka.exceptions import (
@@ -100,6 +101,14 @@ class Activity:
         self.waiting: list[None] = []
 
 
+class Attendant(Protocol):
+    """The consumer of a member that takes part inside the application's calls."""
+
+    @property
+    def calls(self) -> int: ...
+    def attend(self) -> object: ...
+
+
 class Beat(NamedTuple):
     """The content of heartbeats and the broker that gets them: plain data, replaced as a whole."""
 
@@ -156,8 +165,8 @@ class HeartbeatSender:
         #: Whether the thread may set events of the application; if not, workers look at `news` every now and then.
         self.shares_events = self._native is handler
         self.notify = notify
-        #: Called by the thread, on whatever handler, after each heartbeat and with each piece of news: it may only store.
-        self.attend: Callable[[], object] | None = None
+        #: The consumer, for members that live in its calls: held weakly, and when it is gone, so is the member.
+        self.attendant: weakref.ref[Attendant] | None = None
         self._beat: Beat | None = None
         self._given_up: Beat | None = None
         self._told: tuple[Beat, int] | None = None
@@ -203,7 +212,7 @@ class HeartbeatSender:
     @property
     def active_again(self) -> bool:
         """Whether there was a sign of life since the thread last looked."""
-        return bool(self._activity.waiting) or self._activity.count != self._seen
+        return bool(self._activity.waiting) or self._signs() != self._seen
 
     @property
     def has_ended(self) -> bool:
@@ -251,9 +260,14 @@ class HeartbeatSender:
         if beat is None or beat is self._given_up:
             return IDLE_S
         now = self._native.now()
-        if self._activity.waiting or self._activity.count != self._seen:
-            self._seen = self._activity.count
+        signs = self._signs()
+        if self._activity.waiting or signs != self._seen:
+            self._seen = signs
             self._active_at = now
+        if self.attendant is not None and self.attendant() is None:
+            self._leave(beat)
+            self._stopping.set()
+            return 0.0
         left = self._active_at + self._max_poll_s - now
         if left <= 0:
             self._leave(beat)
@@ -285,8 +299,7 @@ class HeartbeatSender:
             self._given_up = beat
         if code:
             self._tell(beat, code)
-        elif self.attend is not None:
-            self.attend()
+        self._have_attended()
 
     def _leave(self, beat: Beat) -> None:
         """Leave the group because the application takes no messages, so that other members get its share."""
@@ -309,10 +322,19 @@ class HeartbeatSender:
             return
         self._told = (beat, code)
         self.news.append(News(beat.generation_id, beat.member_id, code, beat.broker.address, error, idle))
-        if self.attend is not None:
-            self.attend()
+        self._have_attended()
         if self.shares_events:
             self.notify()
+
+    def _have_attended(self) -> None:
+        attendant = None if self.attendant is None else self.attendant()
+        if attendant is not None:
+            attendant.attend()
+
+    def _signs(self) -> int:
+        """Return a number that changes with each sign of life of the application."""
+        attendant = None if self.attendant is None else self.attendant()
+        return self._activity.count + (0 if attendant is None else attendant.calls)
 
     def _call(self, beat: Beat, request: Request[Any], version: int) -> Any:
         timeout = min(self.heartbeat.timeout, beat.broker.socket_timeout_ms / 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -35,6 +36,10 @@ class ShareHooks(Protocol):
     A hook that raises an `Exception` counts as run: `serve` raises the exception when the rebalance has come to its end.
     After any other exception (gevent.Timeout, KeyboardInterrupt) the next `serve` runs the same hook again.
     """
+
+    @property
+    def calls(self) -> int:
+        """A number that grows with each call of the application: its sign of life; any thread may read it."""
 
     def attend(self) -> object:
         """Read `Subscriber.due` at the next call of the application, also one that waits now.
@@ -87,7 +92,7 @@ class Subscriber(BaseCoordinator):
         assignors = [KNOWN[name] for name in valid_assignor(self.config["assignor"], "assignor")]
         self._assigning = Assigning(cluster, self.group_id, assignors)
         self._topics = self._assigning.topics
-        self.sender.attend = hooks.attend
+        self.sender.attendant = weakref.ref(hooks)
         self._selection: Selection | None = None
         self._forget()
         self._here = self._handler.local()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pykafka.consumer.positions import Position
+from pykafka.coordinator.assignors.known import valid_assignor
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_ms
@@ -124,4 +125,17 @@ class MemberOptions(Settings):
         above_0,
         "how often to ask for metadata (ms)",
         costs="A shorter time finds new partitions sooner, for a small request each time.",
+    )
+
+
+@dataclass(frozen=True)
+class SubscriberOptions(MemberOptions):
+    """The settings of a member of a group that reads many topics."""
+
+    assignor: str | Sequence[str] = setting(
+        "range",
+        valid_assignor,
+        "how the group shares out partitions; several names, the best first: the best that all members know",
+        allowed='`"range"`, `"roundrobin"`, or a list of both',
+        costs='`"range"` keeps partitions of the same number together; `"roundrobin"` shares many small topics more evenly.',
     )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
-    from pykafka.consumer.offsets import Membership
+    from pykafka.coordinator.selection import Topics
+    from pykafka.coordinator.subscriber import Identity
 
 
 class Shares(Protocol):
@@ -19,13 +20,22 @@ class Shares(Protocol):
         ...
 
     @property
-    def member(self) -> Membership:
-        """The names that commits give: generation, member id, instance id. The same object for good; its fields change."""
+    def member(self) -> Identity:
+        """The names that commits give: generation and member id. The same object for good; its fields change."""
         ...
 
     @property
     def look_s(self) -> float:
         """How long a worker may wait before it reads `due` again (s)."""
+        ...
+
+    @property
+    def topics(self) -> Collection[str]:
+        """The topics that the member reads now: those named, and those that its patterns have matched."""
+        ...
+
+    def subscribe(self, topics: Topics) -> None:
+        """Read these topics, and no others: from the next `serve` on. Errors as of `Selection`."""
         ...
 
     def serve(self, deadline: float | None) -> None:

@@ -2,31 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import logging
+import re
+from collections.abc import Callable, Collection
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pykafka.coordinator.subscriber import Subscriber
 from pykafka.exceptions import KafkaException
-from pykafka.groups.listener import Listeners
+from pykafka.groups.listener import Listeners, valid_listener
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.changing import ChangingEngine
+    from pykafka.groups.options import SubscriberOptions
     from pykafka.groups.shares import Shares
     from pykafka.parallel.ports import Hooks
+
+log = logging.getLogger(__name__)
+
+#: The pause before metadata is asked again for partitions of the share that it does not know (s).
+RETRY_S = 1.0
 
 
 class Sharing:
     """The partitions of a consumer as its group gives and takes them; without a membership it does nothing.
 
+    State: `_wanted` and `_counts` belong to the worker that serves; `_midway` is stored by the one that closes.
+
     :param engine: that reads them
     :param listener: told of changes
+    :param options: of the membership
+    :param settle: waits until the commits of `commit_async()` are made: they are of the share that goes
+    :raises TypeError: the listener is none
     """
 
-    def __init__(self, engine: ChangingEngine, listener: Any) -> None:
+    def __init__(
+        self, engine: ChangingEngine, listener: Any, options: SubscriberOptions, settle: Callable[[], object]
+    ) -> None:
         self._engine = engine
-        self._listener = Listeners(listener)
+        self._settle = settle
+        self._options = options
+        self._listener = Listeners(valid_listener(listener, "listener"))
         #: How many partitions each topic had when this member saw it first; none for topics that came later.
         self._counts: dict[str, int] = {}
+        #: The share, of which metadata may not know all yet.
+        self._wanted: frozenset[TopicPartition] = frozenset()
+        self._retry_at = 0.0
+        self._midway = False
         #: The membership; None for none.
         self.shares: Shares | None = None
         #: The parallel run that reads the consumer; told of what goes before the listener is. None for none.
@@ -34,13 +57,42 @@ class Sharing:
 
     # -- the consumer calls, on the worker of the application ------------------------------------------------------
 
+    def subscribe(self, topics: Collection[str | re.Pattern[str]]) -> None:
+        """Take part in the group, from the next call that reads on; errors as of `pykafka.coordinator.selection.Selection`."""
+        shares = self.shares
+        if shares is None:
+            engine = self._engine
+            engine.membership.group_instance_id = self._options.group_instance_id
+            shares = Subscriber(
+                engine.cluster,
+                self,
+                engine.membership,
+                group_id=engine.options.consumer_group,
+                **asdict(self._options),
+            )
+            shares.subscribe(topics)
+            engine.forget_topics(())  # the partitions of `assign()`
+            self._counts = {}
+            self._midway = False
+            self.shares = shares
+        else:
+            shares.subscribe(topics)
+        self.attend()
+
     def serve(self, deadline: float | None) -> None:
         """Take part in the group, if there is something to do; errors as of `Shares.serve`."""
         shares = self.shares
-        if shares is not None:
-            self._engine.buffers.held = False  # first: what becomes due from now on holds it again
-            if shares.due:
+        if shares is None:
+            return
+        self._engine.buffers.held = False  # first: what becomes due from now on holds it again
+        if shares.due:
+            try:
                 shares.serve(deadline)
+            finally:
+                if shares.due:
+                    self.attend()
+        if self._wanted - self._engine.partitions.keys() and self._engine.handler.now() >= self._retry_at:
+            self._take_up()
 
     def wait(self, deadline: float | None) -> bool:
         """Wait until there may be something to take; return False if the time is up. It takes nothing, and may be cancelled."""
@@ -56,11 +108,21 @@ class Sharing:
             shares.idle(False)
         return deadline is None or engine.handler.now() < deadline
 
-    def leave(self) -> None:
-        """Give up all partitions, and leave the group."""
+    def leave(self, midway: bool = False, keeping: Collection[TopicPartition] = ()) -> None:
+        """Give up all partitions, and leave the group.
+
+        :param midway: whether the application may not be done with what the last call returned: that is not committed
+        :param keeping: partitions that are read on, without the group
+        """
         shares, self.shares = self.shares, None
-        if shares is not None:
+        if shares is None:
+            return
+        self._midway = midway
+        try:
             shares.leave()
+        finally:
+            self._wanted = frozenset()
+            self._engine.unshelve(keeping)
             self._engine.buffers.held = False
 
     # -- `ShareHooks` ----------------------------------------------------------------------------------------------
@@ -76,45 +138,75 @@ class Sharing:
 
     def revoke(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading the share, and keep its positions; before, tell the listener, and commit if auto-commit is on."""
+        self._wanted = frozenset()
         try:
             if self.run is not None:
                 self.run.revoke(keys)
             self._listener.on_revoked(sorted(keys))
-        finally:
-            try:
-                self._commit_read(keys)
-            finally:
-                self._engine.shelve(keys)
+        except Exception:
+            self._commit_and_shelve(keys)
+            raise
+        self._commit_and_shelve(keys)
 
     def assign(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
         """Read a new share, of which `kept` goes on where it was, and tell the listener."""
-        engine = self._engine
-        engine.unshelve(kept)
-        engine.take_up(engine.find(keys), self._new(keys))
+        self._engine.unshelve(kept)
+        self._wanted = frozenset(keys)
+        self._take_up()
         self._listener.on_assigned(sorted(keys))
 
     def lose(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading partitions that others may have by now, and tell the listener."""
         if self.run is not None:
             self.run.lose(keys)
+        self._wanted -= set(keys)
         self._engine.give_up(keys)
         self._listener.on_lost(sorted(keys))
 
-    def _new(self, keys: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Return the partitions that have come since this member saw their topics first."""
-        topics = {key.topic: len(self._engine.topics[key.topic].partitions) for key in keys}
-        is_first = not self._counts
-        for name, count in topics.items():
-            self._counts.setdefault(name, count if is_first else 0)
-        return {key for key in keys if key.partition >= self._counts[key.topic]}
+    def _commit_and_shelve(self, keys: Collection[TopicPartition]) -> None:
+        try:
+            self._settle()
+            self._commit_read(keys)
+        except KafkaException:
+            self._engine.shelve(keys)
+            raise
+        self._engine.shelve(keys)
 
     def _commit_read(self, keys: Collection[TopicPartition]) -> None:
-        """Commit what was read of partitions, if auto-commit is on; the next call raises a failure."""
+        """Commit what was read of partitions, if auto-commit is on."""
         engine = self._engine
-        if not engine.options.auto_commit_enable or engine.commits is None:
-            return
-        positions = engine.positions()
+        if engine.options.auto_commit_enable and engine.commits is not None:
+            offsets = engine.done() if self._midway else engine.positions()
+            engine.commits.commit_at_stop({key: offsets[key] for key in keys if key in offsets})
+
+    def _take_up(self) -> None:
+        """Read what metadata knows of the share; the next calls try again with the rest, without joining again."""
+        engine = self._engine
+        missing = sorted(self._wanted - engine.partitions.keys())
+        names = {key.topic for key in missing}
         try:
-            engine.commits.commit_at_stop({key: positions[key] for key in keys if key in positions})
+            known = {name: engine.cluster.find_topic(name) for name in names}  # unlike a look-up, this creates no topic
+            unread = [key for key in missing if (found := known[key.topic]) and key.partition not in found.partitions]
+            if unread:
+                engine.cluster.update({key.topic for key in unread})
+                known = {name: engine.cluster.topic_metadata(name) for name in names}
+            ready = [key for key in missing if (found := known[key.topic]) and key.partition in found.partitions]
+            engine.take_up(engine.find(ready), self._new(ready))
         except KafkaException as error:
-            engine.worker_failed(error)
+            group, text = engine.options.consumer_group, "group %s: the share cannot be read yet: %s; trying again"
+            engine.cluster.limiter.warn(log, str(group), text, group, error)
+        if left := self._wanted - engine.partitions.keys():
+            self._retry_at = engine.handler.now() + RETRY_S
+            group, text = engine.options.consumer_group, "group %s: metadata does not know all of the share yet: %s"
+            engine.cluster.limiter.warn(log, str(group), text, group, ", ".join(map(str, sorted(left))))
+
+    def _new(self, keys: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Return the partitions that have come since this member saw their topics first."""
+        shares, cluster = self.shares, self._engine.cluster
+        names = {key.topic for key in keys} | set(() if shares is None else shares.topics)
+        is_first = not self._counts
+        for name in names:
+            found = cluster.topic_metadata(name)
+            count = 0 if found is None else len(found.partitions)
+            self._counts.setdefault(name, count if is_first else 0)
+        return {key for key in keys if key.partition >= self._counts[key.topic]}

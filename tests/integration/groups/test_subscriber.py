@@ -40,19 +40,19 @@ def test_members_share_topics_and_hand_over_in_order(members: Members) -> None:
     one = members.join()
     one.serve(None)
     assert one.share == members.keys()
-    assert one.hooks.calls == [("assign", frozenset(members.keys()))]
+    assert one.hooks.told == [("assign", frozenset(members.keys()))]
     two = members.join()
     one.hooks.then["revoke"] = lambda keys: one.commit(keys, 5)
     members.settled(2, 4)
     assert one.hooks.names() == ["assign", "revoke", "assign"]
-    assert one.hooks.calls[1][1] == members.keys()
+    assert one.hooks.told[1][1] == members.keys()
     # what stays goes on where it was; what is new does not
     assert (one.hooks.kept[-1], two.hooks.kept[-1]) == (frozenset(one.share), frozenset())
     assert {found.offset for found in one.offsets.fetch(list(members.keys())).values()} == {5}
     assert (one.identity.generation_id, one.identity.member_id) == (one.subscriber.generation, one.subscriber.member_id)
     share = frozenset(one.share)
     members.leave(one)
-    assert one.hooks.calls[-1] == ("revoke", share)
+    assert one.hooks.told[-1] == ("revoke", share)
     assert (one.identity.generation_id, one.identity.member_id) == (-1, "")
     members.settled(6)
 
@@ -154,7 +154,7 @@ def test_a_member_that_stalls_loses_its_share_and_joins_again(members: Members) 
     assert set(caught.value.failures) == set(share)
     one.serve(None)
     assert one.hooks.names() == ["assign", "lose", "assign"]
-    assert one.hooks.calls[1][1] == share == one.share
+    assert one.hooks.told[1][1] == share == one.share
     assert one.hooks.kept[-1] == frozenset()
     assert one.identity.generation_id != generation or one.identity.member_id
     one.commit(share)

@@ -42,7 +42,7 @@ def test_a_dead_coordinator_takes_no_share_with_it(members3: Members, kafka3: Ka
     members = members3
     one, two = members.join(session_timeout_ms=20_000), members.join(session_timeout_ms=20_000)
     members.settled(2, 4)
-    calls = [list(member.hooks.calls) for member in (one, two)]
+    calls = [list(member.hooks.told) for member in (one, two)]
     victim = members.client.cluster.get_group_coordinator(members.name).id
     now = members.client.cluster.handler.now
     kafka3.kill(victim)
@@ -57,7 +57,7 @@ def test_a_dead_coordinator_takes_no_share_with_it(members3: Members, kafka3: Ka
         assert longest < 2  # a call keeps its deadline while the coordinator is away
         members.until(lambda: not one.subscriber.link.is_unknown() and not two.subscriber.link.is_unknown(), 60)
         one.commit(one.share)
-        assert [member.hooks.calls for member in (one, two)] == calls
+        assert [member.hooks.told for member in (one, two)] == calls
         three = members.join()
         members.settled(2, 2, 2)
         one.hooks.then["revoke"] = one.commit
@@ -130,7 +130,7 @@ def test_a_deleted_group_is_joined_anew(members: Members) -> None:
     members.client.admin.delete_groups([members.name])
     one.subscriber.sender.beat(beat)
     members.until(lambda: one.hooks.names() == ["assign", "lose", "assign"])
-    assert one.hooks.calls[1][1] == share == one.share
+    assert one.hooks.told[1][1] == share == one.share
 
 
 @pytest.mark.needs("groups")
