@@ -61,6 +61,11 @@ class KafkaConsumerArguments(TypedDict, total=False):
     listener: Any
     on_bad_record: OnBadRecord
     interceptors: Sequence[ConsumerInterceptor]
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    assignor: str | Sequence[str]
+    group_instance_id: str | None
     consumer_timeout_ms: int
     isolation_level: str
     fetch_min_bytes: int
