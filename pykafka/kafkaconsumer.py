@@ -52,7 +52,7 @@ else:
 POLL_RECORDS = 500
 
 
-class KafkaConsumer(Seeking, Committing, InParallel, Generic[K, V]):
+class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     """A consumer of topics, of topics whose names match a pattern, or of partitions.
 
     `client.consumer(...)` makes one. Records come from the partitions in turn, those of one partition in order; fetch workers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pykafka.deadletters import DeadLetters
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ProducerStoppedException
@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.parallel.jobs import Order
     from pykafka.parallel.options import OnAbandoned
-    from pykafka.parallel.ports import DeadLetterSink, Handle, Hooks
+    from pykafka.parallel.ports import DeadLetterSink, Hooks
     from pykafka.parallel.retry import Retry
+    from pykafka.record import Record
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
-class InParallel:
+class InParallel(Generic[K, V]):
     """The calls about parallel work."""
 
     _engine: ChangingEngine
@@ -38,7 +42,7 @@ class InParallel:
 
     def parallel(
         self,
-        handle: Handle,
+        handle: Callable[[Record[K, V]], object],
         *,
         workers: int = 100,
         order: Order = "key",

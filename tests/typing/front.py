@@ -76,6 +76,25 @@ def of_bad_records(client: KafkaClient, policy: str) -> None:
     client.consumer("a", value_deserializer=json.loads, on_bad_record=policy)  # type: ignore[call-overload]
 
 
+def handle(record: Record[str, Order]) -> None:
+    """Deal with an order."""
+
+
+async def handle_later(record: Record[str, Order]) -> None:
+    """Deal with an order, on asyncio."""
+
+
+def of_parallel_work(client: KafkaClient) -> None:
+    """A function gets the records of its consumer."""
+    consumer = client.consumer("orders", key_deserializer=StringDeserializer(), value_deserializer=order_of)
+    consumer.parallel(handle, workers=10, order="partition", dead_letters=DeadLetters(client)).run()
+    consumer.parallel(handle_later, dead_letters="{topic}.failed")
+    consumer.parallel(lambda record: record.ack(), manual_ack=True)
+    client.consumer("orders").parallel(handle)  # type: ignore[arg-type]
+    consumer.parallel(told)  # type: ignore[arg-type]
+    consumer.parallel(handle, order="value")  # type: ignore[arg-type]
+
+
 def told(error: KafkaException | None, delivery: Delivery[bytes, Order]) -> None:
     """Take note of a delivery."""
     if error is None:

@@ -170,6 +170,49 @@ def test_a_dead_letter_that_cannot_be_written_holds_the_consumer(filled: KafkaCl
         assert [record.value for record in consumer] == [2, 4]
 
 
+class Interrupted(BaseException):
+    """Such as a greenlet's timeout, or Ctrl-C."""
+
+
+@pytest.mark.on_asyncio
+@pytest.mark.parametrize("where", ["produce", "get"])
+@pytest.mark.parametrize("batches", [False, True])
+def test_an_interruption_while_a_dead_letter_is_written_loses_nothing(
+    filled: KafkaClient, where: str, batches: bool
+) -> None:
+    written: list[Any] = []
+
+    class Interrupting:
+        interrupted = False
+
+        def produce(self, topic: str, value: Any, *, key: Any = None, headers: Any = None) -> Any:
+            self.interrupt("produce")
+            written.append(value)
+            return self
+
+        def get(self, timeout: float | None = None) -> None:
+            self.interrupt("get")
+
+        def interrupt(self, place: str) -> None:
+            if place == where and not self.interrupted:
+                self.interrupted = True
+                raise Interrupted
+
+    found: list[Any] = []
+    with filled.consumer(
+        "orders", value_deserializer=json.loads, on_bad_record=DeadLetters(Interrupting()), consumer_timeout_ms=500
+    ) as consumer:
+        interruptions = 0
+        while len(found) < 3:
+            try:
+                records = consumer.poll(timeout=10) if batches else [consumer.one(timeout=10)]
+                found += [record.value for record in records if record is not None]
+            except Interrupted:
+                interruptions += 1
+    assert (interruptions, found) == (1, [0, 2, 4])
+    assert list(dict.fromkeys(written)) == [b"{", b"["]
+
+
 def test_a_consumer_with_a_key_deserializer_alone(filled: KafkaClient) -> None:
     with filled.consumer("orders", key_deserializer=StringDeserializer(), consumer_timeout_ms=500) as consumer:
         assert [(record.key, record.value) for record in consumer] == [("k", value) for value in VALUES]

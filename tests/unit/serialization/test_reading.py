@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -183,6 +184,15 @@ def test_interruptions_pass_as_they_are(call: Callable[[RecordReader, list[Any]]
 
     with pytest.raises(Stop):
         call(reader("skip", value=interrupted), records(GOOD))
+
+
+def test_errors_can_be_pickled() -> None:
+    error = reader().read(records(BAD)).error
+    again = pickle.loads(pickle.dumps(error))
+    assert isinstance(again, DeserializationError)
+    assert (again.offset, again.part, again.raw_value, str(again)) == (0, "value", BAD, str(error))
+    letter = pickle.loads(pickle.dumps(DeadLetterError("text", 5, ValueError("x"), topic="orders")))
+    assert (letter.offset, repr(letter.error), letter.topic) == (5, "ValueError('x')", "orders")
 
 
 def test_errors_do_not_show_what_the_record_has() -> None:
