@@ -325,6 +325,19 @@ class BaseCluster:
         code = self._knowledge.catalogue.errors.get(name)
         return None if code is None else error_for(code, topic=name, api="Metadata")
 
+    def knows(self, name: str) -> bool:
+        """Return whether the last metadata of a topic described it, without I/O, and without marking it as used."""
+        return self._knowledge.catalogue.metadata(name) is not None
+
+    def ask_to_create(self, names: list[str], timeout_ms: int | None = None) -> None:
+        """Ask a broker to create topics, if brokers and client allow that; a later request tells whether it did.
+
+        :param timeout_ms: as of `update`
+        :raises NoBrokersAvailableError: no broker answered
+        """
+        if self._allow_auto_create_topics:
+            self.call(metadata_request(names, True), within_ms=timeout_ms)
+
     def find_topic(self, name: str, timeout_ms: int | None = None) -> documented.TopicMetadata | None:
         """Return a topic's metadata, asking the cluster where it is unknown; None for no such topic. This creates no topic.
 

@@ -84,7 +84,9 @@ class Routing:
         if self.ended:
             return True
         try:
-            core.cluster.refresh(self._seen_generation, self._wanted())
+            wanted = self._wanted()
+            core.cluster.refresh(self._seen_generation, wanted)
+            self._create(wanted)
             core.hooks._setup_owned_brokers()
         except KafkaException as error:
             self._warn(error)
@@ -97,6 +99,12 @@ class Routing:
             return [self.only.name]
         active = {topic for owned in list(self.owned_brokers.values()) for topic, _ in list(owned.active)}
         return sorted(active) or sorted(self.routes)
+
+    def _create(self, names: list[str]) -> None:
+        """Ask for topics that were deleted while messages wait for them, as Kafka's own producer does."""
+        gone = [name for name in names if not self._core.cluster.knows(name)]
+        if gone and self.only is None:
+            self._core.cluster.ask_to_create(gone)
 
     def catch_up(self) -> None:
         """Take over what others have had the cluster say since, and leaders that brokers have named."""
@@ -174,6 +182,10 @@ class Routing:
         """Bring a route up to date with its topic's partitions and leaders; under the lock."""
         core = self._core
         route.seen_changes = route.topic.changes
+        if self.only is None and not core.cluster.knows(route.name):
+            core.accumulator.routes.pop(
+                route.name, None
+            )  # deleted: the next message looks it up, and may have it created
         partitions = [partition for _, partition in sorted(route.topic.partitions.items())]
         fallback = next(iter(self.owned_brokers.values()), None)
         queues, led = [], []

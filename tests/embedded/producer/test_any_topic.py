@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import gc
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import pykafka
 from pykafka import Delivery, KafkaClient, KafkaProducer, MessagesNotDelivered, ProducerRecord, TopicNotFoundError
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
@@ -20,6 +25,7 @@ from pykafka.exceptions import (
     ProducerStoppedException,
     ResponseTimeoutError,
     SerializationError,
+    TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
 from pykafka.utils.murmur2 import partition_for
@@ -459,3 +465,86 @@ def test_producers_of_a_client_share_a_budget(cluster: EmbeddedCluster, use_gree
 def test_a_bad_budget_is_refused_by_name(value: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="buffer_memory"):
         KafkaClient("127.0.0.1:1", buffer_memory=value)
+
+
+# -- clusters in trouble -----------------------------------------------------------------------------------------------
+
+
+def test_a_topic_that_an_acl_denies(
+    cluster: EmbeddedCluster, client: KafkaClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_for_topic = client.cluster.wait_for_topic
+
+    def deny(name: str, timeout_ms: int | None = None) -> Any:
+        if name == "denied":
+            raise TopicAuthorizationFailed(topic=name, api="Metadata")
+        return wait_for_topic(name, timeout_ms)
+
+    monkeypatch.setattr(client.cluster, "wait_for_topic", deny)
+    with client.producer() as producer:
+        with pytest.raises(TopicAuthorizationFailed) as caught:
+            producer.produce("denied", b"x")
+        assert caught.value.topic == "denied"
+        producer.produce("a", b"x", partition=0).get(10)
+        cluster.inject_errors("Produce", "TOPIC_AUTHORIZATION_FAILED")
+        with pytest.raises(TopicAuthorizationFailed):
+            producer.produce("a", b"x", partition=0).get(10)
+
+
+def test_leaders_move_under_many_topics(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    with client.producer(linger_ms=1, retry_backoff_ms=10) as producer:
+        made = []
+        for turn in range(6):
+            for partition in range(3):
+                cluster.set_leader("a", partition, 1 + turn % 2)
+            made += [producer.produce(topic, b"%d" % turn, partition=n) for topic in ("a", "b") for n in range(3)]
+            made[-1].get(20)
+        producer.flush()
+    for topic in ("a", "b"):
+        assert contents(client, topic) == {n: [b"%d" % turn for turn in range(6)] for n in range(3)}
+
+
+def test_a_partition_without_a_leader_is_waited_for(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    cluster.set_leader("one", 0, None)
+    with client.producer(retry_backoff_ms=20, max_block_ms=20_000) as producer:
+        producer.produce("a", b"x").get(10)
+        delivery = producer.produce("one", b"x")
+        with pytest.raises(ResponseTimeoutError):
+            delivery.get(0.2)
+        cluster.set_leader("one", 0, 1)
+        assert delivery.get(20).offset == 0
+
+
+def test_messages_without_a_key_avoid_partitions_without_a_leader(
+    cluster: EmbeddedCluster, client: KafkaClient
+) -> None:
+    cluster.set_leader("a", 1, None)
+    with client.producer() as producer:
+        made = [producer.produce("a", bytes(1000)) for _ in range(3000)]
+        producer.flush()
+    assert {one.partition for one in made} == {0, 2}
+
+
+def test_a_producer_that_nobody_holds_delivers_what_is_queued(client: KafkaClient) -> None:
+    told: list[Any] = []
+    client.producer(linger_ms=50).produce("one", b"x", on_delivery=lambda error, delivery: told.append(error))
+    gc.collect()
+    until(client.cluster.handler, lambda: told, 10)
+    assert told == [None]
+
+
+def test_stub_and_class_have_the_same_members() -> None:
+    for name in ("delivery", "fastpath"):
+        path = Path(pykafka.__file__).with_name("producer") / f"{name}.pyi"
+        (declared,) = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
+        found = getattr(import_module(f"pykafka.producer.{name}"), declared.name)
+        members = {
+            node.name if isinstance(node, ast.FunctionDef) else ast.unparse(node.target)
+            for node in declared.body
+            if isinstance(node, (ast.FunctionDef, ast.AnnAssign))
+        }
+        assert {one for one in members if not hasattr(found, one) and one not in getattr(found, "__slots__", ())} <= (
+            {"_plain", "_accumulator", "_told"}  # set by KafkaProducer
+        )
+        public = {one for one in vars(found) if not one.startswith("_")}
+        assert public <= members
