@@ -71,6 +71,8 @@ class LoopTurns:
         self._loop = loop
         self._since: float | None = None
         self._waiting = Waiters(loop)
+        #: Whether code outside of the bridge, which cannot wait in `breathe`, is to await `turn` before it goes on.
+        self.overdue = False
 
     def held(self) -> bool:
         """Return whether workers have kept the loop for HELD_MAX_S."""
@@ -80,6 +82,11 @@ class LoopTurns:
             self._loop.loop.call_soon(self._note)
         return now - self._since >= HELD_MAX_S
 
+    async def turn(self) -> None:
+        """Wait, in a coroutine, until the loop has turned."""
+        self.overdue = False
+        await bridged(self.wait)
+
     def wait(self) -> None:
         """Wait until the loop has turned and the workers that waited before this one have run."""
         self._waiting.wait(self._waiting.enter(), -1.0)
@@ -87,6 +94,7 @@ class LoopTurns:
     def _note(self) -> None:
         # One worker in each turn: several that each run for a while would hold the loop together.
         self._since = None
+        self.overdue = False
         if self._waiting.wake() and self._waiting.futures:
             self._since = time.monotonic()
             self._loop.loop.call_soon(self._note)
@@ -204,9 +212,12 @@ class AsyncioHandler(SocketHandler):
             self._loop.wait(self._loop.loop.create_future(), seconds)
 
     def breathe(self) -> None:
-        """Yield to the loop if it has not turned for HELD_MAX_S; outside of the bridge do nothing. As `Handler.breathe`."""
-        if self._turns.held() and in_bridge():
-            self._turns.wait()
+        """Yield to the loop if it has not turned for HELD_MAX_S; outside of the bridge leave a note. As `Handler.breathe`."""
+        if self._turns.held():
+            if in_bridge():
+                self._turns.wait()
+            else:
+                self._turns.overdue = True
 
     def awaited(self, awaitable: Awaitable[R]) -> R:
         """Await something in the worker's task. As `Handler.awaited`."""

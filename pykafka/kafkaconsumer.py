@@ -383,6 +383,11 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                 return records
         return None
 
+    def _at_once(self) -> Record[K, V] | None:
+        """Return the next record if it is buffered as it is, for coroutines, which try this before they wait in `one`."""
+        record: Record[K, V] | None = self._buffers.next() if self._handing.plain else None
+        return record
+
     def _read(self, take: Any, timeout: float | None) -> Any:
         """Return what `take` returns; wait until it returns something, and take part in the group meanwhile.
 

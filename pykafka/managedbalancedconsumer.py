@@ -290,6 +290,11 @@ class ManagedBalancedConsumer(GroupConsumer):
         self._sign_of_life()
         return super().consume(block, unblock_event)
 
+    def _at_once(self) -> Message | None:
+        member = self._member
+        member.activity.count += 1
+        return None if member.sender.idle else super()._at_once()
+
     def _consume_many(
         self, take: Callable[[SimpleConsumer, bool, Any], T | None], block: bool, unblock_event: Any
     ) -> T | None:

@@ -141,6 +141,7 @@ class SimpleConsumer(DocumentedConsumer):
         deserializer: Deserializer | None,
     ) -> None:
         self._topic = topic
+        self._handler = cluster.handler
         self._cluster = cluster
         convert = valid_callable(deserializer, "deserializer")
         chosen = None if partitions is None else valid_partitions(partitions, topic)
@@ -255,6 +256,10 @@ class SimpleConsumer(DocumentedConsumer):
         if message is None:
             message = self._engine.next_slowly(block, unblock_event)
         return message
+
+    def _at_once(self) -> Message | None:
+        """Return the next message if that needs no wait, for coroutines, which try this before they wait in `consume`."""
+        return self._buffers.next() if self._deserializing is None else None
 
     def __iter__(self) -> Iterator[Message]:
         """Yield messages until none comes for `consumer_timeout_ms`."""

@@ -297,6 +297,11 @@ class GroupConsumer(ABC):
                 return message
         return self._consume_slowly(lambda consumer, unblock: consumer.consume(True, unblock), block, unblock_event)
 
+    def _at_once(self) -> Message | None:
+        """Return the next message if that needs no wait, for coroutines, which try this before they wait in `consume`."""
+        consumer = self._consumer
+        return None if consumer is None or self._worker_exceptions else consumer._at_once()
+
     def consume_batch(
         self, max_messages: int = BATCH_MESSAGES, block: bool = True, unblock_event: Any = None
     ) -> list[Message]:

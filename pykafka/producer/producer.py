@@ -222,6 +222,16 @@ class Producer:
                 return found
         return self._produce_fully(message, partition_key, timestamp, headers, on_delivery)
 
+    def _at_once(self, message: Any, partition_key: Any) -> Message | None:
+        """Produce a plain message if there is room, for coroutines, which try this before they wait in `produce`."""
+        if (
+            self._plain
+            and (message is None or type(message) is bytes)
+            and (partition_key is None or type(partition_key) is bytes)
+        ):
+            return self._accumulator.append(message, partition_key, -1, None, None, self._on_delivery)
+        return None
+
     def _produce_fully(
         self,
         value: Any,

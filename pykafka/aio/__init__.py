@@ -1,0 +1,29 @@
+"""PyKafka for asyncio and uvloop: the names and options of `pykafka`, with `await`, `async with` and `async for`.
+
+The same clients run beneath, over an `AsyncioHandler`; `tools/aio_face.py` writes the classes from the blocking ones. What they
+return besides (messages, partitions, results) are the objects of the blocking API: a call of theirs that would have to wait
+raises `WouldBlockError`; `bridged` makes it.
+"""
+
+from __future__ import annotations
+
+from pykafka.aio.admin import Admin
+from pykafka.aio.client import KafkaClient
+from pykafka.aio.consumers import GroupConsumer, SimpleConsumer
+from pykafka.aio.kafkaconsumer import KafkaConsumer
+from pykafka.aio.producer import Producer
+from pykafka.aio.topic import Topic
+from pykafka.handlers.aio import AsyncioHandler
+from pykafka.handlers.bridge import bridged
+
+__all__ = [
+    "Admin",
+    "AsyncioHandler",
+    "GroupConsumer",
+    "KafkaClient",
+    "KafkaConsumer",
+    "Producer",
+    "SimpleConsumer",
+    "Topic",
+    "bridged",
+]

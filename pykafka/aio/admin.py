@@ -1,0 +1,645 @@
+"""`Admin` for coroutines. Written by tools/aio_face.py from the blocking class; do not edit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka.admin.admin import Admin as _Admin
+from pykafka.admin.base import TIMEOUT_MS
+from pykafka.admin.clusterinfo import UpgradeType
+from pykafka.admin.moves import ElectionType
+from pykafka.admin.transactions import MAX_TRANSACTION_TIMEOUT_MS
+from pykafka.aio.base import Face
+from pykafka.handlers.bridge import bridged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+    from uuid import UUID
+
+    from pykafka.admin.acltypes import AclBinding, AclFilter
+    from pykafka.admin.clusterinfo import ClusterDescription, FeatureDescription
+    from pykafka.admin.configs import Configs
+    from pykafka.admin.configtypes import ConfigChange, ConfigResource, ConfigType
+    from pykafka.admin.groupnames import GroupState, GroupType
+    from pykafka.admin.groupoffsets import Committed
+    from pykafka.admin.grouptypes import GroupDescription, GroupListing
+    from pykafka.admin.logdirs import LogDir, Replica
+    from pykafka.admin.moves import PartitionReassignment
+    from pykafka.admin.offsettypes import ListedOffset, OffsetChange, OffsetSpec
+    from pykafka.admin.quorum import Endpoint, QuorumInfo
+    from pykafka.admin.quotas import QuotaEntity, Quotas
+    from pykafka.admin.results import Listing, Results
+    from pykafka.admin.scramusers import ScramCredentialInfo, UserScramCredentialDeletion, UserScramCredentialUpsertion
+    from pykafka.admin.shareoffsets import Offsets
+    from pykafka.admin.tokens import DelegationToken
+    from pykafka.admin.topictypes import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
+    from pykafka.admin.transactions import Producers
+    from pykafka.admin.transactiontypes import (
+        HangingTransaction,
+        ProducerState,
+        TransactionDescription,
+        TransactionListing,
+        TransactionState,
+    )
+    from pykafka.common import OffsetAndMetadata, TopicPartition
+
+
+class Admin(Face[_Admin]):
+    """The administration of one cluster: `client.admin`.
+
+    As `pykafka.admin.admin.Admin`, which documents parameters and errors.
+    """
+
+    async def list_group_offsets(
+        self,
+        groups: str | Iterable[str] | Mapping[str, Iterable[tuple[str, int]] | None],
+        *,
+        require_stable: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, Committed]:
+        """Return the committed offsets of groups: {partition: OffsetAndMetadata} of each; only of partitions that have one."""
+        return await bridged(
+            lambda: self._inner.list_group_offsets(
+                groups=groups, require_stable=require_stable, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def alter_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[tuple[str, int], int | OffsetAndMetadata],
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[TopicPartition, None]:
+        """Commit offsets for a group without members, each that of the next message to consume (since Kafka 0.9)."""
+        return await bridged(
+            lambda: self._inner.alter_group_offsets(
+                group=group, offsets=offsets, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def delete_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[tuple[str, int]],
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[TopicPartition, None]:
+        """Delete committed offsets of topics that no member of the group reads (since Kafka 2.4)."""
+        return await bridged(
+            lambda: self._inner.delete_group_offsets(
+                group=group, partitions=partitions, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def reset_group_offsets(
+        self,
+        group: str,
+        to: OffsetSpec | Mapping[tuple[str, int], OffsetSpec] | Mapping[TopicPartition, OffsetSpec],
+        *,
+        topics: str | Iterable[str] = (),
+        partitions: Iterable[tuple[str, int]] = (),
+        dry_run: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[TopicPartition, OffsetChange]:
+        """Commit for a group without members the offset at a place, in each partition. It may be a share group."""
+        return await bridged(
+            lambda: self._inner.reset_group_offsets(
+                group=group,
+                to=to,
+                topics=topics,
+                partitions=partitions,
+                dry_run=dry_run,
+                timeout_ms=timeout_ms,
+                raise_errors=raise_errors,
+            )
+        )
+
+    async def describe_configs(
+        self,
+        resources: ConfigResource | Iterable[ConfigResource],
+        *,
+        names: Iterable[str] | None = None,
+        synonyms: bool = False,
+        documentation: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[ConfigResource, Configs]:
+        """Return settings: {name: ConfigEntry} of each resource (since Kafka 0.11)."""
+        return await bridged(
+            lambda: self._inner.describe_configs(
+                resources=resources,
+                names=names,
+                synonyms=synonyms,
+                documentation=documentation,
+                timeout_ms=timeout_ms,
+                raise_errors=raise_errors,
+            )
+        )
+
+    async def alter_configs(
+        self,
+        changes: Mapping[ConfigResource, Mapping[str, Any] | Iterable[ConfigChange]],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[ConfigResource, None]:
+        """Change settings one by one; the others stay as they are (since Kafka 2.3)."""
+        return await bridged(
+            lambda: self._inner.alter_configs(
+                changes=changes, validate_only=validate_only, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def list_config_resources(
+        self, types: ConfigType | Iterable[ConfigType] = (), *, timeout_ms: int = TIMEOUT_MS
+    ) -> list[ConfigResource]:
+        """Return the resources that have settings (since Kafka 4.1; subscriptions to clients' metrics since 3.7)."""
+        return await bridged(lambda: self._inner.list_config_resources(types=types, timeout_ms=timeout_ms))
+
+    async def describe_acls(self, acls: AclFilter | None = None, *, timeout_ms: int = TIMEOUT_MS) -> list[AclBinding]:
+        """Return the ACLs that match a filter (since Kafka 0.11)."""
+        return await bridged(lambda: self._inner.describe_acls(acls=acls, timeout_ms=timeout_ms))
+
+    async def create_acls(
+        self, acls: AclBinding | Iterable[AclBinding], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[AclBinding, None]:
+        """Create ACLs; one that is there already counts as created (since Kafka 0.11)."""
+        return await bridged(
+            lambda: self._inner.create_acls(acls=acls, timeout_ms=timeout_ms, raise_errors=raise_errors)
+        )
+
+    async def delete_acls(
+        self, acls: AclFilter | Iterable[AclFilter], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[AclFilter, list[AclBinding]]:
+        """Delete the ACLs that match filters, and return them (since Kafka 0.11)."""
+        return await bridged(
+            lambda: self._inner.delete_acls(acls=acls, timeout_ms=timeout_ms, raise_errors=raise_errors)
+        )
+
+    async def describe_user_scram_credentials(
+        self, users: str | Iterable[str] | None = None, *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[str, tuple[ScramCredentialInfo, ...]]:
+        """Return mechanisms and iterations of users (since Kafka 2.7)."""
+        return await bridged(
+            lambda: self._inner.describe_user_scram_credentials(
+                users=users, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def alter_user_scram_credentials(
+        self,
+        changes: UserScramCredentialUpsertion
+        | UserScramCredentialDeletion
+        | Iterable[UserScramCredentialUpsertion | UserScramCredentialDeletion],
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, None]:
+        """Set and delete users' credentials (since Kafka 2.7)."""
+        return await bridged(
+            lambda: self._inner.alter_user_scram_credentials(
+                changes=changes, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def describe_client_quotas(
+        self, entity: QuotaEntity | None = None, *, strict: bool = False, timeout_ms: int = TIMEOUT_MS
+    ) -> dict[QuotaEntity, Quotas]:
+        """Return quotas: {name: value} of each entity that matches (since Kafka 2.6)."""
+        return await bridged(
+            lambda: self._inner.describe_client_quotas(entity=entity, strict=strict, timeout_ms=timeout_ms)
+        )
+
+    async def alter_client_quotas(
+        self,
+        quotas: Mapping[QuotaEntity, Mapping[str, float | None]],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[QuotaEntity, None]:
+        """Set and remove quotas (since Kafka 2.6)."""
+        return await bridged(
+            lambda: self._inner.alter_client_quotas(
+                quotas=quotas, validate_only=validate_only, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def create_delegation_token(
+        self,
+        *,
+        owner: str | None = None,
+        renewers: str | Iterable[str] = (),
+        max_lifetime_ms: int | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> DelegationToken:
+        """Create a token."""
+        return await bridged(
+            lambda: self._inner.create_delegation_token(
+                owner=owner, renewers=renewers, max_lifetime_ms=max_lifetime_ms, timeout_ms=timeout_ms
+            )
+        )
+
+    async def renew_delegation_token(
+        self, token: DelegationToken | bytes, period_ms: int | None = None, *, timeout_ms: int = TIMEOUT_MS
+    ) -> int:
+        """Put off the end of a token, and return it (ms since 1970)."""
+        return await bridged(
+            lambda: self._inner.renew_delegation_token(token=token, period_ms=period_ms, timeout_ms=timeout_ms)
+        )
+
+    async def expire_delegation_token(
+        self, token: DelegationToken | bytes, period_ms: int | None = None, *, timeout_ms: int = TIMEOUT_MS
+    ) -> int:
+        """Bring a token's end forward, and return it (ms since 1970)."""
+        return await bridged(
+            lambda: self._inner.expire_delegation_token(token=token, period_ms=period_ms, timeout_ms=timeout_ms)
+        )
+
+    async def describe_delegation_tokens(
+        self, owners: str | Iterable[str] | None = None, *, timeout_ms: int = TIMEOUT_MS
+    ) -> list[DelegationToken]:
+        """Return the tokens that this user may see, the oldest first."""
+        return await bridged(lambda: self._inner.describe_delegation_tokens(owners=owners, timeout_ms=timeout_ms))
+
+    async def list_transactions(
+        self,
+        *,
+        states: TransactionState | Iterable[TransactionState] = (),
+        producer_ids: int | Iterable[int] = (),
+        longer_than_ms: int | None = None,
+        pattern: str | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Listing[TransactionListing]:
+        """Return the transactions of all coordinators, by id (since Kafka 3.0)."""
+        return await bridged(
+            lambda: self._inner.list_transactions(
+                states=states,
+                producer_ids=producer_ids,
+                longer_than_ms=longer_than_ms,
+                pattern=pattern,
+                timeout_ms=timeout_ms,
+                raise_errors=raise_errors,
+            )
+        )
+
+    async def describe_transactions(
+        self, transactional_ids: str | Iterable[str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[str, TransactionDescription]:
+        """Return the state of transactions (since Kafka 3.0)."""
+        return await bridged(
+            lambda: self._inner.describe_transactions(
+                transactional_ids=transactional_ids, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def describe_producers(
+        self, partitions: Iterable[tuple[str, int]], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[TopicPartition, Producers]:
+        """Return the producers with sequence numbers that leaders of partitions know (since Kafka 2.8)."""
+        return await bridged(
+            lambda: self._inner.describe_producers(
+                partitions=partitions, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def find_hanging_transactions(
+        self,
+        partitions: Iterable[tuple[str, int]] | None = None,
+        *,
+        max_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> list[HangingTransaction]:
+        """Return transactions that no coordinator will ever end: they stop consumers that read committed messages."""
+        return await bridged(
+            lambda: self._inner.find_hanging_transactions(
+                partitions=partitions, max_timeout_ms=max_timeout_ms, timeout_ms=timeout_ms
+            )
+        )
+
+    async def abort_transaction(
+        self,
+        partition: tuple[str, int],
+        producer: ProducerState | None = None,
+        *,
+        start_offset: int | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> None:
+        """Abort a hanging transaction in a partition. Never do that to one that a coordinator still has."""
+        return await bridged(
+            lambda: self._inner.abort_transaction(
+                partition=partition, producer=producer, start_offset=start_offset, timeout_ms=timeout_ms
+            )
+        )
+
+    async def list_topics(self, *, internal: bool = False, timeout_ms: int = TIMEOUT_MS) -> list[TopicListing]:
+        """Return all topics by name."""
+        return await bridged(lambda: self._inner.list_topics(internal=internal, timeout_ms=timeout_ms))
+
+    async def describe_topics(
+        self,
+        topics: str | Iterable[str],
+        *,
+        authorized_operations: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, TopicDescription]:
+        """Return partitions, leaders and replicas of topics. This creates no topic."""
+        return await bridged(
+            lambda: self._inner.describe_topics(
+                topics=topics,
+                authorized_operations=authorized_operations,
+                timeout_ms=timeout_ms,
+                raise_errors=raise_errors,
+            )
+        )
+
+    async def create_topics(
+        self,
+        topics: NewTopic | Iterable[NewTopic],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, CreatedTopic]:
+        """Create topics, and wait a moment until the brokers know them (since Kafka 0.10.1)."""
+        return await bridged(
+            lambda: self._inner.create_topics(
+                topics=topics, validate_only=validate_only, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def delete_topics(
+        self, topics: str | UUID | Iterable[str | UUID], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[str | UUID, None]:
+        """Delete topics with all their messages, and wait a moment until they are gone (since Kafka 0.10.1)."""
+        return await bridged(
+            lambda: self._inner.delete_topics(topics=topics, timeout_ms=timeout_ms, raise_errors=raise_errors)
+        )
+
+    async def create_partitions(
+        self,
+        partitions: Mapping[str, int] | NewPartitions | Iterable[NewPartitions],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, None]:
+        """Give topics more partitions (since Kafka 1.0)."""
+        return await bridged(
+            lambda: self._inner.create_partitions(
+                partitions=partitions, validate_only=validate_only, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def delete_records(
+        self, offsets: Mapping[tuple[str, int], int], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[TopicPartition, int]:
+        """Delete the messages before an offset, in each partition (since Kafka 0.11)."""
+        return await bridged(
+            lambda: self._inner.delete_records(offsets=offsets, timeout_ms=timeout_ms, raise_errors=raise_errors)
+        )
+
+    async def alter_partition_reassignments(
+        self,
+        replicas: Mapping[tuple[str, int], Sequence[int] | None],
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[TopicPartition, None]:
+        """Begin to move partitions to other brokers, or cancel moves (since Kafka 2.4)."""
+        return await bridged(
+            lambda: self._inner.alter_partition_reassignments(
+                replicas=replicas, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def list_partition_reassignments(
+        self, partitions: Iterable[tuple[str, int]] | None = None, *, timeout_ms: int = TIMEOUT_MS
+    ) -> dict[TopicPartition, PartitionReassignment]:
+        """Return the moves that are under way (since Kafka 2.4)."""
+        return await bridged(
+            lambda: self._inner.list_partition_reassignments(partitions=partitions, timeout_ms=timeout_ms)
+        )
+
+    async def elect_leaders(
+        self,
+        partitions: Iterable[tuple[str, int]] | None = None,
+        election: ElectionType = ElectionType.PREFERRED,
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[TopicPartition, bool]:
+        """Elect leaders of partitions (since Kafka 2.2)."""
+        return await bridged(
+            lambda: self._inner.elect_leaders(
+                partitions=partitions, election=election, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def describe_log_dirs(
+        self,
+        brokers: int | Iterable[int] | None = None,
+        *,
+        partitions: Iterable[tuple[str, int]] | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[int, tuple[LogDir, ...]]:
+        """Return the directories of brokers, with the replicas in each (since Kafka 1.0)."""
+        return await bridged(
+            lambda: self._inner.describe_log_dirs(
+                brokers=brokers, partitions=partitions, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def alter_replica_log_dirs(
+        self, paths: Mapping[tuple[str, int, int], str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[Replica, None]:
+        """Begin to move replicas to other directories of their brokers (since Kafka 1.0)."""
+        return await bridged(
+            lambda: self._inner.alter_replica_log_dirs(paths=paths, timeout_ms=timeout_ms, raise_errors=raise_errors)
+        )
+
+    async def list_groups(
+        self,
+        *,
+        types: GroupType | Iterable[GroupType] = (),
+        states: GroupState | Iterable[GroupState] = (),
+        protocol_types: str | Iterable[str] = (),
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Listing[GroupListing]:
+        """Return all groups by name (since Kafka 0.9). Each broker lists those that it coordinates."""
+        return await bridged(
+            lambda: self._inner.list_groups(
+                types=types,
+                states=states,
+                protocol_types=protocol_types,
+                timeout_ms=timeout_ms,
+                raise_errors=raise_errors,
+            )
+        )
+
+    async def describe_groups(
+        self,
+        groups: str | Iterable[str],
+        *,
+        authorized_operations: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, GroupDescription]:
+        """Return state and members of groups of any type (since Kafka 0.9)."""
+        return await bridged(
+            lambda: self._inner.describe_groups(
+                groups=groups,
+                authorized_operations=authorized_operations,
+                timeout_ms=timeout_ms,
+                raise_errors=raise_errors,
+            )
+        )
+
+    async def delete_groups(
+        self, groups: str | Iterable[str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[str, None]:
+        """Delete groups without members, and with them their offsets (since Kafka 1.1)."""
+        return await bridged(
+            lambda: self._inner.delete_groups(groups=groups, timeout_ms=timeout_ms, raise_errors=raise_errors)
+        )
+
+    async def remove_members(
+        self,
+        group: str,
+        members: str | Iterable[str] | None = None,
+        *,
+        instance_ids: str | Iterable[str] = (),
+        reason: str = "removed by an administrator",
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, None]:
+        """Remove members from a group; those that still run join again."""
+        return await bridged(
+            lambda: self._inner.remove_members(
+                group=group,
+                members=members,
+                instance_ids=instance_ids,
+                reason=reason,
+                timeout_ms=timeout_ms,
+                raise_errors=raise_errors,
+            )
+        )
+
+    async def list_offsets(
+        self,
+        places: Mapping[tuple[str, int], OffsetSpec],
+        *,
+        read_committed: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[TopicPartition, ListedOffset]:
+        """Return the offset at a place, in each partition."""
+        return await bridged(
+            lambda: self._inner.list_offsets(
+                places=places, read_committed=read_committed, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def list_share_group_offsets(
+        self, groups: str | Iterable[str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[str, Offsets]:
+        """Return how far share groups have come: {partition: ShareGroupOffset} of each."""
+        return await bridged(
+            lambda: self._inner.list_share_group_offsets(
+                groups=groups, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def alter_share_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[tuple[str, int], int],
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[TopicPartition, None]:
+        """Set where a share group without members starts."""
+        return await bridged(
+            lambda: self._inner.alter_share_group_offsets(
+                group=group, offsets=offsets, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def delete_share_group_offsets(
+        self, group: str, topics: str | Iterable[str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
+    ) -> Results[str, None]:
+        """Delete the offsets of topics from a share group without members."""
+        return await bridged(
+            lambda: self._inner.delete_share_group_offsets(
+                group=group, topics=topics, timeout_ms=timeout_ms, raise_errors=raise_errors
+            )
+        )
+
+    async def describe_metadata_quorum(self, *, timeout_ms: int = TIMEOUT_MS) -> QuorumInfo:
+        """Return leader, voters and observers of the quorum (since Kafka 3.3)."""
+        return await bridged(lambda: self._inner.describe_metadata_quorum(timeout_ms=timeout_ms))
+
+    async def add_raft_voter(
+        self, voter: int, directory_id: UUID, endpoints: Endpoint | Iterable[Endpoint], *, timeout_ms: int = TIMEOUT_MS
+    ) -> None:
+        """Make a running controller a voter (since Kafka 3.9, with a dynamic quorum)."""
+        return await bridged(
+            lambda: self._inner.add_raft_voter(
+                voter=voter, directory_id=directory_id, endpoints=endpoints, timeout_ms=timeout_ms
+            )
+        )
+
+    async def remove_raft_voter(self, voter: int, directory_id: UUID, *, timeout_ms: int = TIMEOUT_MS) -> None:
+        """Take a controller out of the voters (since Kafka 3.9, with a dynamic quorum)."""
+        return await bridged(
+            lambda: self._inner.remove_raft_voter(voter=voter, directory_id=directory_id, timeout_ms=timeout_ms)
+        )
+
+    async def describe_cluster(
+        self, *, authorized_operations: bool = False, fenced_brokers: bool = False, timeout_ms: int = TIMEOUT_MS
+    ) -> ClusterDescription:
+        """Return the brokers of the cluster; all releases do."""
+        return await bridged(
+            lambda: self._inner.describe_cluster(
+                authorized_operations=authorized_operations, fenced_brokers=fenced_brokers, timeout_ms=timeout_ms
+            )
+        )
+
+    async def unregister_broker(self, broker_id: int, *, timeout_ms: int = TIMEOUT_MS) -> None:
+        """Make a cluster without ZooKeeper forget a broker that is gone for good (since Kafka 3.3)."""
+        return await bridged(lambda: self._inner.unregister_broker(broker_id=broker_id, timeout_ms=timeout_ms))
+
+    async def describe_features(self, *, timeout_ms: int = TIMEOUT_MS) -> FeatureDescription:
+        """Return the features of the cluster (since Kafka 2.7)."""
+        return await bridged(lambda: self._inner.describe_features(timeout_ms=timeout_ms))
+
+    async def update_features(
+        self,
+        levels: Mapping[str, int],
+        upgrade: UpgradeType = UpgradeType.UPGRADE,
+        *,
+        validate_only: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[str, None]:
+        """Change the levels of features, all or none since Kafka 4.0 (since Kafka 2.7; useful since 3.3)."""
+        return await bridged(
+            lambda: self._inner.update_features(
+                levels=levels,
+                upgrade=upgrade,
+                validate_only=validate_only,
+                timeout_ms=timeout_ms,
+                raise_errors=raise_errors,
+            )
+        )

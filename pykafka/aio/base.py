@@ -1,0 +1,337 @@
+"""What the asyncio face consists of besides the generated modules: opening, closing, producing and iterating."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
+
+from pykafka.exceptions import ConsumerStoppedException
+from pykafka.handlers.bridge import await_in_bridge, bridged
+from pykafka.kafkaconsumer import POLL_RECORDS
+
+if TYPE_CHECKING:
+    import datetime
+    import os
+    from types import TracebackType
+
+    from pykafka.client import KafkaClient
+    from pykafka.handlers.aio import AsyncioHandler
+    from pykafka.kafkaconsumer import KafkaConsumer
+    from pykafka.producer.deliveries import OnDelivery
+    from pykafka.producer.producer import Producer
+    from pykafka.producer.values import Headers
+    from pykafka.protocol.message import Message
+    from pykafka.record import Record
+
+#: What listeners of rebalances have.
+LISTENS = ("on_revoked", "on_assigned", "on_lost")
+
+T = TypeVar("T")
+D = TypeVar("D", bound=Mapping[str, Any])
+
+
+class _Awaited:
+    """A function or coroutine function, called in the bridge.
+
+    :param fn: the function
+    """
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self._fn = fn
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        found = self._fn(*args, **kwargs)
+        return await_in_bridge(found) if inspect.isawaitable(found) else found
+
+
+def sync(fn: T) -> T:
+    """Return a function that calls a coroutine function and waits for it; everything else as it is.
+
+    The client calls its callbacks in the bridge. Listeners may have methods of either kind.
+    """
+    if inspect.iscoroutinefunction(fn):
+        return cast("T", _Awaited(fn))
+    methods = {name: _Awaited(getattr(fn, name)) for name in LISTENS if hasattr(fn, name)}
+    return cast("T", SimpleNamespace(**methods)) if methods else fn
+
+
+def sync_all(options: D) -> D:
+    """Return options whose coroutine functions are called by `sync`."""
+    return cast("D", {name: sync(value) for name, value in options.items()})
+
+
+class Face(Generic[T]):
+    """An object of the blocking API, for coroutines.
+
+    :param inner: the object
+    """
+
+    _inner: T
+
+    def __init__(self, inner: T) -> None:
+        self._inner = inner
+
+    def __repr__(self) -> str:
+        return f"<pykafka.aio.{type(self).__name__} over {self._inner!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._inner is self._inner
+
+    def __hash__(self) -> int:
+        return hash((type(self), id(self._inner)))
+
+
+class Context(Protocol):
+    """What `with` takes."""
+
+    def __enter__(self) -> object: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> object: ...
+
+
+C = TypeVar("C", bound=Context)
+
+
+class Closing(Face[C]):
+    """A face of what has to be closed: `async with` does."""
+
+    async def __aenter__(self) -> Self:
+        await bridged(self._inner.__enter__)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await bridged(self._inner.__exit__, kind, error, trace)
+
+
+O = TypeVar("O", bound=Closing[Any])  # noqa: E741 - what is opened
+
+
+class Opening(Generic[O]):
+    """Something that is made when it is awaited: `async with` opens and closes it, `await` only opens it.
+
+    :param make: makes it, in the bridge
+    """
+
+    def __init__(self, make: Callable[[], O]) -> None:
+        self._make = make
+        self._made: O | None = None
+
+    def __await__(self) -> Generator[Any, Any, O]:
+        return bridged(self._make).__await__()
+
+    async def __aenter__(self) -> O:
+        self._made = await self
+        entered: O = await self._made.__aenter__()
+        return entered
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        made, self._made = self._made, None
+        if made is not None:
+            await made.__aexit__(kind, error, trace)
+
+
+CL = TypeVar("CL", bound="KafkaClient")
+
+
+class Client(Closing[CL]):
+    """A client that connects when it is entered or awaited, to the loop that runs then.
+
+    :param make: makes the blocking client over a handler
+    """
+
+    def __init__(self, make: Callable[[AsyncioHandler], CL]) -> None:
+        self._make: Callable[[AsyncioHandler], CL] | None = make
+
+    def __repr__(self) -> str:
+        return super().__repr__() if "_inner" in vars(self) else f"<pykafka.aio.{type(self).__name__}, not connected>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_inner":
+            raise RuntimeError(
+                "this client is not connected: use `async with KafkaClient(...)` or `await KafkaClient(...)`"
+            )
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+    @classmethod
+    def from_config(
+        cls, config: str | os.PathLike[str] | Mapping[str, Any] | None = None, *, env: bool = False, **overrides: Any
+    ) -> Self:
+        """Return a client made by a configuration. As `pykafka.KafkaClient.from_config`."""
+        return cls._made_by(lambda kind, handler: kind.from_config(config, env=env, handler=handler, **overrides))
+
+    @classmethod
+    def from_env(cls, **overrides: Any) -> Self:
+        """Return a client made by the environment. As `pykafka.KafkaClient.from_env`."""
+        return cls._made_by(lambda kind, handler: kind.from_env(handler=handler, **overrides))
+
+    @classmethod
+    def _made_by(cls, make: Callable[[Any, AsyncioHandler], Any]) -> Self:
+        from pykafka.client import KafkaClient
+
+        client = cls.__new__(cls)
+        Client.__init__(client, lambda handler: make(KafkaClient, handler))
+        return client
+
+    def __await__(self) -> Generator[Any, Any, Self]:
+        return self._connect().__await__()
+
+    async def _connect(self) -> Self:
+        make, self._make = self._make, None  # it may hold secrets
+        if make is not None:
+            from pykafka.handlers.aio import AsyncioHandler
+
+            try:
+                self._inner = await bridged(make, AsyncioHandler())
+            except BaseException:
+                self._make = make  # it may be tried again
+                raise
+        return self
+
+    async def __aenter__(self) -> Self:
+        return await self._connect()
+
+    async def close(self) -> None:
+        """Stop all producers and consumers of this client, then end every worker and connection.
+
+        :raises KafkaException: a producer could not deliver, or a consumer not commit; everything is closed nevertheless
+        """
+        await bridged(self._inner.close)
+
+
+P = TypeVar("P", bound="Producer")
+
+
+class Produces(Closing[P]):
+    """Producing to one topic: what has room is written at once, without a switch of greenlets."""
+
+    def __init__(self, inner: P) -> None:
+        super().__init__(inner)
+        self._turns = cast("AsyncioHandler", inner._handler)._turns
+
+    async def produce(
+        self,
+        message: bytes | None,
+        partition_key: bytes | None = None,
+        timestamp: int | datetime.datetime | None = None,
+        headers: Headers | None = None,
+        *,
+        on_delivery: OnDelivery | None = None,
+    ) -> Message:
+        """Send a message. As `pykafka.Producer.produce`; it waits where that one blocks.
+
+        A cancellation may come before the message was taken, or in a wait for its acknowledgement, never between: a call that
+        returns has taken the message once.
+        """
+        if self._turns.overdue:
+            await self._turns.turn()
+        inner = self._inner
+        if on_delivery is None and timestamp is None and headers is None:
+            found = inner._at_once(message, partition_key)
+            if found is not None:
+                return found
+        return await bridged(inner.produce, message, partition_key, timestamp, headers, on_delivery=sync(on_delivery))
+
+
+class Reader(Context, Protocol):
+    """A blocking consumer of one topic."""
+
+    _handler: Any
+
+    def _at_once(self) -> Message | None: ...
+    def consume(self, block: bool = True, unblock_event: Any = None) -> Message | None: ...
+
+
+R = TypeVar("R", bound=Reader)
+
+
+class Messages(Closing[R]):
+    """Consuming one by one: what is buffered is taken at once, without a switch of greenlets.
+
+    A cancellation comes before a message is taken, so that it loses none: the next call returns it.
+    """
+
+    def __init__(self, inner: R) -> None:
+        super().__init__(inner)
+        self._turns = cast("AsyncioHandler", inner._handler)._turns
+
+    async def consume(self, block: bool = True, unblock_event: Any = None) -> Message | None:
+        """Return the next message. As the blocking `consume`; it waits where that one blocks."""
+        if self._turns.overdue:
+            await self._turns.turn()
+        found = self._inner._at_once()
+        return found if found is not None else await bridged(self._inner.consume, block, unblock_event)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        """Return the next message; end when none comes for `consumer_timeout_ms`."""
+        found = await self.consume()
+        if found is None:
+            raise StopAsyncIteration
+        return found
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Records(Closing["KafkaConsumer[K, V]"], Generic[K, V]):
+    """Consuming records of any topics: what is buffered is taken at once, without a switch of greenlets.
+
+    A cancellation comes before a record is taken, so that it loses none: the next call returns it.
+    """
+
+    def __init__(self, inner: KafkaConsumer[K, V]) -> None:
+        super().__init__(inner)
+        self._turns = cast("AsyncioHandler", inner._handler)._turns
+        timeout_ms = inner._options.consumer_timeout_ms
+        self._timeout = None if timeout_ms < 0 else timeout_ms / 1000
+
+    async def one(self, timeout: float | None = None) -> Record[K, V] | None:
+        """Return the next record. As `pykafka.kafkaconsumer.KafkaConsumer.one`.
+
+        :param timeout: how long to wait for it (s); None for as long as it takes
+        """
+        if self._turns.overdue:
+            await self._turns.turn()
+        found = self._inner._at_once()
+        return found if found is not None else await bridged(self._inner.one, timeout)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record[K, V]:
+        """Return the next record; end when none comes for `consumer_timeout_ms`, and by `close()`."""
+        found = None
+        try:
+            found = await self.one(self._timeout)
+        except ConsumerStoppedException:
+            if not self._inner._closed:
+                raise
+        if found is None:
+            raise StopAsyncIteration
+        return found
+
+    async def batches(self, max_records: int = POLL_RECORDS) -> AsyncIterator[list[Record[K, V]]]:
+        """Yield lists of records until none comes for `consumer_timeout_ms`, or until `close()`.
+
+        :param max_records: the most in a list
+        """
+        while True:
+            try:
+                found = await bridged(self._inner.poll, max_records, self._timeout)
+            except ConsumerStoppedException:
+                if not self._inner._closed:
+                    raise
+                return
+            if not found:
+                return
+            yield found

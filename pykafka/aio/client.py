@@ -1,0 +1,114 @@
+"""`KafkaClient` for coroutines. Written by tools/aio_face.py from the blocking class; do not edit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka.aio.admin import Admin
+from pykafka.aio.base import Client, Opening, sync_all
+from pykafka.aio.kafkaconsumer import KafkaConsumer
+from pykafka.aio.topics import Topics
+from pykafka.broker import CLIENT_ID
+from pykafka.client import KafkaClient as _KafkaClient
+from pykafka.handlers.bridge import bridged
+
+if TYPE_CHECKING:
+    import re
+    from typing import Any, Unpack
+
+    from pykafka.broker import Broker
+    from pykafka.network.proxies import Proxy
+    from pykafka.security import Mechanism, SslConfigLike
+    from pykafka.security.othernames import OtherNames
+
+
+class KafkaClient(Client[_KafkaClient]):
+    """A Kafka cluster, its topics and brokers. The client detects each broker's version.
+
+    As `pykafka.client.KafkaClient`, which documents parameters and errors.
+    """
+
+    def __init__(
+        self,
+        hosts: str | bytes = "127.0.0.1:9092",
+        zookeeper_hosts: str | None = None,
+        socket_timeout_ms: int = 30 * 1000,
+        offsets_channel_socket_timeout_ms: int = 10 * 1000,
+        exclude_internal_topics: bool = True,
+        source_address: str | bytes = "",
+        ssl_config: SslConfigLike | bool | None = None,
+        broker_version: str = "0.9.0",
+        client_id: str = CLIENT_ID,
+        *,
+        allow_auto_create_topics: bool = True,
+        sasl: Mechanism | None = None,
+        client_rack: str | None = None,
+        tls: SslConfigLike | bool | None = None,
+        proxy: Proxy | str | None = None,
+        client_dns_lookup: str = "use_all_dns_ips",
+        socket_connection_setup_timeout_ms: int = 10000,
+        socket_connection_setup_timeout_max_ms: int = 30000,
+        reconnect_backoff_ms: int = 50,
+        reconnect_backoff_max_ms: int = 1000,
+        connections_max_idle_ms: int = 540000,
+        metadata_max_age_ms: int = 300000,
+        metadata_recovery_strategy: str = "rebootstrap",
+        metadata_recovery_rebootstrap_trigger_ms: int = 300000,
+        retry_backoff_ms: int = 100,
+        retry_backoff_max_ms: int = 1000,
+        **other_names: Unpack[OtherNames],
+    ) -> None:
+        super().__init__(
+            lambda handler: _KafkaClient(
+                hosts=hosts,
+                zookeeper_hosts=zookeeper_hosts,
+                socket_timeout_ms=socket_timeout_ms,
+                offsets_channel_socket_timeout_ms=offsets_channel_socket_timeout_ms,
+                exclude_internal_topics=exclude_internal_topics,
+                source_address=source_address,
+                ssl_config=ssl_config,
+                broker_version=broker_version,
+                client_id=client_id,
+                allow_auto_create_topics=allow_auto_create_topics,
+                sasl=sasl,
+                client_rack=client_rack,
+                tls=tls,
+                proxy=proxy,
+                client_dns_lookup=client_dns_lookup,
+                socket_connection_setup_timeout_ms=socket_connection_setup_timeout_ms,
+                socket_connection_setup_timeout_max_ms=socket_connection_setup_timeout_max_ms,
+                reconnect_backoff_ms=reconnect_backoff_ms,
+                reconnect_backoff_max_ms=reconnect_backoff_max_ms,
+                connections_max_idle_ms=connections_max_idle_ms,
+                metadata_max_age_ms=metadata_max_age_ms,
+                metadata_recovery_strategy=metadata_recovery_strategy,
+                metadata_recovery_rebootstrap_trigger_ms=metadata_recovery_rebootstrap_trigger_ms,
+                retry_backoff_ms=retry_backoff_ms,
+                retry_backoff_max_ms=retry_backoff_max_ms,
+                **sync_all(other_names),
+                handler=handler,
+            )
+        )
+
+    @property
+    def brokers(self) -> dict[int, Broker]:
+        """The known brokers by id."""
+        return self._inner.brokers
+
+    @property
+    def topics(self) -> Topics:
+        """The known topics by name. A look-up creates the `Topic` object."""
+        return Topics(self._inner.topics)
+
+    @property
+    def admin(self) -> Admin:
+        """The administration of the cluster: topics, settings, groups and so on."""
+        return Admin(self._inner.admin)
+
+    def consumer(self, *topics: str | re.Pattern[str], **options: Any) -> Opening[KafkaConsumer[Any, Any]]:
+        """Return a `KafkaConsumer` of topics; without any, `assign()` says what it reads."""
+        return Opening(lambda: KafkaConsumer(self._inner.consumer(*topics, **sync_all(options))))
+
+    async def update_cluster(self) -> None:
+        """Fetch metadata and update brokers, topics and partitions in place."""
+        return await bridged(self._inner.update_cluster)
