@@ -25,7 +25,7 @@ FOLDER = ROOT / "pykafka" / "aio"
 #: Parameters without a meaning here: the handler is the running loop's.
 DROPPED = {"use_greenlets", "handler", "ignore_rdkafka", "use_rdkafka"}
 #: Parameters that take a function, which may be a coroutine function here.
-CALLBACKS = {"on_delivery", "on_commit", "listener"}
+CALLBACKS = {"on_delivery", "on_commit", "listener", "handle", "on_abandoned"}
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ FACES: dict[str, list[Face]] = {
             "pykafka.client",
             "KafkaClient",
             "Client",
-            opens={"consumer": "KafkaConsumer"},
+            opens={"consumer": "KafkaConsumer", "producer": "KafkaProducer"},
             faces={"admin": "Admin", "topics": "Topics"},
             own=frozenset({"close", "from_config", "from_env"}),
             left=frozenset({"cluster"}),
@@ -91,11 +91,25 @@ FACES: dict[str, list[Face]] = {
         Face("pykafka.groups.groupconsumer", "GroupConsumer", **_CONSUMER),  # type: ignore[arg-type]
     ],
     "admin": [Face("pykafka.admin.admin", "Admin", "Face")],
+    "kafkaproducer": [
+        Face(
+            "pykafka.kafkaproducer",
+            "KafkaProducer",
+            "Sends",
+            plain=frozenset({"room"}),
+            own=frozenset({"produce"}),
+            left=frozenset({"stop"}),
+        ),
+    ],
+    "parallel": [
+        Face("pykafka.parallel.run", "ParallelRun", "Closing", left=frozenset({"revoke", "lose", "polls_here"})),
+    ],
     "kafkaconsumer": [
         Face(
             "pykafka.kafkaconsumer",
             "KafkaConsumer",
             "Records",
+            opens={"parallel": "ParallelRun"},
             own=frozenset({"batches", "one"}),
             left=frozenset({"make"}),
         ),
@@ -306,14 +320,12 @@ class Writer:
                 "    @overload",
                 f"    {how}def {name}({ast.unparse(one.args)}) -> {ast.unparse(_returns(one))}: ...",
             ]
-        if opened is not None and overloads:
-            node.args.kwarg = ast.arg(arg="kwargs", annotation=ast.parse("Any", mode="eval").body)
         self._use(module, node, opened)
         call = f"self._inner.{name}({_passed(node.args)})"
         lines += [
             f"    {how}def {name}({ast.unparse(node.args)}) -> {ast.unparse(_returns(node))}:",
             f'        """{_summary(node)}"""',
-            f"        {self._body(name, opened, call)}",
+            *(f"        {line}" for line in self._body(name, opened, call, node)),
             "",
         ]
         return lines
@@ -331,14 +343,17 @@ class Writer:
         if any(one.arg in CALLBACKS for one in [*node.args.args, *node.args.kwonlyargs]):
             self.names.needed.add(("pykafka.aio.base", "sync", "sync"))
 
-    def _body(self, name: str, opened: str | None, call: str) -> str:
+    def _body(self, name: str, opened: str | None, call: str, node: Function) -> list[str]:
         if opened is not None:
-            return f"return Opening(lambda: {opened}({call}))"
+            return [f"return Opening(lambda: {opened}({call}))"]
         if name in self.face.plain:
-            return f"return {call}"
+            return [f"return {call}"]
         self.names.needed.add(("pykafka.handlers.bridge", "bridged", "bridged"))
         fn = call.removesuffix("()")
-        return f"return await bridged({fn})" if fn != call else f"return await bridged(lambda: {call})"
+        waiting = f"await bridged({fn})" if fn != call else f"await bridged(lambda: {call})"
+        if ast.unparse(_returns(node)) == "Self":
+            return [waiting, "return self"]
+        return [f"return {waiting}"]
 
 
 def _opening(returns: ast.expr | None, opened: str) -> ast.expr:

@@ -11,6 +11,8 @@ from pykafka.aio.admin import Admin
 from pykafka.aio.client import KafkaClient
 from pykafka.aio.consumers import GroupConsumer, SimpleConsumer
 from pykafka.aio.kafkaconsumer import KafkaConsumer
+from pykafka.aio.kafkaproducer import KafkaProducer
+from pykafka.aio.parallel import ParallelRun
 from pykafka.aio.producer import Producer
 from pykafka.aio.topic import Topic
 from pykafka.handlers.aio import AsyncioHandler
@@ -22,6 +24,8 @@ __all__ = [
     "GroupConsumer",
     "KafkaClient",
     "KafkaConsumer",
+    "KafkaProducer",
+    "ParallelRun",
     "Producer",
     "SimpleConsumer",
     "Topic",

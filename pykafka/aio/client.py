@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from pykafka.aio.admin import Admin
 from pykafka.aio.base import Client, Opening, sync_all
 from pykafka.aio.kafkaconsumer import KafkaConsumer
+from pykafka.aio.kafkaproducer import KafkaProducer
 from pykafka.aio.topics import Topics
 from pykafka.broker import CLIENT_ID
 from pykafka.client import KafkaClient as _KafkaClient
@@ -17,9 +18,13 @@ if TYPE_CHECKING:
     from typing import Any, Unpack
 
     from pykafka.broker import Broker
+    from pykafka.client import K, V
+    from pykafka.consumer.arguments import KafkaConsumerArguments
     from pykafka.network.proxies import Proxy
+    from pykafka.producer.kafkaarguments import KafkaProducerArguments
     from pykafka.security import Mechanism, SslConfigLike
     from pykafka.security.othernames import OtherNames
+    from pykafka.serialization import DeserializerLike, SerializerLike
 
 
 class KafkaClient(Client[_KafkaClient]):
@@ -56,6 +61,7 @@ class KafkaClient(Client[_KafkaClient]):
         metadata_recovery_rebootstrap_trigger_ms: int = 300000,
         retry_backoff_ms: int = 100,
         retry_backoff_max_ms: int = 1000,
+        buffer_memory: int | None = None,
         **other_names: Unpack[OtherNames],
     ) -> None:
         super().__init__(
@@ -85,6 +91,7 @@ class KafkaClient(Client[_KafkaClient]):
                 metadata_recovery_rebootstrap_trigger_ms=metadata_recovery_rebootstrap_trigger_ms,
                 retry_backoff_ms=retry_backoff_ms,
                 retry_backoff_max_ms=retry_backoff_max_ms,
+                buffer_memory=buffer_memory,
                 **sync_all(other_names),
                 handler=handler,
             )
@@ -105,9 +112,67 @@ class KafkaClient(Client[_KafkaClient]):
         """The administration of the cluster: topics, settings, groups and so on."""
         return Admin(self._inner.admin)
 
+    @overload
+    def consumer(
+        self, *topics: str | re.Pattern[str], **options: Unpack[KafkaConsumerArguments]
+    ) -> Opening[KafkaConsumer[bytes, bytes]]: ...
+    @overload
+    def consumer(
+        self,
+        *topics: str | re.Pattern[str],
+        value_deserializer: DeserializerLike[V],
+        **options: Unpack[KafkaConsumerArguments],
+    ) -> Opening[KafkaConsumer[bytes, V]]: ...
+    @overload
+    def consumer(
+        self,
+        *topics: str | re.Pattern[str],
+        key_deserializer: DeserializerLike[K],
+        **options: Unpack[KafkaConsumerArguments],
+    ) -> Opening[KafkaConsumer[K, bytes]]: ...
+    @overload
+    def consumer(
+        self,
+        *topics: str | re.Pattern[str],
+        key_deserializer: DeserializerLike[K],
+        value_deserializer: DeserializerLike[V],
+        **options: Unpack[KafkaConsumerArguments],
+    ) -> Opening[KafkaConsumer[K, V]]: ...
     def consumer(self, *topics: str | re.Pattern[str], **options: Any) -> Opening[KafkaConsumer[Any, Any]]:
         """Return a `KafkaConsumer` of topics; without any, `assign()` says what it reads."""
         return Opening(lambda: KafkaConsumer(self._inner.consumer(*topics, **sync_all(options))))
+
+    @overload
+    def producer(
+        self, *, key_serializer: None = None, value_serializer: None = None, **options: Unpack[KafkaProducerArguments]
+    ) -> Opening[KafkaProducer[bytes, bytes]]: ...
+    @overload
+    def producer(
+        self,
+        *,
+        key_serializer: None = None,
+        value_serializer: SerializerLike[V],
+        **options: Unpack[KafkaProducerArguments],
+    ) -> Opening[KafkaProducer[bytes, V]]: ...
+    @overload
+    def producer(
+        self,
+        *,
+        key_serializer: SerializerLike[K],
+        value_serializer: None = None,
+        **options: Unpack[KafkaProducerArguments],
+    ) -> Opening[KafkaProducer[K, bytes]]: ...
+    @overload
+    def producer(
+        self,
+        *,
+        key_serializer: SerializerLike[K],
+        value_serializer: SerializerLike[V],
+        **options: Unpack[KafkaProducerArguments],
+    ) -> Opening[KafkaProducer[K, V]]: ...
+    def producer(self, **options: Any) -> Opening[KafkaProducer[Any, Any]]:
+        """Return a producer for any topic."""
+        return Opening(lambda: KafkaProducer(self._inner.producer(**sync_all(options))))
 
     async def update_cluster(self) -> None:
         """Fetch metadata and update brokers, topics and partitions in place."""

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka.aio.base import Records, sync
+from pykafka.aio.base import Opening, Records, sync
+from pykafka.aio.parallel import ParallelRun
+from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.handlers.bridge import bridged
 from pykafka.kafkaconsumer import POLL_RECORDS, K, V
 
 if TYPE_CHECKING:
     import datetime
     import re
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
+
+    import pyarrow as pa
 
     from pykafka.common import OffsetAndMetadata, TopicPartition
     from pykafka.consumer.committing import OnCommit, What
     from pykafka.consumer.startrules import Start
+    from pykafka.parallel.jobs import Order
+    from pykafka.parallel.options import OnAbandoned
+    from pykafka.parallel.ports import DeadLetterSink, Handle
+    from pykafka.parallel.retry import Retry
     from pykafka.record import Record
 
 
@@ -44,6 +52,19 @@ class KafkaConsumer(Records[K, V]):
     async def poll(self, max_records: int = POLL_RECORDS, timeout: float | None = None) -> list[Record[K, V]]:
         """Return the next records: those that are buffered; wait only for the first."""
         return await bridged(lambda: self._inner.poll(max_records=max_records, timeout=timeout))
+
+    async def arrow(
+        self,
+        max_records: int = ARROW_MESSAGES,
+        columns: Sequence[str] | None = None,
+        *,
+        max_bytes: int = ARROW_BYTES,
+        timeout: float | None = None,
+    ) -> pa.Table | None:
+        """Return the next records as a `pyarrow.Table`, with no Python object for each record; wait only for the first."""
+        return await bridged(
+            lambda: self._inner.arrow(max_records=max_records, columns=columns, max_bytes=max_bytes, timeout=timeout)
+        )
 
     async def close(self, timeout: float | None = None) -> None:
         """Commit what was returned if auto-commit is on, leave the group, and end; do nothing if the consumer is closed."""
@@ -104,3 +125,43 @@ class KafkaConsumer(Records[K, V]):
     async def commit_async(self, what: What = None, on_commit: OnCommit | None = None, *, metadata: str = "") -> None:
         """Commit offsets as `commit` does, by a worker; return at once. Commits are made in the order of the calls."""
         return await bridged(lambda: self._inner.commit_async(what=what, on_commit=sync(on_commit), metadata=metadata))
+
+    def parallel(
+        self,
+        handle: Handle,
+        *,
+        workers: int = 100,
+        order: Order = "key",
+        manual_ack: bool = False,
+        retry: Retry | None = None,
+        dead_letters: str | DeadLetterSink | None = None,
+        max_unacknowledged: int = 10000,
+        max_unacknowledged_bytes: int = 64 * 1024 * 1024,
+        commit_interval: float = 1.0,
+        revoke_timeout: float = 10.0,
+        stop_timeout: float = 30.0,
+        on_abandoned: OnAbandoned | None = None,
+    ) -> Opening[ParallelRun]:
+        """Return a run that handles records by many workers at a time, and commits those that are done."""
+        return Opening(
+            lambda: ParallelRun(
+                self._inner.parallel(
+                    handle=sync(handle),
+                    workers=workers,
+                    order=order,
+                    manual_ack=manual_ack,
+                    retry=retry,
+                    dead_letters=dead_letters,
+                    max_unacknowledged=max_unacknowledged,
+                    max_unacknowledged_bytes=max_unacknowledged_bytes,
+                    commit_interval=commit_interval,
+                    revoke_timeout=revoke_timeout,
+                    stop_timeout=stop_timeout,
+                    on_abandoned=sync(on_abandoned),
+                )
+            )
+        )
+
+    async def wakeup(self) -> None:
+        """End the `poll()` or `one()` that waits now, or the next one that would wait: it returns nothing."""
+        return await bridged(self._inner.wakeup)

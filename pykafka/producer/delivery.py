@@ -85,6 +85,12 @@ class Delivery:
         self._batch.waits.wait(self._batch, self._index, timeout)
         return self
 
+    def __await__(self):
+        """Wait as `get()` does, in a coroutine."""
+        from pykafka.handlers.bridge import bridged  # not everybody has greenlet
+
+        return bridged(self.get).__await__()
+
     def __repr__(self):
         error = self.error
         if error is not None:

@@ -1,5 +1,6 @@
 """The types of `pykafka.producer.delivery`; a test compares them with the class."""
 
+from collections.abc import Generator
 from datetime import datetime
 from typing import Any, Generic, Self, final
 
@@ -39,3 +40,4 @@ class Delivery(Generic[K, V]):
     @property
     def timestamp_dt(self) -> datetime: ...
     def get(self, timeout: float | None = None) -> Self: ...
+    def __await__(self) -> Generator[Any, Any, Self]: ...

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from pykafka import EmbeddedCluster, TopicPartition
-from pykafka.aio import KafkaClient, Producer
+from pykafka.aio import KafkaClient, Producer, bridged
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, WouldBlockError
 from pykafka.protocol.message import Message
+from pykafka.serialization import JsonSerializer
 from tests.support import loops
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -102,9 +103,10 @@ def test_admin_and_errors(cluster: EmbeddedCluster, run: Run) -> None:
                 await client.topics["absent"]
             await client.update_cluster()
             assert client.brokers
-            partition = (await client.topics["plain"]).partitions[0]
+            topic = await client.topics["plain"]
             with pytest.raises(WouldBlockError, match=r"pykafka\.aio"):
-                partition.latest_available_offset()
+                topic.partitions[0].latest_available_offset()
+            assert await bridged(topic.partitions[0].latest_available_offset) >= 0
 
     run(main())
 
@@ -156,6 +158,64 @@ def test_a_client_of_any_topics(cluster: EmbeddedCluster, run: Run) -> None:
                 await reading
                 while True:
                     await anext(consumer.__aiter__())
+
+    run(main())
+
+
+def test_a_producer_of_any_topics(cluster: EmbeddedCluster, run: Run) -> None:
+    async def main() -> None:
+        told: list[Any] = []
+
+        async def tell(error: KafkaException | None, delivery: Any) -> None:
+            await asyncio.sleep(0)
+            told.append((error, delivery.value))
+
+        async with KafkaClient(cluster.hosts) as client:
+            async with client.producer() as producer:
+                one = await producer.produce("any-1", b"one", key=b"key", headers={"a": b"b"})
+                two = await producer.produce("any-2", b"two", on_delivery=tell)
+                assert await one is one
+                assert one.offset >= 0
+                assert producer.room() > 0
+                assert await producer.produce_many("any-1", [b"x"] * 10) == 10
+                await producer.flush()
+                assert two.partition in await producer.partitions_for("any-2")
+                with pytest.raises(WouldBlockError):
+                    (await producer.produce("any-1", b"late")).get()
+            assert told == [(None, b"two")]
+            async with client.producer(value_serializer=JsonSerializer(), buffer_memory=2000, linger_ms=1) as small:
+                made = [await small.produce("any-json", {"number": number}) for number in range(500)]
+                assert [(await delivery).value for delivery in made[-3:]] == [
+                    {"number": number} for number in (497, 498, 499)
+                ]
+                task = asyncio.create_task(small.produce("any-json", {"text": "x" * 5000}))
+                with pytest.raises(KafkaException):  # larger than the memory
+                    await task
+
+    run(main())
+
+
+def test_parallel_work_of_coroutines(cluster: EmbeddedCluster, run: Run) -> None:
+    async def main() -> None:
+        async with KafkaClient(cluster.hosts) as client:
+            topic = f"parallel-{id(main)}"
+            await fill(client, topic, 100)
+            seen: list[bytes | None] = []
+            most = [0, 0]
+
+            async def handle(record: Any) -> None:
+                most[0] += 1
+                most[1] = max(most)
+                await asyncio.sleep(0.002)
+                most[0] -= 1
+                seen.append(record.value)
+
+            async with client.consumer(topic) as consumer, consumer.parallel(handle, workers=20, order=None) as work:
+                while len(seen) < 100:
+                    await asyncio.sleep(0.01)
+                assert await work.stop(10)
+            assert len(set(seen)) == 100
+            assert most[1] > 1
 
     run(main())
 
