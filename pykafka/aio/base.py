@@ -1,4 +1,4 @@
-"""What the asyncio face consists of besides the generated modules: opening, closing, producing and iterating."""
+"""The parts of the asyncio face that are not generated: opening, closing, producing and iterating."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Face(Generic[T]):
 
 
 class Context(Protocol):
-    """What `with` takes."""
+    """The shape of context managers."""
 
     def __enter__(self) -> object: ...
     def __exit__(
