@@ -138,7 +138,8 @@ class Names:
     def lines(self) -> list[str]:
         """Return the import statements."""
         lines = [_import(one) for one in sorted(self.needed)]
-        typing = [_import(one) for one in sorted(self.typing - self.needed)]
+        here = {alias for _, _, alias in self.needed}  # a base may call its own type variables the same
+        typing = [_import(one) for one in sorted(self.typing) if one[2] not in here]
         return [*lines, "if TYPE_CHECKING:", *(f"    {line}" for line in typing)] if typing else lines
 
 

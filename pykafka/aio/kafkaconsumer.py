@@ -13,7 +13,7 @@ from pykafka.kafkaconsumer import POLL_RECORDS, K, V
 if TYPE_CHECKING:
     import datetime
     import re
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     import pyarrow as pa
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.startrules import Start
     from pykafka.parallel.jobs import Order
     from pykafka.parallel.options import OnAbandoned
-    from pykafka.parallel.ports import DeadLetterSink, Handle
+    from pykafka.parallel.ports import DeadLetterSink
     from pykafka.parallel.retry import Retry
     from pykafka.record import Record
 
@@ -128,7 +128,7 @@ class KafkaConsumer(Records[K, V]):
 
     def parallel(
         self,
-        handle: Handle,
+        handle: Callable[[Record[K, V]], object],
         *,
         workers: int = 100,
         order: Order = "key",
