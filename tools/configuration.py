@@ -17,9 +17,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pykafka
-from pykafka import BalancedConsumer, KafkaClient, KafkaProducer, ManagedBalancedConsumer, Producer, SimpleConsumer
+from pykafka import (
+    BalancedConsumer,
+    KafkaClient,
+    KafkaConsumer,
+    KafkaProducer,
+    ManagedBalancedConsumer,
+    Producer,
+    SimpleConsumer,
+)
+from pykafka.consumer.kafkaoptions import KafkaConsumerOptions
 from pykafka.consumer.options import ConsumerOptions
-from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.groups.options import GroupOptions, MemberOptions, SubscriberOptions, ZooKeeperOptions
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
@@ -29,7 +38,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "configuration.md"
 #: What these checks take.
 ALLOWED: dict[Any, str] = {above_0: "1 or more", at_least_0: "0 or more"}
 #: Parameters that are no options: which cluster, which topic, and what only the client itself passes on.
-NO_OPTIONS = {"cluster", "topic", "generation_id", "consumer_id", "zookeeper", "use_rdkafka"}
+NO_OPTIONS = {"cluster", "topic", "topics", "generation_id", "consumer_id", "zookeeper", "use_rdkafka"}
 #: Parameters that have no settings of their own: name -> (allowed, costs).
 OTHERS = {
     "buffer_memory": (
@@ -54,6 +63,10 @@ OTHERS = {
     ),
     "key_serializer": ("", "A call of Python for each message."),
     "value_serializer": ("", "As `key_serializer`."),
+    "listener": (
+        "an object with some of `on_revoked(partitions)`, `on_assigned(partitions)`, `on_lost(partitions)`",
+        "Its calls hold up the call that reads, and the rebalance.",
+    ),
     "partitions": ("", "Partitions that are added to the topic later are not read."),
     "deserializer": ("", "A call of Python for each message; `consume_arrow()` is refused."),
 }
@@ -61,9 +74,9 @@ HEAD = """\
 # Configuration
 
 Every option, with its default. Options are keyword arguments: of `KafkaClient(...)`, `client.producer(...)`,
-`topic.get_producer(...)`, `topic.get_simple_consumer(...)` and `topic.get_balanced_consumer(...)`. A name that does not exist,
-and a value that is not allowed, are refused by name. `use_rdkafka=True` has librdkafka do the work (extra `rdkafka`), for
-producers and consumers.
+`client.consumer(...)`, `topic.get_producer(...)`, `topic.get_simple_consumer(...)` and `topic.get_balanced_consumer(...)`. A name
+that does not exist, and a value that is not allowed, are refused by name. `use_rdkafka=True` has librdkafka do the work (extra
+`rdkafka`), for producers and consumers of one topic.
 [Spark's options](spark.md#options) and [pipelines](pipeline.md#the-file) have tables of their own.
 
 <!-- Made by `python tools/configuration.py` from the settings in pykafka/*/options.py; edit those. -->
@@ -105,6 +118,14 @@ def sections() -> Iterator[Section]:
         "Of `client.producer`. [Any topic](any-topic.md) shows it.",
         KafkaProducer,
         (KafkaProducerOptions,),
+        lambda name: True,
+    )
+    yield Section(
+        "Consumers of any topic",
+        "Of `client.consumer`. [Any topic](any-topic.md#consume) shows it. `session_timeout_ms` to `group_instance_id` are for "
+        "members of a group.",
+        KafkaConsumer,
+        (SubscriberOptions, KafkaConsumerOptions),
         lambda name: True,
     )
     yield Section(
@@ -176,6 +197,8 @@ def shown(parameter: inspect.Parameter) -> str:
     if isinstance(default, int):
         counted = unit(parameter.name)
         return f"{default}{counted.removesuffix('s') if default == 1 else counted}"
+    if default == ():
+        return "none"
     if isinstance(default, str):
         return f'`"{default}"`'
     return next(f"`{name}`" for name in pykafka.__all__ if getattr(pykafka, name) is default)

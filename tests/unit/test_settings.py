@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer, Producer, SimpleConsumer
-from pykafka.consumer.arguments import SimpleConsumerArguments
+from pykafka.consumer.arguments import KafkaConsumerArguments, SimpleConsumerArguments
+from pykafka.consumer.kafkaoptions import KafkaConsumerOptions
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.groups.arguments import BalancedConsumerArguments, ManagedBalancedConsumerArguments
-from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.groups.options import GroupOptions, MemberOptions, SubscriberOptions, ZooKeeperOptions
+from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.kafkaproducer import KafkaProducer
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
@@ -31,6 +33,8 @@ CLASSES: list[tuple[type[Any], type[Settings], set[str]]] = [
     (KafkaClient, MetadataSettings, set()),
     (Producer, ProducerOptions, set()),
     (KafkaProducer, KafkaProducerOptions, set()),
+    (KafkaConsumer, KafkaConsumerOptions, set()),
+    (KafkaConsumer, SubscriberOptions, {"group_instance_id", "metadata_max_age_ms"}),
     (SimpleConsumer, ConsumerOptions, set()),
     (BalancedConsumer, ConsumerOptions, SHARED | {"consumer_group"}),
     (BalancedConsumer, GroupOptions, REBALANCES),
@@ -102,3 +106,11 @@ def test_checkers_are_told_of_the_arguments_of_the_producer_for_any_topic() -> N
     assert {name: found[name] for name in found if name not in given} == {
         name: one.annotation for name, one in parameters.items() if name not in given
     }
+
+
+def test_checkers_are_told_of_the_arguments_of_the_consumer_of_any_topic() -> None:
+    """The overloads of `client.consumer` name the deserializers, by which they infer types."""
+    parameters = inspect.signature(KafkaConsumer).parameters
+    given = {"cluster", "topics", "key_deserializer", "value_deserializer"}
+    found = {name: hint.__forward_arg__ for name, hint in KafkaConsumerArguments.__annotations__.items()}
+    assert {name: one.annotation for name, one in parameters.items() if name not in given} == found
