@@ -74,9 +74,9 @@ HEAD = """\
 # Configuration
 
 Every option, with its default. Options are keyword arguments: of `KafkaClient(...)`, `client.producer(...)`,
-`client.consumer(...)`, `topic.get_producer(...)`, `topic.get_simple_consumer(...)` and `topic.get_balanced_consumer(...)`. A name
-that does not exist, and a value that is not allowed, are refused by name. `use_rdkafka=True` has librdkafka do the work (extra
-`rdkafka`), for producers and consumers of one topic.
+`client.consumer(...)`, `topic.get_producer(...)`, `topic.get_simple_consumer(...)` and `topic.get_balanced_consumer(...)`. A
+name that does not exist, and a value that is not allowed, are refused by name. `use_rdkafka=True` has librdkafka do the work
+(extra `rdkafka`), for producers and consumers of one topic.
 [Spark's options](spark.md#options) and [pipelines](pipeline.md#the-file) have tables of their own.
 
 <!-- Made by `python tools/configuration.py` from the settings in pykafka/*/options.py; edit those. -->

@@ -34,7 +34,7 @@ CLASSES: list[tuple[type[Any], type[Settings], set[str]]] = [
     (Producer, ProducerOptions, set()),
     (KafkaProducer, KafkaProducerOptions, set()),
     (KafkaConsumer, KafkaConsumerOptions, set()),
-    (KafkaConsumer, SubscriberOptions, {"group_instance_id", "metadata_max_age_ms"}),
+    (KafkaConsumer, SubscriberOptions, {"assignor", "group_instance_id", "metadata_max_age_ms"}),
     (SimpleConsumer, ConsumerOptions, set()),
     (BalancedConsumer, ConsumerOptions, SHARED | {"consumer_group"}),
     (BalancedConsumer, GroupOptions, REBALANCES),
