@@ -50,7 +50,7 @@ GROUPS = [
     for name in ("balanced", "balanced_callback", "balanced_fork", "commits", "managed")
 ]
 GROUPS += [f"{INTEGRATION}/groups/test_subscriber{part}.py" for part in ("", "_mixed", "_outages")]
-GROUPS += [f"{INTEGRATION}/groups/test_consumer_{part}.py" for part in ("groups", "histories")]
+GROUPS += [f"{INTEGRATION}/groups/test_consumer_{part}.py" for part in ("groups", "histories", "interrupted")]
 GROUPS += [
     f"{INTEGRATION}/groups/test_managed_{name}.py"
     for name in ("coordinator", "endings", "heartbeats", "mixed", "outages", "static", "topics")

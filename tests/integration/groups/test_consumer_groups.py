@@ -221,6 +221,7 @@ def test_long_iterations_are_signs_of_life(readers: Readers) -> None:
     assert told(one) == ["assigned"]
 
 
+@pytest.mark.needs("partitions")
 def test_a_pattern_follows_topics(readers: Readers) -> None:
     prefix = f"orders-{uuid.uuid4().hex[:8]}"
     readers.topics = [create_topic(readers.client, 2, name=f"{prefix}-a").name]
@@ -255,6 +256,7 @@ def test_subscribe_again_and_unsubscribe(readers: Readers) -> None:
     assert one.subscription() == []
 
 
+@pytest.mark.needs("ids")
 def test_close_ends_a_join_in_another_worker(readers: Readers) -> None:
     handler = readers.client.cluster.handler
     readers.join()

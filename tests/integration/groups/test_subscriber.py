@@ -111,6 +111,7 @@ def test_a_topic_is_read_as_soon_as_it_exists(members: Members) -> None:
     members.until(lambda: one.share == members.keys(members.topics[0], name))
 
 
+@pytest.mark.needs("partitions")
 @pytest.mark.later("greenlets")
 def test_partitions_and_topics_that_match_are_read_as_they_come(members: Members) -> None:
     prefix = f"orders-{uuid.uuid4().hex[:8]}"
@@ -215,6 +216,7 @@ def test_a_timeout_in_a_listener_runs_it_again(kafka: KafkaCluster, hook: str) -
         members.leave()
 
 
+@pytest.mark.needs("ids")
 def test_leaving_ends_a_join_of_another_worker(members: Members) -> None:
     handler = members.client.cluster.handler
     one = members.join()
