@@ -135,8 +135,8 @@ class SubscriberOptions(MemberOptions):
     assignor: str | Sequence[str] = setting(
         "range",
         valid_assignor,
-        'how the group shares out partitions: "range" or "roundrobin"; several names, the best first: the best that all members '
-        "know",
+        'how the group shares out partitions: "range" or "roundrobin"; several names, the best first: the best that all '
+        "members know",
         allowed='`"range"`, `"roundrobin"`, or a list of both',
         costs='`"range"` keeps partitions of the same number together; `"roundrobin"` shares many small topics more evenly.',
     )
