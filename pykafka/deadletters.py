@@ -67,8 +67,9 @@ class DeadLetters:
     earlier one. The consumer goes on behind the record when the dead letter is acknowledged. After a crash, or an
     acknowledgement that was lost, the same one may be there twice.
 
-    :param producer: a client, which makes a producer for it and ends it at `client.close()`; or any object with
-        `produce(topic, value, key=, headers=)` that returns a handle with `get(timeout)`. It must not have serializers
+    :param producer: a client (of `pykafka.aio`, too), which makes a producer for it and ends it at `client.close()`; or any
+        object with `produce(topic, value, key=, headers=)` that returns a handle with `get(timeout)`. It must not have
+        serializers
     :param topic: name of the topic; `{topic}` stands for that of the record
     :param timeout: how long a broker's acknowledgement is waited for (s)
     :raises TypeError: it is no client, and no such producer
@@ -165,6 +166,8 @@ def _producer_of(given: Any) -> LetterProducer:
     """
     if isinstance(given, type):
         raise TypeError(f"DeadLetters takes a client or a producer, not the class {given.__name__}")
+    if type(given).__module__.startswith("pykafka.aio"):
+        given = given._inner  # consumers call it in the bridge, where it may wait
     if not callable(getattr(given, "produce", None)) and callable(getattr(given, "producer", None)):
         given = given.producer()
     produce = getattr(given, "produce", None)

@@ -180,6 +180,13 @@ def test_a_client_makes_the_producer() -> None:
     assert len(client.made.sent) == 1
 
 
+def test_a_client_of_asyncio_stands_for_the_one_inside() -> None:
+    made = Client()
+    face = type("KafkaClient", (), {"__module__": "pykafka.aio.client", "_inner": made, "producer": Asynchronous()})
+    DeadLetters(face()).send(record(), failed()).get()
+    assert len(made.made.sent) == 1
+
+
 @pytest.mark.parametrize("timeout", [5.0, None])
 def test_waiting_is_bounded(timeout: float | None) -> None:
     producer = Producer()
