@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pykafka.common import CompressionType, OffsetType
 from pykafka.config.references import plain
 from pykafka.consumer.options import ConsumerOptions
+from pykafka.consumer.startrules import BY_DURATION, valid_rule
 from pykafka.exceptions import ConfigurationError
 from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
 from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
@@ -153,6 +154,16 @@ _PROTOCOLS: dict[str, Any] = {
 }
 
 
+def _reset(value: Any, key: str) -> Any:
+    """Return where to begin; by duration (KIP-1106) for `client.consumer()` alone: the consumers of one topic refuse it."""
+    if isinstance(value, str) and value.strip().startswith(BY_DURATION):
+        try:
+            return valid_rule(value.strip(), key)
+        except ValueError:
+            raise ConfigurationError(f"{key} must have a duration as in by_duration:PT1H30M") from None
+    return _one_of(_RESETS, value, key)
+
+
 def _partitioner(value: Any, key: str) -> Any:
     if not isinstance(value, str):
         return value
@@ -190,7 +201,7 @@ _SPECIAL: dict[str, Parse] = {
     "compression": partial(_one_of, _CODECS),
     "required_acks": partial(_one_of, _ACKS),
     "enable_idempotence": flag,
-    "auto_offset_reset": partial(_one_of, _RESETS),
+    "auto_offset_reset": _reset,
     "partitioner": _partitioner,
     "membership_protocol": partial(_first_of, _PROTOCOLS),
     "consumer_group": text,
