@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.handlers.base import Address, Buffer
+from pykafka.handlers.forks import process_number
 from pykafka.handlers.patching import original
 from pykafka.handlers.patience import Patience
 
@@ -101,7 +102,7 @@ class SocketStream:
         self._reading = False
         self._writing = False
         self._closed = False
-        self._pid = os.getpid()
+        self._pid = process_number()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.socket!r}>"
@@ -124,7 +125,7 @@ class SocketStream:
         Bytes that it sent before may still be unread. Where the system cannot tell (outside of Linux), False.
         """
         number = self.socket.fileno()
-        if number < 0 or self._closed or self._pid != os.getpid():  # another worker may close it at any moment
+        if number < 0 or self._closed or self._pid != process_number():  # another worker may close it at any moment
             return True
         poll = original("select", "poll")()
         poll.register(number, HUNG_UP)
@@ -164,6 +165,8 @@ class SocketStream:
                     deadline = deadline or time.monotonic() + timeout
                     self._wait_writable(deadline)
                     continue
+                if len(left) == 1 and sent == len(left[0]):
+                    return
                 _drop(left, sent)
                 if left:
                     self._breathe()
@@ -203,7 +206,7 @@ class SocketStream:
     def _check_open(self) -> None:
         if self._closed:
             raise OSError(errno.EBADF, "the stream was closed")
-        if self._pid != os.getpid():
+        if self._pid != process_number():
             raise OSError(errno.EBADF, "the stream belongs to the process that this one was forked from")
 
     def close(self) -> None:
@@ -212,7 +215,7 @@ class SocketStream:
             return
         self._closed = True
         # shutdown() would end the connection for the parent process, too: a forked child must not call it.
-        if self._pid == os.getpid():
+        if self._pid == process_number():
             try:
                 self.socket.shutdown(socket.SHUT_RDWR)
             except OSError:

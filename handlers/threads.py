@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import queue
 import socket
 import threading
@@ -24,6 +23,7 @@ from pykafka.handlers.base import (
     Worker,
 )
 from pykafka.handlers.events import GateEvent
+from pykafka.handlers.forks import process_number
 from pykafka.handlers.lookups import Lookups
 from pykafka.handlers.patching import is_patched
 from pykafka.handlers.patience import Patience
@@ -43,7 +43,7 @@ class ThreadWorker(Worker):
         super().__init__(name)
         self._handler = handler
         self._run = run
-        self._pid = os.getpid()
+        self._pid = process_number()
         # Not `Thread.join` alone: before Python 3.13, a Ctrl-C during the join makes the standard library believe that the
         # thread has ended.
         self._ended = handler.Event()
@@ -81,12 +81,12 @@ class ThreadWorker(Worker):
 
     def is_alive(self) -> bool:
         """Return whether the thread has not ended."""
-        return not self._ended.is_set() and (self._pid == os.getpid() or self._handler.cooperative)
+        return not self._ended.is_set() and (self._pid == process_number() or self._handler.cooperative)
 
     @property
     def _is_here(self) -> bool:
         """Whether this process has the thread: a forked child has no threads of its parent, but copies of its greenlets."""
-        return self._pid == os.getpid() or self._handler.cooperative
+        return self._pid == process_number() or self._handler.cooperative
 
 
 class ThreadingHandler(SocketHandler):

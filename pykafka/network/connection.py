@@ -308,6 +308,8 @@ def _close(stream: Stream, held: Generator[None] | None) -> None:
 
 def _join_small(buffers: Sequence[Buffer]) -> list[Buffer]:
     """Return the buffers with small neighbours joined, as views: their text, in reports of errors, has no contents."""
+    if len(buffers) == 1:
+        return [memoryview(buffers[0])]
     joined: list[Buffer] = []
     small: list[Buffer] = []
     for buffer in buffers:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
+from pykafka.handlers.forks import process_number
 from pykafka.network.futures import ResponseFuture, fresh
 from pykafka.network.turns import ReadingTurn
 
@@ -72,7 +72,7 @@ class PendingRequests:
         self._last_id = 0
         self._drained = handler.Event()
         self._closing = False
-        self._pid = os.getpid()
+        self._pid = process_number()
         #: Decides which worker reads the answers.
         self.turn = ReadingTurn(handler, self)
         #: The reason why no answer can come any more; None while answers can.
@@ -96,7 +96,7 @@ class PendingRequests:
     @property
     def inherited(self) -> bool:
         """Whether this is a forked child's copy, whose connection is the parent's."""
-        return self._pid != os.getpid()
+        return self._pid != process_number()
 
     def next_id(self) -> int:
         """Return the number of the next request."""

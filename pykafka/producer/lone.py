@@ -23,6 +23,8 @@ NO_ID = UUID(int=0)
 FLEXIBLE_FROM, IDS_FROM = 9, 13
 _Asked = wire.ProduceRequest.Topic
 _Told = wire.ProduceResponse.Topic
+#: Records up to this size are copied into the request (bytes); a large copy would cost more than a piece.
+JOINED_MAX = 2048
 # What follows the name or id of the topic: partitions; index, error, offset, time, start of the log, errors of records, text,
 # tags of the partition; tags of the topic; throttle time, tags.
 _WRITTEN = struct.Struct(">BihqqqBBBBiB")
@@ -135,7 +137,9 @@ class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="
             return super().chunks(version)
         before, behind = _around(version, *self._place, self.acks, self.timeout_ms)
         pieces = [piece if type(piece) is bytes else memoryview(piece) for piece in self._records]
-        return [before, uvarint(sum(map(len, pieces)) + 1), *pieces, behind]
+        size = sum(map(len, pieces))
+        found = [before, uvarint(size + 1), *pieces, behind]
+        return found if size > JOINED_MAX else [b"".join(found)]
 
 
 @lru_cache(maxsize=4096)

@@ -244,7 +244,7 @@ class Sender:
         """Return when the next batch of this partition may be sent; None while there is nothing, or an answer is awaited."""
         if self._dispatch.waits(queue):
             return None
-        if queue.sealed or queue.lane.recovering:
+        if queue.sealed or (queue.lane.window and queue.lane.recovering):
             return self._dispatch.due(queue, now)
         batch = queue.open
         if batch is None or not batch.count:

@@ -399,7 +399,10 @@ def encode_request(
     chunks = message.chunks(version)
     head, tail = _header(message.api_key, version, request_header_version(type(message), version), client_id)
     size = len(head) + 4 + len(tail) + sum(map(len, chunks))
-    return _merged([size.to_bytes(4, "big"), head, correlation_id.to_bytes(4, "big", signed=True), tail, *chunks])
+    start = size.to_bytes(4, "big") + head + correlation_id.to_bytes(4, "big", signed=True) + tail
+    if len(chunks) == 1 and type(chunks[0]) is bytes:
+        return [start + chunks[0]]
+    return _merged([start, *chunks])
 
 
 @lru_cache(maxsize=256)
