@@ -7,8 +7,10 @@ import signal
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import httpx
 import pytest
 
 from pykafka import KafkaClient
@@ -110,6 +112,33 @@ def test_gevent_server(hosts: str) -> None:
         listener.close()
     assert "Traceback" not in running.output
     assert values(hosts, topic, 3) == set(bodies)
+
+
+def test_fastapi_service(hosts: str) -> None:
+    """Orders are taken and added up; a service that starts again goes on behind what it has committed."""
+    topic = f"orders-{uuid.uuid4().hex[:8]}"
+    options = ("--hosts", hosts, "--topic", topic, "--group", f"sums-{topic}", "--port", "0")
+    for cents in (250, 100):
+        with program("examples.fastapi_service", *options) as running:
+            port = int(running.wait_for("Uvicorn running on").rpartition(":")[2].split()[0])
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=15) as client:
+                assert client.get("/customers/ada").status_code == 404
+                assert client.post("/orders", json={"customer": "ada", "cents": -1}).status_code == 422
+                with ThreadPoolExecutor(4) as pool:
+                    answers = list(
+                        pool.map(lambda _: client.post("/orders", json={"customer": "ada", "cents": cents}), range(20))  # noqa: B023
+                    )
+                assert {answer.status_code for answer in answers} == {201}
+                assert len({(one["partition"], one["offset"]) for one in (answer.json() for answer in answers)}) == 20
+                deadline = time.monotonic() + 40
+                while (answer := client.get("/customers/ada")).json().get("cents") != 20 * cents:
+                    assert time.monotonic() < deadline, answer.text
+                    time.sleep(0.05)
+            sent = time.monotonic()
+            running.signal(signal.SIGTERM)
+            assert running.wait(15) in (0, -signal.SIGTERM), running.output
+            assert time.monotonic() - sent < 5
+        assert "Traceback" not in running.output
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "/", 404), ("POST", "/events", 404)])
