@@ -65,6 +65,7 @@ def test_times(client: KafkaClient) -> None:
         assert drain(consumer, 1) == [b"1"]
 
 
+@pytest.mark.later("greenlets")
 @pytest.mark.needs("topic ids")
 def test_a_topic_made_anew_is_read_from_its_start(client: KafkaClient, kafka: KafkaCluster) -> None:
     one, other = create_topic(client).name, create_topic(client).name
@@ -83,6 +84,7 @@ def test_a_topic_made_anew_is_read_from_its_start(client: KafkaClient, kafka: Ka
         assert drain(consumer, 1) == [b"0"]
 
 
+@pytest.mark.later("threads")
 @pytest.mark.needs("topic ids")
 def test_a_topic_made_anew_is_told_where_rules_say_so(client: KafkaClient, kafka: KafkaCluster) -> None:
     name = create_topic(client).name
@@ -128,6 +130,7 @@ def leaders(client: KafkaClient, name: str) -> int:
     return sum(partition.leader is not None for partition in client.topics[name].partitions.values())
 
 
+@pytest.mark.later("greenlets")
 def test_a_killed_broker(kafka3: KafkaCluster, concurrency: Callable[[], dict[str, Any]]) -> None:
     """Partitions with other leaders go on; those of the killed broker go on at its successor."""
     with KafkaClient(hosts=kafka3.hosts, **concurrency()) as client:
@@ -153,6 +156,6 @@ def test_a_killed_broker(kafka3: KafkaCluster, concurrency: Callable[[], dict[st
                 kafka3.start(leader.id)
 
 
-def test_unknown_topics_come_by_name(client: KafkaClient) -> None:
+def test_a_name_that_no_topic_can_have_is_refused(client: KafkaClient) -> None:
     with pytest.raises(KafkaException):
         client.consumer("no topic has such a name")
