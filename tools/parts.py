@@ -295,6 +295,7 @@ MATRIX = {
         5,
     ),
     "closing": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_closing.py"], 4),
+    "registry": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/serialization"], 2),
     # Clients on an event loop: the integration suite as far as its tests take a client of `concurrency`.
     "asyncio-core": Part("4.3.1", [INTEGRATION, "--concurrency=asyncio", "-k", "asyncio", "-m", "not slow"], 5),
     "uvloop": Part("4.3.1", [*CORE[:-2], "tests/embedded", "--concurrency=uvloop", "-k", "uvloop"], 5),
