@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
@@ -291,6 +292,9 @@ class Sends(Closing["KafkaProducer[K, V]"], Generic[K, V]):
     def __init__(self, inner: KafkaProducer[K, V]) -> None:
         super().__init__(inner)
         self._turns = cast("AsyncioHandler", inner._handler)._turns
+        self._try = inner._try_produce
+        # Serializers may run twice where a lock is taken, which is rare; interceptors may count.
+        self._may_try = inner._interceptors is None
 
     async def produce(
         self,
@@ -309,36 +313,24 @@ class Sends(Closing["KafkaProducer[K, V]"], Generic[K, V]):
         """
         if self._turns.overdue:
             await self._turns.turn()
-        inner = self._inner
-        if on_delivery is not None:
-            on_delivery = sync(on_delivery)
-
-        def produce() -> Delivery[K, V]:
-            return inner.produce(
+        if headers is None and timestamp is None and partition is None and on_delivery is None and self._may_try:
+            try:
+                made = self._try(topic, value, key=key)
+            except WouldBlockError:  # nothing was taken
+                return await bridged(self._inner.produce, topic, value, key=key)
+            return await bridged(made) if callable(made) else made
+        return await bridged(
+            partial(
+                self._inner.produce,
                 topic,
                 value,
                 key=key,
                 headers=headers,
                 timestamp=timestamp,
                 partition=partition,
-                on_delivery=on_delivery,
+                on_delivery=sync(on_delivery),
             )
-
-        if not inner._plain:  # serializers and interceptors may wait
-            return await bridged(produce)
-        try:
-            made = inner._try_produce(
-                topic,
-                value,
-                key=key,
-                headers=headers,
-                timestamp=timestamp,
-                partition=partition,
-                on_delivery=on_delivery,
-            )
-        except WouldBlockError:
-            return await bridged(produce)
-        return await bridged(made) if callable(made) else made
+        )
 
 
 class Records(Closing["KafkaConsumer[K, V]"], Generic[K, V]):
