@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka.producer.delivery import Delivery
+from pykafka.producer.delivery import Delivery, call_each
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
@@ -95,8 +95,7 @@ class Deliveries:
         self._bytes = 0
         #: Messages that are to be told of.
         self.messages = 0
-        #: Functions called so far.
-        self.calls = 0
+        self._called = 0
         #: How many of them have raised, and the first error.
         self.raised = 0
         self.first_raised: Exception | None = None
@@ -105,6 +104,14 @@ class Deliveries:
     def full(self) -> bool:
         """Whether so many calls are waiting that producing should pause."""
         return self._bounds.reached(self.messages, self._bytes)
+
+    @property
+    def calls(self) -> int:
+        """How many functions were called so far, for those who wait while there is progress."""
+        try:
+            return self._called + self._waiting[0].at
+        except IndexError:
+            return self._called
 
     @property
     def here(self) -> bool:
@@ -210,25 +217,18 @@ class Deliveries:
         return found
 
     def _call(self, entry: _Waiting) -> None:
-        batch = entry.batch
-        while entry.at < len(entry.messages):
-            message = entry.messages[entry.at]
-            entry.at += 1
-            callback, message.delivery_report_q = message.delivery_report_q, None
-            if callback is None:
-                continue
-            try:
-                callback.fn(batch.error_of(message._index), message)
-            except Exception as error:  # noqa: BLE001 - a user's function
-                self._raised(message, error)
-            self.calls += 1
-            if entry.at % 256 == 0:
-                self._handler.breathe()
+        batch, messages = entry.batch, entry.messages
+        while entry.at < len(messages):
+            failed = call_each(entry, messages, entry.at + 256, batch.error_of)
+            if failed is not None:
+                self._raised(*failed)
+            self._handler.breathe()
         with self._lock:
             if self._waiting and self._waiting[0] is entry:
                 self._waiting.popleft()
                 self.messages -= len(entry.messages)
                 self._bytes -= entry.nbytes
+                self._called += len(entry.messages)
         batch.told = True
         self._step.set()
         self._progress()

@@ -11,3 +11,7 @@ cdef class Delivery:
     cdef public object _batch
     cdef public Py_ssize_t _index
     cdef public long long _timestamp
+
+
+@cython.locals(at=Py_ssize_t, end=Py_ssize_t, messages=list)
+cpdef call_each(entry, list messages, Py_ssize_t stop, error_of)

@@ -100,6 +100,30 @@ class Delivery:
         return f"<Delivery topic={self.topic!r}, partition={self.partition}, {state}>"
 
 
+def call_each(entry, messages, stop, error_of):
+    """Call the functions of some messages, one after the other; return the message and the error of one that raises.
+
+    :param entry: its `at` is the index of the next message, before each call
+    :param messages: may get shorter meanwhile
+    :param stop: index behind the last one
+    :param error_of: returns why a message was not delivered, by its index in the batch
+    """
+    at = entry.at
+    while at < stop and at < len(messages):
+        message = messages[at]
+        at += 1
+        entry.at = at
+        callback = message.delivery_report_q
+        if callback is None:
+            continue
+        message.delivery_report_q = None
+        try:
+            callback.fn(error_of(message._index), message)
+        except Exception as error:  # noqa: BLE001 - a user's function
+            return message, error
+    return None
+
+
 def _blank(cls, *args, **fields):
     delivery = object.__new__(cls)
     delivery.__cinit__()

@@ -1,6 +1,6 @@
 """The types of `pykafka.producer.delivery`; a test compares them with the class."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from datetime import datetime
 from typing import Any, Generic, Self, final
 
@@ -41,3 +41,7 @@ class Delivery(Generic[K, V]):
     def timestamp_dt(self) -> datetime: ...
     def get(self, timeout: float | None = None) -> Self: ...
     def __await__(self) -> Generator[Any, Any, Self]: ...
+
+def call_each(
+    entry: Any, messages: Sequence[Any], stop: int, error_of: Callable[[int], KafkaException | None]
+) -> tuple[Any, Exception] | None: ...
