@@ -8,6 +8,13 @@ from pykafka.protocol.records_write cimport RecordBatchBuilder
 from pykafka.utils.murmur2 cimport partition_for
 
 
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(void* op)
+
+
+cdef bint _refers_to_none(value, key)
+
+
 cdef class PartitionQueue:
     cdef public int partition_id
     cdef public str topic

@@ -23,6 +23,9 @@ from pykafka.protocol.message import Message
 from pykafka.protocol.records_write import LEAST_BATCH, likely_size
 from pykafka.utils.murmur2 import partition_for
 
+if not cython.compiled:
+    from pykafka.compiled.cython import PyObject_GC_UnTrack
+
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.handlers import Handler
@@ -347,6 +350,16 @@ class Accumulator:
         if told is not None:
             delivery.delivery_report_q = told
             batch.reports.append(delivery)
+        if (
+            cython.compiled
+            and given_value is value
+            and given_key is key
+            and headers is None
+            and _refers_to_none(value, key)
+        ):
+            # Bytes refer to nothing, and settling ends the circle with the batch: the garbage collector, for which many
+            # deliveries that wait for a callback were more work than all else, need not look at this one.
+            PyObject_GC_UnTrack(cython.cast("void*", delivery))
         if not queue.armed or batch.backlog.messages == batch.backlog.min_messages:
             queue.armed = True
             batch.backlog.wake.set()
@@ -377,6 +390,11 @@ class Accumulator:
             if shared is not None:
                 shared.used += need
         return index
+
+
+def _refers_to_none(value: Any, key: Any) -> bool:
+    # subclasses of bytes may have attributes
+    return (value is None or type(value) is bytes) and (key is None or type(key) is bytes)
 
 
 def headers_size(headers: Any) -> int:
