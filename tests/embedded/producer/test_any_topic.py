@@ -174,7 +174,7 @@ def test_keys_choose_partitions_as_in_java(client: KafkaClient) -> None:
 
 
 def test_messages_without_a_key_fill_batches_and_reach_all_partitions(client: KafkaClient) -> None:
-    with client.producer() as producer:
+    with client.producer(batch_size=50_000) as producer:
         few = {producer.produce("b", bytes(100)).partition for _ in range(100)}
         assert len(few) == 1
         producer.flush()
