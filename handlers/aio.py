@@ -211,6 +211,11 @@ class AsyncioHandler(SocketHandler):
         else:
             self._loop.wait(self._loop.loop.create_future(), seconds)
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether the code that runs now is inside of the bridge. As `Handler.may_wait`."""
+        return in_bridge()
+
     def breathe(self) -> None:
         """Yield to the loop if it has not turned for HELD_MAX_S; outside of the bridge leave a note. As `Handler.breathe`."""
         if self._turns.held():

@@ -245,6 +245,11 @@ class Handler(ABC):
     def sleep(self, seconds: float = 0.0) -> None:
         """Sleep for at least this long (s) while other workers run; 0 gives way to the workers that are ready."""
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether the code that runs now may wait: everywhere, except on an event loop outside of its bridge."""
+        return True
+
     def now(self) -> float:
         """Return a monotonic time (s) for deadlines; it does not tell the date."""
         return time.monotonic()

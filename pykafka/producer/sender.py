@@ -157,6 +157,7 @@ class Sender:
         requests = self.broker.channel("produce").requests
         return (
             requests is not None
+            and self._handler.may_wait
             and requests.alive
             and not requests.shared.requests.muted_until
             and self.backlog.messages <= PROMPT_MAX

@@ -23,6 +23,7 @@ PROMISED = {
         "name_of",
         "wrap_tls",
         "native",
+        "may_wait",
         "at_fork",
         "kazoo",
         "report",

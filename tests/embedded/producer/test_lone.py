@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
+from pykafka.handlers import ThreadingHandler
 
 
 @pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
@@ -70,3 +72,17 @@ def test_consumers_that_come_and_go_share_the_worker_that_reads(client: Any) -> 
         producer.produce(b"3")
         assert second.consume().value == b"3"
         second.stop()
+
+
+def test_code_outside_of_the_bridge_sends_nothing_itself() -> None:
+    """It cannot wait for the socket or a lock, and would fail the message."""
+    pytest.importorskip("greenlet")
+    from pykafka.handlers.aio import AsyncioHandler
+    from pykafka.handlers.bridge import bridged
+
+    async def ask() -> tuple[bool, bool]:
+        handler = AsyncioHandler()
+        return handler.may_wait, await bridged(lambda: handler.may_wait)
+
+    assert asyncio.run(ask()) == (False, True)
+    assert ThreadingHandler().may_wait
