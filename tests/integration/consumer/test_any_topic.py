@@ -65,6 +65,24 @@ def test_times(client: KafkaClient) -> None:
         assert drain(consumer, 1) == [b"1"]
 
 
+@pytest.mark.needs("deletion")
+def test_nearest_is_the_first_message_that_is_left(client: KafkaClient) -> None:
+    """An offset before the log's start goes there, and not to the end, though everything else begins at the end."""
+    topic = create_topic(client).name
+    key = TopicPartition(topic, 0)
+    fill(client, topic, 10)
+    group = f"g-{uuid.uuid4().hex[:8]}"
+    rules = StartRules(out_of_range="nearest")
+    with client.consumer(group=group, auto_offset_reset="latest", start=rules) as consumer:
+        consumer.commit({key: 2})
+        client.admin.delete_records({(topic, 0): 6})
+        (start,) = consumer.explain_start(key)
+        assert (start.offset, start.rule) == (6, "out_of_range")
+        assert "has committed offset 2, and the partition has 6 to 10" in start.reason
+        consumer.assign([key])
+        assert drain(consumer, 4) == [b"6", b"7", b"8", b"9"]
+
+
 @pytest.mark.later("greenlets")
 @pytest.mark.needs("topic ids")
 def test_a_topic_made_anew_is_read_from_its_start(client: KafkaClient, kafka: KafkaCluster) -> None:
