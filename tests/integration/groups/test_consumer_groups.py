@@ -146,6 +146,7 @@ def test_iteration_takes_part(readers: Readers) -> None:
     assert [consumer for consumer in (one,) if consumer.assignment() != sorted(readers.keys())] == []
 
 
+@pytest.mark.later("greenlets")
 def test_what_stays_goes_on_where_it_was_without_a_commit(readers: Readers) -> None:
     readers.produce(100)
     one = readers.join(committing=False)
@@ -159,6 +160,7 @@ def test_what_stays_goes_on_where_it_was_without_a_commit(readers: Readers) -> N
     assert 0 < len(kept) < 6
 
 
+@pytest.mark.later("greenlets")
 def test_auto_commit_commits_before_the_share_goes(readers: Readers) -> None:
     readers.produce(100)
     readers.join(committing=False, auto_commit=True, auto_commit_interval_ms=60_000)
@@ -194,6 +196,7 @@ def test_a_listener_may_seek(readers: Readers) -> None:
     assert readers.read.total() == 60 - 5 * 6
 
 
+@pytest.mark.later("greenlets")
 def test_a_member_that_stalls_is_told_what_it_lost(readers: Readers) -> None:
     readers.produce(30)
     one = readers.join(max_poll_interval_ms=700, session_timeout_ms=6000)
@@ -209,6 +212,7 @@ def test_a_member_that_stalls_is_told_what_it_lost(readers: Readers) -> None:
     assert readers.read[record.value] == 0 or min(readers.read.values()) == 1
 
 
+@pytest.mark.later("greenlets")
 def test_long_iterations_are_signs_of_life(readers: Readers) -> None:
     readers.produce(60)
     one = readers.join(max_poll_interval_ms=1000, queued_max_messages=1000, consumer_timeout_ms=1000)
@@ -222,6 +226,7 @@ def test_long_iterations_are_signs_of_life(readers: Readers) -> None:
 
 
 @pytest.mark.needs("partitions")
+@pytest.mark.later("threads")
 def test_a_pattern_follows_topics(readers: Readers) -> None:
     prefix = f"orders-{uuid.uuid4().hex[:8]}"
     readers.topics = [create_topic(readers.client, 2, name=f"{prefix}-a").name]
@@ -257,6 +262,7 @@ def test_subscribe_again_and_unsubscribe(readers: Readers) -> None:
 
 
 @pytest.mark.needs("ids")
+@pytest.mark.later("greenlets")
 def test_close_ends_a_join_in_another_worker(readers: Readers) -> None:
     handler = readers.client.cluster.handler
     readers.join()

@@ -75,6 +75,7 @@ def test_a_call_keeps_its_deadline_and_the_next_one_goes_on(members: Members) ->
     assert two.hooks.names() == ["assign"]
 
 
+@pytest.mark.later("greenlets")
 def test_topics_are_shared_out_by_the_assignor_that_all_know(members: Members) -> None:
     one = members.join(assignor=["range", "roundrobin"])
     members.join(assignor="roundrobin")
@@ -103,6 +104,7 @@ def test_members_may_read_different_topics(members: Members) -> None:
     members.until(lambda: two.share)
 
 
+@pytest.mark.later("greenlets")
 def test_a_topic_is_read_as_soon_as_it_exists(members: Members) -> None:
     name = f"later-{uuid.uuid4().hex[:8]}"
     one = members.join(members.topics[0], name)
@@ -217,6 +219,7 @@ def test_a_timeout_in_a_listener_runs_it_again(kafka: KafkaCluster, hook: str) -
 
 
 @pytest.mark.needs("ids")
+@pytest.mark.later("greenlets")
 def test_leaving_ends_a_join_of_another_worker(members: Members) -> None:
     handler = members.client.cluster.handler
     one = members.join()
@@ -243,6 +246,7 @@ def test_a_hook_may_leave(members: Members) -> None:
 
 
 @pytest.mark.needs("static")
+@pytest.mark.later("greenlets")
 def test_a_static_member_comes_back_to_its_share_and_a_second_one_puts_it_out(members: Members) -> None:
     one = members.join(group_instance_id="one")
     two = members.join(group_instance_id="two")

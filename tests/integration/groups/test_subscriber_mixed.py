@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
 
 from pykafka import KafkaClient, ManagedBalancedConsumer
 from pykafka.common import TopicPartition
-from tests.brokers import KafkaCluster
+from tests.brokers import LATEST, KafkaCluster, classpath
+from tests.brokers.jars import java
 from tests.support.subscribers import Members
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
@@ -85,3 +89,53 @@ def test_shares_a_group_with_confluent_kafka(members: Members, kafka: KafkaClust
     finally:
         theirs.close()
     members.settled(6)
+
+
+class JavaMember:
+    """A member of Kafka's Java client in a process of its own; `share` is what it printed last."""
+
+    def __init__(self, hosts: str, group: str, topics: list[str]) -> None:
+        jars = classpath((f"org.apache.kafka:kafka-clients:{LATEST}",))
+        source = Path(__file__).with_name("GroupMember.java")
+        command = [java(), "-cp", f"{jars}/*", str(source), hosts, group, *topics]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.share: set[TopicPartition] = set()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("share "):
+                names = [name.rpartition("-") for name in line.split()[1:]]
+                self.share = {TopicPartition(topic, int(id_)) for topic, _, id_ in names}
+
+    def close(self) -> None:
+        self.process.communicate("\n", timeout=60)
+        self._reader.join()
+
+
+@pytest.mark.matrix
+@pytest.mark.needs("latest")
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_shares_a_group_with_the_java_client(members: Members, kafka: KafkaCluster, first: str) -> None:
+    if first == "ours":
+        members.join(assignor=["roundrobin", "range"]).serve(None)  # Java's have range, and cooperative-sticky
+    theirs = JavaMember(kafka.hosts, members.name, members.topics)
+    try:
+        if first == "theirs":
+            members.until(lambda: len(theirs.share) == 6, 60)
+            members.join(assignor=["roundrobin", "range"])
+        one = members.members[0]
+
+        def divided() -> bool:
+            whole = theirs.share | one.share == members.keys() and not theirs.share & one.share
+            return whole and abs(len(theirs.share) - len(one.share)) <= 2
+
+        members.until(divided, 60)
+        members.client.admin.create_partitions({members.topics[0]: 5})  # whoever leads finds them
+        members.until(lambda: len(members.keys()) == 8)
+        members.until(divided, 60)
+    finally:
+        theirs.close()
+    members.settled(8)

@@ -68,7 +68,7 @@ def test_a_dead_coordinator_takes_no_share_with_it(members3: Members, kafka3: Ka
 
 
 @pytest.mark.needs("groups")
-@pytest.mark.later("greenlets")
+@pytest.mark.matrix
 def test_a_rebalance_goes_on_at_the_next_coordinator(members3: Members, kafka3: KafkaCluster) -> None:
     members = members3
     one = members.join(session_timeout_ms=20_000)
@@ -86,6 +86,7 @@ def test_a_rebalance_goes_on_at_the_next_coordinator(members3: Members, kafka3: 
 
 
 @pytest.mark.needs("groups")
+@pytest.mark.later("threads-silent", "greenlets-swallowing")
 @pytest.mark.parametrize("kind", ["silent", "swallowing"])
 def test_a_silent_coordinator_holds_up_no_call(members: Members, kind: str) -> None:
     """Whether it accepts connections and says nothing, or packets to it are lost: each call returns in time."""
