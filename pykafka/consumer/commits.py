@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.offsets import GroupOffsets, may_commit_later
-from pykafka.exceptions import KafkaException, OffsetsNotCommitted, TopicRecreatedError
+from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ShareLostError, TopicRecreatedError
 
 if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
@@ -67,6 +67,9 @@ class Commits:
         #: Returns whether the partitions are still the consumer's: otherwise other members may have gone on. None if the
         #: consumer cannot tell, or does not share them.
         self.may_commit: Callable[[], bool] | None = None
+        #: Whether a commit names, in all its attempts, the generation in which it began: in a later one, another member may
+        #: have gone on. Members that read many topics do so.
+        self.pinned = False
         #: Whether the consumer must not commit any more.
         self.given_up = False
         #: Called with the offsets of each commit that has succeeded.
@@ -105,7 +108,8 @@ class Commits:
         """Commit offsets; parameters and errors as `GroupOffsets.commit` has them."""
         of = None if callable(offsets) else self.group.ids_of(offsets)  # as they are now: the lock may take a while
         with self._lock:
-            committed = self.group.commit(offsets, METADATA, go_on, of)
+            identity = self.group.membership.identity if self.pinned else None
+            committed = self.group.commit(offsets, METADATA, go_on, of, identity)
             self._note(committed)
             self._failing_since = None
         self.on_commit({key: OffsetAndMetadata(offset, METADATA) for key, offset in committed.items()})
@@ -188,6 +192,11 @@ class Commits:
             self.commit(progress.done, lambda: not stopping.is_set() and self.owns())
         except KafkaException as error:
             if stopping.is_set() or self._meaningless(error):  # stop() commits
+                return
+            if self.pinned and isinstance(
+                error, ShareLostError
+            ):  # a rebalance came in between, and the listener is told
+                log.info("auto-commit of %s: %s", progress.name, error)
                 return
             if self._failing_since is None:
                 self._failing_since = began

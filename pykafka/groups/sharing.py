@@ -63,6 +63,7 @@ class Sharing:
         if shares is None:
             engine = self._engine
             engine.membership.group_instance_id = self._options.group_instance_id
+            engine.commits_of("subscribe()").pinned = True
             shares = Subscriber(
                 engine.cluster,
                 self,

@@ -12,7 +12,12 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted, ShareLostError
+from pykafka.exceptions import (
+    ConsumerStoppedException,
+    GroupCoordinatorNotAvailable,
+    OffsetsNotCommitted,
+    ShareLostError,
+)
 from pykafka.groups.listener import RebalanceListener
 from pykafka.kafkaconsumer import KafkaConsumer
 from tests.support.topics import create_topic
@@ -299,3 +304,34 @@ def test_a_failed_commit_before_revocation_is_raised(readers: Readers, monkeypat
         one.poll(1, 10)
     monkeypatch.undo()
     assert one.assignment() == sorted(readers.keys())
+
+
+@pytest.mark.parametrize("auto", [False, True])
+@pytest.mark.later("greenlets")
+def test_a_commit_names_one_generation_in_all_its_attempts(
+    readers: Readers, monkeypatch: pytest.MonkeyPatch, auto: bool
+) -> None:
+    """A rebalance between two attempts must not commit an old offset of a partition that another member has now."""
+    readers.produce(10)
+    one = readers.join(committing=False, auto_commit=auto, auto_commit_interval_ms=60_000)
+    readers.until(lambda: readers.read.total() == 20)
+    commits = one._engine.commits
+    assert commits is not None
+    named: list[Any] = []
+    once, member = commits.group._commit_once, commits.group.membership
+    generation = member.generation_id
+
+    def attempt(offsets: Any, metadata: Any, of: Any, identity: Any) -> Any:
+        named.append(identity)
+        if len(named) == 1:
+            member.generation_id += 1  # as a rebalance in the meantime does
+            raise GroupCoordinatorNotAvailable("made by the test")
+        return once(offsets, metadata, of, identity)
+
+    monkeypatch.setattr(commits.group, "_commit_once", attempt)
+    if auto:
+        commits.auto_commit()
+    else:
+        one.commit()
+    assert named == [(generation, member.member_id)] * 2
+    member.generation_id = generation
