@@ -1,0 +1,1 @@
+"""The ten programs of a team's first week with Kafka, each also with three other clients: see docs/comparison.md."""

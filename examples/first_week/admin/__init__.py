@@ -1,0 +1,1 @@
+"""Make a topic with a retention, look at it, give it partitions, delete it."""

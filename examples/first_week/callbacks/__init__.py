@@ -1,0 +1,1 @@
+"""Callbacks: send a thousand messages, and count those that were stored."""

@@ -1,0 +1,1 @@
+"""A group of consumers beside an HTTP server that tells how many messages it has read."""

@@ -1,0 +1,1 @@
+"""JSON with keys and headers: write ten orders, read them."""

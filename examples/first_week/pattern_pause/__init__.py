@@ -1,0 +1,1 @@
+"""Topics by a pattern; those of less importance are paused until the others were read."""

@@ -1,0 +1,1 @@
+"""A web application that answers a request when Kafka has its message."""
