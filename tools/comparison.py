@@ -35,7 +35,7 @@ NOTES = {
         "`poll()` and `flush()`, and a full queue raises; here `produce()` waits for room, at most `max_block_ms`."
     ),
     "group_beside_http": (
-        "The first program runs on gevent, without monkey patching. The other clients' calls hold up the hub there, except on a "
+        "The first program runs on gevent, without monkey patching. The other clients' calls hold up the hub there, but for a "
         "monkey-patched process (kafka-python); so theirs run on threads, and aiokafka's on asyncio."
     ),
     "pattern_pause": "The names are those of the Java client. A listener has only the methods that it needs.",

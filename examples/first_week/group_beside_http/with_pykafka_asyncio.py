@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI
+
 from pykafka.aio import KafkaClient
 
 seen = 0

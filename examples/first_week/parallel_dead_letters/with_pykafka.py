@@ -2,7 +2,7 @@ import sys
 import time
 
 from pykafka import KafkaClient, Record
-from pykafka.parallel.retry import Retry
+from pykafka.parallel import Retry
 
 
 def handle(record: Record[str, str]) -> None:
@@ -13,12 +13,14 @@ def handle(record: Record[str, str]) -> None:
 
 
 def main(brokers: str, topic: str) -> None:
-    text = {"key_deserializer": bytes.decode, "value_deserializer": bytes.decode, "consumer_timeout_ms": 5000}
     with KafkaClient(brokers) as client:
-        with client.consumer(topic, group=topic, consumer_timeout_ms=5000) as consumer:
+        with client.consumer(
+            topic, group=topic, key_deserializer=bytes.decode, value_deserializer=bytes.decode, consumer_timeout_ms=5000
+        ) as consumer:
             consumer.parallel(handle, workers=20, order="key", retry=Retry(2), dead_letters=f"{topic}.dead").run()
-        for record in client.consumer(f"{topic}.dead", consumer_timeout_ms=3000):
-            print("dead", record.key, record.value)
+        with client.consumer(f"{topic}.dead", consumer_timeout_ms=3000) as consumer:
+            for record in consumer:
+                print("dead", (record.key or b"").decode(), (record.value or b"").decode())
 
 
 main(*sys.argv[1:3])

@@ -1,26 +1,25 @@
 import re
 import sys
 
-from pykafka import KafkaClient
+from pykafka import KafkaClient, TopicPartition
 
 
 def main(brokers: str, prefix: str) -> None:
-    with KafkaClient(brokers) as client:
-        consumer = client.consumer(re.compile(f"{prefix}-(now|later)"), group=prefix)
+    class Later:
+        def on_assigned(self, partitions: list[TopicPartition]) -> None:
+            consumer.pause(*(one for one in partitions if one.topic.endswith("-later")))
 
-        class Later:
-            def on_assigned(self, partitions):
-                consumer.pause(*(one for one in partitions if one.topic.endswith("-later")))
-
-        with consumer:
-            consumer.listener = Later()
-            for count, record in enumerate(consumer, 1):
-                print(record.topic.removeprefix(prefix), record.value.decode())
-                if count == 3:
-                    consumer.resume(*consumer.paused())
-                if count == 6:
-                    consumer.commit()
-                    break
+    with (
+        KafkaClient(brokers) as client,
+        client.consumer(re.compile(f"{prefix}-(now|later)"), group=prefix, listener=Later()) as consumer,
+    ):
+        for count, record in enumerate(consumer, 1):
+            print(record.topic.removeprefix(prefix), (record.value or b"").decode())
+            if count == 3:
+                consumer.resume(*consumer.paused())
+            if count == 6:
+                consumer.commit()
+                break
 
 
 main(*sys.argv[1:3])
