@@ -54,6 +54,7 @@ class InParallel(Generic[K, V]):
         commit_interval: float = 1.0,
         revoke_timeout: float = 10.0,
         stop_timeout: float = 30.0,
+        idle_timeout: float | None = None,
         on_abandoned: OnAbandoned | None = None,
     ) -> ParallelRun:
         """Return a run that handles records by many workers at a time, and commits those that are done.
@@ -75,6 +76,8 @@ class InParallel(Generic[K, V]):
         :param commit_interval: how often what is acknowledged is committed (s)
         :param revoke_timeout: how long a revocation waits for records under way (s)
         :param stop_timeout: how long the end waits for records under way (s)
+        :param idle_timeout: the run ends when no record has come for so long (s) and all are acknowledged, as a job that
+            works off what is there; None: it goes on
         :param on_abandoned: called with the records that `handle` has seen and that are not acknowledged when their partitions
             go or the run ends
         :raises TypeError, ValueError: an option is out of bounds, by name

@@ -58,6 +58,8 @@ class Intake:
         self._turn_given = False
         self._next_commit = 0.0
         self._mean_size = 0.0
+        #: When there was something to do last (s, of the handler's clock).
+        self._last_busy = 0.0
         #: Set by `stop`: no further record is handed out.
         self.stopping = False
         #: How long the end may wait for records under way (s).
@@ -83,7 +85,8 @@ class Intake:
         """Poll and hand out until the run stops or fails; then wait for what is under way, commit, and raise the failure."""
         orderly = False
         try:
-            self._next_commit = self._handler.now() + self._options.commit_interval
+            self._last_busy = self._handler.now()
+            self._next_commit = self._last_busy + self._options.commit_interval
             while not self.stopping and self._pool.failure is None:
                 self._turn()
             orderly = True
@@ -101,11 +104,13 @@ class Intake:
             self._commit(self._jobs.progress.values())
             self._tell_stalled(now)
         busy = self._jobs.unacknowledged > 0 or self._due_to_commit(self._jobs.progress.values())
-        timeout = max(self._next_commit - self._handler.now(), 0.0) if busy else IDLE_S
+        timeout = max(self._next_commit - self._handler.now(), 0.0) if busy else self._idle_wait()
         touched = []
         if records := self._poll(timeout):
             touched = self._pool.give(records)
             self._mean_size = max(self._jobs.bytes / max(self._jobs.unacknowledged, 1), 1.0)
+        if records or self._jobs.unacknowledged:
+            self._last_busy = self._handler.now()
         with self._pool.lock:
             pause, resume = self._jobs.flow(touched)
         if pause:
@@ -113,6 +118,15 @@ class Intake:
         if resume:
             self._source.resume(*resume)
         self._handler.breathe()
+
+    def _idle_wait(self) -> float:
+        """Return how long a poll without anything else to do may take (s); ask for the end where it has lasted too long."""
+        limit = self._options.idle_timeout
+        if limit is None:
+            return IDLE_S
+        left = self._last_busy + limit - self._handler.now()
+        self.stopping = self.stopping or left <= 0
+        return min(max(left, 0.0), IDLE_S)
 
     def _poll(self, timeout: float) -> Any:
         self._polling = self._turn_given = True

@@ -79,6 +79,12 @@ class ParallelOptions(Settings):
         costs="The group waits as long, and evicts a member that takes longer than `max_poll_interval_ms`.",
     )
     stop_timeout: float = setting(30.0, valid_seconds, "how long the end waits for records under way (s)")
+    idle_timeout: float | None = setting(
+        None,
+        optional(valid_seconds),
+        "the run ends when no record has come for so long (s) and all are acknowledged; None: it goes on",
+        costs="The first join of a group takes some seconds, in which no record comes: a shorter time ends before.",
+    )
     on_abandoned: OnAbandoned | None = setting(
         None,
         optional(valid_callable),

@@ -15,9 +15,10 @@ def handle(record: Record[str, str]) -> None:
 def main(brokers: str, topic: str) -> None:
     with KafkaClient(brokers) as client:
         with client.consumer(
-            topic, group=topic, key_deserializer=bytes.decode, value_deserializer=bytes.decode, consumer_timeout_ms=5000
+            topic, group=topic, key_deserializer=bytes.decode, value_deserializer=bytes.decode
         ) as consumer:
-            consumer.parallel(handle, workers=20, order="key", retry=Retry(2), dead_letters=f"{topic}.dead").run()
+            letters = f"{topic}.dead"
+            consumer.parallel(handle, workers=20, retry=Retry(2), dead_letters=letters, idle_timeout=5).run()
         with client.consumer(f"{topic}.dead", consumer_timeout_ms=3000) as consumer:
             for record in consumer:
                 print("dead", (record.key or b"").decode(), (record.value or b"").decode())

@@ -86,6 +86,15 @@ def test_each_record_is_handled_and_committed(handler: Handler, order: Any) -> N
     assert not run.running
 
 
+def test_a_run_ends_when_nothing_comes(handler: Handler) -> None:
+    """With `idle_timeout` it works off what is there, slow records included, and commits them."""
+    consumer = FakeConsumer(handler, {A: log_of(A, 20, keys=2)})
+    handled = Handled(handler, 0.05)
+    make(handler, consumer, handled, workers=2, idle_timeout=0.2).run()
+    assert sorted(handled.offsets(A)) == list(range(20))
+    assert consumer.committed == {A: 20}
+
+
 def test_many_workers_wait_side_by_side(handler: Handler) -> None:
     consumer = FakeConsumer(handler, {A: log_of(A, 100)})
     handled = Handled(handler, pause=0.1)
