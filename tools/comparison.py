@@ -80,7 +80,12 @@ def title_of(name: str) -> str:
     """Return the docstring of a program's package."""
     found = re.match(r'"""(.*?)"""', (PROGRAMS / name / "__init__.py").read_text(), re.DOTALL)
     assert found is not None, name
-    return found[1].strip().rstrip(".")
+    return re.split("[:;.]", found[1].strip())[0]
+
+
+def anchor_of(name: str) -> str:
+    """Return what the heading of a program can be linked by."""
+    return re.sub(r"[^\w\- ]", "", title_of(name)).lower().replace(" ", "-")
 
 
 def page() -> str:
@@ -88,14 +93,14 @@ def page() -> str:
     text = HEAD
     text += f"| | {' | '.join(CLIENTS.values())} |\n|---|{'---:|' * len(CLIENTS)}\n"
     for name in NOTES:
-        text += f"| [{title_of(name).partition(':')[0]}](#{name.replace('_', '-')}) |"
+        text += f"| [{title_of(name)}](#{anchor_of(name)}) |"
         for client in CLIENTS:
             path = PROGRAMS / name / f"with_{client}.py"
             link = f"[{lines_of(path)}](../{path.relative_to(ROOT)})" if path.exists() else "none"
             text += f" {link} |"
         text += "\n"
     for name, note in NOTES.items():
-        text += f"\n({name.replace('_', '-')})=\n## {title_of(name)}\n\n{note}\n"
+        text += f"\n## {title_of(name)}\n\n{note}\n"
         for variant, said in VARIANTS.items():
             path = PROGRAMS / name / f"with_{variant}.py"
             if path.exists():

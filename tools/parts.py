@@ -118,6 +118,8 @@ KERBEROS = f"{INTEGRATION}/security/test_kerberos.py"
 KERBEROS_LIBRARY = "libgssapi_krb5.so.2"
 #: The contract of handlers, programs of PyKafka 2, and checks by Kafka's own classes.
 PROMISES = [f"tests/{name}" for name in ("contract", "java_judge", "regressions")]
+#: The programs of docs/comparison.md: ours; the matrix has those with other clients.
+FIRST_WEEK = "tests/examples/test_first_week.py"
 #: Tests on an embedded cluster, and the programs of the pages.
 EMBEDDED = ["tests/embedded", "tests/docs"]
 #: Tests without a broker, or with an embedded one: some seconds each.
@@ -222,7 +224,7 @@ if shutil.which("krb5-config") is None:
 
 #: What `make test` runs, two at a time: those that compute beside those that wait, the short ones last.
 TEST = {
-    "spark-programs": Part("4.3.1", ["tests/examples", *SPARK_PROGRAMS, "-m", "not matrix"], 7),
+    "spark-programs": Part("4.3.1", ["tests/examples", *without([FIRST_WEEK]), *SPARK_PROGRAMS, "-m", "not matrix"], 7),
     "kafka": Part("4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS]), "-m", "not matrix"], 7),
     # Whatever no other part has.
     "quick": Part(
@@ -244,7 +246,7 @@ TEST = {
     ),
     "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 4),
     "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 4, ".venvs/spark42"),
-    "promises": Part("4.3.1", [*PROMISES, "-m", "not matrix"], 2),
+    "promises": Part("4.3.1", [*PROMISES, FIRST_WEEK, "-m", "not matrix"], 4),
     "core-0.9.0.1": Part("0.9.0.1", CORE_OF_ZOOKEEPER, 1),
     "core-2.8.2": Part("2.8.2", CORE_OF_BROKERS, 1),
 }
@@ -255,6 +257,7 @@ MATRIX = {
     "quick-pure": Part("4.3.1", [*QUICK, "-m", "not slow and not matrix"], 6, pure=True),
     "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 6, pure=True),
     "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 6, pure=True),
+    "first-week": Part("4.3.1", [FIRST_WEEK, "-m", "matrix"], 2),
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "zookeeper"], 5),
     "churn-managed": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "managed"], 5),
     "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 3),

@@ -140,6 +140,7 @@ class KafkaConsumer(Records[K, V]):
         commit_interval: float = 1.0,
         revoke_timeout: float = 10.0,
         stop_timeout: float = 30.0,
+        idle_timeout: float | None = None,
         on_abandoned: OnAbandoned | None = None,
     ) -> Opening[ParallelRun]:
         """Return a run that handles records by many workers at a time, and commits those that are done."""
@@ -157,6 +158,7 @@ class KafkaConsumer(Records[K, V]):
                     commit_interval=commit_interval,
                     revoke_timeout=revoke_timeout,
                     stop_timeout=stop_timeout,
+                    idle_timeout=idle_timeout,
                     on_abandoned=sync(on_abandoned),
                 )
             )
