@@ -121,7 +121,7 @@ class Handing:
                 self._engine.give_back([record])
                 raise
         if self.interceptors.see_records:
-            found = self.interceptors.consumed([record])
+            found = self._intercepted([record])
             return found[0] if found else None
         return record
 
@@ -138,4 +138,11 @@ class Handing:
             if read.error is not None and not read.good:
                 raise read.error
             records = read.good
-        return self.interceptors.consumed(records) if records and self.interceptors.see_records else records
+        return self._intercepted(records) if records and self.interceptors.see_records else records
+
+    def _intercepted(self, records: list[Record[Any, Any]]) -> list[Record[Any, Any]]:
+        try:
+            return self.interceptors.consumed(records)
+        except BaseException:  # such as a greenlet's timeout
+            self._engine.give_back(records)
+            raise

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import gevent
 import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
+from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import DeserializationError
 from tests.embedded.consumer.test_kafkaconsumer import cluster, drain, fill, make, numbers
 from tests.support.waiting import until
@@ -120,6 +122,26 @@ def test_interceptors(client: KafkaClient, make: Any, caplog: pytest.LogCaptureF
     for wrong in (7, [Watching], [object()]):
         with pytest.raises(TypeError, match="interceptors must be"):
             client.consumer(topic, interceptors=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_timeout_in_an_interceptor_costs_no_record(cluster: EmbeddedCluster, make: Any, many: bool) -> None:
+    topic = make()
+    key = TopicPartition(topic, 0)
+
+    class Slow:
+        def on_consume(self, records: list[Any]) -> None:
+            gevent.sleep(pause)
+
+    pause = 10.0
+    with KafkaClient(cluster.hosts, use_greenlets=True) as client:
+        values = fill(client, topic, 3)
+        with client.consumer(topic, interceptors=[Slow()]) as consumer:
+            with pytest.raises(gevent.Timeout), gevent.Timeout(1):
+                consumer.poll() if many else consumer.one()
+            assert consumer.position(key) == 0
+            pause = 0
+            assert drain(consumer, 3) == values
 
 
 def test_tables_have_records_of_several_topics(client: KafkaClient, make: Any) -> None:
