@@ -121,7 +121,7 @@ class OffsetResetNeededError(KafkaException):
         self.latest = latest
         there = "" if earliest is None else f", the partition has {earliest} to {latest}"
         super().__init__(
-            f'{self._what()}{there}, and auto_offset_reset is "none": say where to go on, by seek() or reset_offsets()',
+            f'{self._what()}{there}, and auto_offset_reset ("none", "raise") forbids a reset: say where to go on, by seek()',
             **context,
         )
 

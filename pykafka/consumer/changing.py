@@ -11,7 +11,7 @@ from pykafka.common import TopicPartition
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.lineage import Lineage
 from pykafka.consumer.starting import Starting
-from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
@@ -40,6 +40,7 @@ class ChangingEngine(ConsumerEngine):
     """
 
     records = True
+    group_option = "group"
 
     def __init__(self, cluster: BaseCluster, options: ConsumerOptions, rules: StartRules) -> None:
         #: The topics of all partitions: the cluster keeps those alone up to date that somebody holds.
@@ -70,6 +71,10 @@ class ChangingEngine(ConsumerEngine):
         missing = [owned for owned in self.partitions.values() if owned.position < 0]
         wanted, self._wanted_at_fork = self._wanted_at_fork, {}
         self.starting.begin((owned, wanted.get(owned.key)) for owned in missing)
+
+    def stopped(self) -> ConsumerStoppedException:
+        """Return the error for calls that need a running consumer."""
+        return ConsumerStoppedException("the consumer is closed; make another", topic=self.name)
 
     # Hooks of old code, which a consumer of many topics does not have.
 

@@ -62,6 +62,8 @@ class ConsumerEngine:
 
     #: Whether `Record`s are handed out, not `Message`s.
     records = False
+    #: What the consumer calls the option that names its group.
+    group_option = "consumer_group"
 
     def __init__(
         self, cluster: BaseCluster, options: ConsumerOptions, name: str, hooks: Hooks, rules: StartRules | None = None
@@ -371,7 +373,9 @@ class ConsumerEngine:
         :raises KafkaException: there is no consumer group
         """
         if self.commits is None:
-            raise KafkaException(f"{what} needs a consumer group; give the consumer consumer_group=", topic=self.name)
+            raise KafkaException(
+                f"{what} needs a consumer group; give the consumer {self.group_option}=", topic=self.name
+            )
         return self.commits
 
     # -- partitions ----------------------------------------------------------------------------------------------------

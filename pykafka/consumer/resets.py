@@ -183,7 +183,7 @@ def recreated(owned: OwnedPartition, now: UUID | None) -> TopicRecreatedError:
     """Return the error of a partition whose topic has another id now."""
     return TopicRecreatedError(
         f"the topic was deleted and made anew (its id was {owned.topic_id} and is {now} now), and offset {owned.position} was "
-        'of the old one; auto_offset_reset is "none": say where to go on, by seek() or reset_offsets()',
+        'of the old one; auto_offset_reset ("none", "raise") forbids a reset: say where to go on, by seek()',
         owned.topic_id,
         now,
         topic=owned.key.topic,

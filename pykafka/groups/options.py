@@ -132,6 +132,13 @@ class MemberOptions(Settings):
 class SubscriberOptions(MemberOptions):
     """The settings of a member of a group that reads many topics."""
 
+    group_instance_id: str | None = setting(
+        None,
+        optional(get_string),
+        "makes a static member (KIP-345; Kafka 2.3 and later): `close()` does not leave the group, and a consumer "
+        "that starts with the same id within the session timeout gets the same share, without a rebalance",
+        costs="A member that does not come back keeps its partitions for `session_timeout_ms`.",
+    )
     assignor: str | Sequence[str] = setting(
         "range",
         valid_assignor,
