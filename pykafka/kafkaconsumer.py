@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
+from pykafka.consumer.calls import valid_timeout, valid_topics
 from pykafka.consumer.changing import ChangingEngine
 from pykafka.consumer.committing import Committing, LaterCommits
 from pykafka.consumer.handing import Handing
@@ -103,6 +104,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     :raises TopicNotFoundError: there is no such topic
     :raises KafkaException: the brokers refuse, or do not say where partitions begin
     """
+
+    _sharing: Sharing
 
     def __init__(
         self,
@@ -476,40 +479,3 @@ class _AtClose:
         consumer = self._consumer()
         if consumer is not None:
             consumer._close(midway)
-
-
-def valid_timeout(param: Any) -> float:
-    """Return a time to wait (s).
-
-    :raises TypeError: it is no number
-    :raises ValueError: it is negative, or not a number
-    """
-    if isinstance(param, bool) or not isinstance(param, (int, float)):
-        raise TypeError(f"timeout must be a number of seconds, or None, not {param!r}")
-    if not param >= 0:
-        raise ValueError(f"timeout must be 0 or more (seconds), or None, not {param!r}")
-    return float(param)
-
-
-def valid_topics(topics: tuple[Any, ...]) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
-    """Return names of topics, or a pattern.
-
-    :raises TypeError: one is neither a name nor a pattern
-    :raises ValueError: there is none, or there are several patterns
-    """
-    for one in topics:
-        if not (isinstance(one, str) or (isinstance(one, re.Pattern) and isinstance(one.pattern, str))):
-            raise TypeError(
-                f"topics must be names, or one pattern (re.compile(...), or a text that begins with ^), not {one!r}"
-            )
-    patterns = [one for one in topics if isinstance(one, re.Pattern) or one.startswith("^")]
-    if patterns and len(topics) > 1:
-        raise ValueError("give names of topics, or one pattern: several patterns are one with | between them")
-    if not topics or "" in topics:
-        raise ValueError("topics must be names, or one pattern; unsubscribe() reads nothing")
-    if patterns:
-        try:
-            return (), re.compile(patterns[0])
-        except re.error as error:
-            raise ValueError(f"the pattern {patterns[0]!r} of topics is malformed: {error}") from error
-    return tuple(dict.fromkeys(topics)), None

@@ -49,8 +49,13 @@ GROUPS = [
     f"{INTEGRATION}/groups/test_{name}.py"
     for name in ("balanced", "balanced_callback", "balanced_fork", "commits", "managed")
 ]
-GROUPS += [f"{INTEGRATION}/groups/test_subscriber{part}.py" for part in ("", "_mixed", "_outages")]
-GROUPS += [f"{INTEGRATION}/groups/test_consumer_{part}.py" for part in ("groups", "histories", "interrupted")]
+#: Members that read many topics, and parallel work of such members.
+MANY_TOPICS = [f"{INTEGRATION}/groups/test_subscriber{part}.py" for part in ("", "_mixed", "_outages")]
+MANY_TOPICS += [
+    f"{INTEGRATION}/groups/test_consumer_{part}.py" for part in ("attacks", "groups", "histories", "interrupted")
+]
+MANY_TOPICS += [f"{INTEGRATION}/parallel/test_groups.py"]
+GROUPS += MANY_TOPICS
 GROUPS += [
     f"{INTEGRATION}/groups/test_managed_{name}.py"
     for name in ("coordinator", "endings", "heartbeats", "mixed", "outages", "static", "topics")
@@ -71,7 +76,7 @@ CASES += [
         "producer/test_idempotence",
     )
 ]
-CASES += [f"{INTEGRATION}/consumer/test_{name}.py" for name in ("added_partitions", "isolation", "memory")]
+CASES += [f"{INTEGRATION}/consumer/test_{name}.py" for name in ("added_partitions", "any_topic", "isolation", "memory")]
 CASES += [f"{INTEGRATION}/admin/test_{name}.py" for name in ("cluster", "streams")]
 CASES += [f"{INTEGRATION}/test_failures.py", f"--deselect={FIVE_MILLION}"]
 #: Logins, administration, command lines and configuration files.
@@ -261,6 +266,7 @@ MATRIX = {
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "zookeeper"], 5),
     "churn-managed": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "managed"], 5),
     "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 3),
+    "groups-many-topics": Part("4.3.1", ["-m", "matrix", *MANY_TOPICS], 8),
     "cases": Part("4.3.1", ["-m", "matrix", *CASES], 6),
     "groups-balanced": Part("4.3.1", ["-m", "matrix", *BALANCED], 4),
     **{

@@ -119,12 +119,14 @@ class LaterCommits:
         self._lock = handler.Lock()
         self._waiting: deque[_Later] = deque()
         self._worker: Worker | None = None
+        self._here = handler.local()
 
     def after_fork(self) -> None:
         """Leave the commits to the parent process."""
         self._lock = self._handler.Lock()
         self._waiting = deque()
         self._worker = None
+        self._here = self._handler.local()
 
     def add(
         self, commits: Commits, offsets: dict[TopicPartition, OffsetAndMetadata], on_commit: OnCommit | None
@@ -136,11 +138,16 @@ class LaterCommits:
                 self._worker = self._handler.spawn(self._run, name="pykafka.CommitAsync")
 
     def join(self, timeout: float | None) -> bool:
-        """Wait until all are made; return False if the time (s) was up before."""
+        """Wait until all are made; return False if the time (s) was up before. A callback that calls this makes them itself."""
+        if getattr(self._here, "commits", False):
+            while (one := self._pop()) is not None:
+                self._make(one)
+            return True
         worker = self._worker
         return worker is None or worker.join(timeout)
 
     def _run(self) -> None:
+        self._here.commits = True
         try:
             while (one := self._next()) is not None:
                 self._make(one)
@@ -148,6 +155,10 @@ class LaterCommits:
             with self._lock:
                 self._worker = None
             raise
+
+    def _pop(self) -> _Later | None:
+        with self._lock:
+            return self._waiting.popleft() if self._waiting else None
 
     def _next(self) -> _Later | None:
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
@@ -17,6 +18,8 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
+#: How often a call that waits for the answer looks whether the application wants it to end (s).
+LOOK_S = 0.1
 #: How long a call whose time is up may still take to connect (ms): with less, one that does not wait would never connect.
 CONNECT_MS = 2000
 
@@ -42,6 +45,8 @@ class OpenRequest:
     def __init__(self, link: GroupLink) -> None:
         self._link = link
         self._asked: _Asked | None = None
+        #: Tells whether a call that waits for the answer is to end at once; None: nothing but its deadline ends it.
+        self.interrupted: Callable[[], bool] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -85,19 +90,21 @@ class OpenRequest:
         """Wait for the answer and return it.
 
         :param deadline: of the handler's clock (s); None waits for as long as the request has patience
-        :raises TimeIsUp: it has not come by the deadline; it may be waited for again
+        :raises TimeIsUp: it has not come by the deadline, or the call is to end; it may be waited for again
         :raises KafkaException: none will come
         """
         asked = self._asked
         if asked is None:
             raise ConsumerStoppedException(f"group {self._link.group_id}: the member was closed meanwhile")
         try:
-            if deadline is None:
+            if self._is_interrupted(asked, deadline):
+                response = asked.pending.get(0.0)
+            elif deadline is None:
                 response = asked.pending.get_when_due()
             else:
                 response = asked.pending.get(max(0.0, deadline - self._link.handler.now()))
         except ResponseTimeoutError as error:
-            if deadline is not None and not asked.pending.future.done:
+            if not asked.pending.future.done and (deadline is not None or self._wanted_back):
                 raise TimeIsUp(f"{type(asked.request).__name__}: {error}", broker=asked.coordinator.address) from error
             self._asked = None
             raise
@@ -106,6 +113,22 @@ class OpenRequest:
             raise
         self._asked = None
         return response
+
+    @property
+    def _wanted_back(self) -> bool:
+        return self.interrupted is not None and self.interrupted()
+
+    def _is_interrupted(self, asked: _Asked, deadline: float | None) -> bool:
+        """Wait until the answer is there or due, or the time is up; return True if the call is to end before."""
+        future, now = asked.pending.future, self._link.handler.now
+        while self.interrupted is not None and not future.done:
+            if self.interrupted():
+                return True
+            ends = [end for end in (deadline, future.due) if end is not None]
+            left = min(ends) - now() if ends else LOOK_S
+            if left <= 0 or future.wait(min(left, LOOK_S)):
+                return False
+        return False
 
     def forget(self) -> None:
         """Wait for the answer no more; the connection is left alone."""

@@ -41,6 +41,10 @@ class ShareHooks(Protocol):
     def calls(self) -> int:
         """A number that grows with each call of the application: its sign of life; any thread may read it."""
 
+    @property
+    def is_called_back(self) -> bool:
+        """Whether a call that takes part in a rebalance is to end now, and the next one is to go on with it."""
+
     def attend(self) -> object:
         """Read `Subscriber.due` at the next call of the application, also one that waits now.
 
@@ -93,6 +97,7 @@ class Subscriber(BaseCoordinator):
         self._assigning = Assigning(cluster, self.group_id, assignors)
         self._topics = self._assigning.topics
         self.sender.attendant = weakref.ref(hooks)
+        self.open_request.interrupted = lambda: hooks.is_called_back
         self._selection: Selection | None = None
         self._forget()
         self._here = self._handler.local()
@@ -150,6 +155,16 @@ class Subscriber(BaseCoordinator):
             or self._handler.now() >= self._look_at
         )
 
+    @property
+    def settled(self) -> bool:
+        """Whether the group has given this member its share, and no rebalance goes on as far as it knows."""
+        return self.membership.state is State.STABLE and self._pending is None
+
+    @property
+    def is_in_hook(self) -> bool:
+        """Whether the caller is one of the hooks."""
+        return self._enters_again
+
     def idle(self, waiting: bool) -> None:
         """Take a sign of life of the application.
 
@@ -171,8 +186,8 @@ class Subscriber(BaseCoordinator):
     def serve(self, deadline: float | None) -> None:
         """Take part in the group: join if need be, and give the share to the hooks. A sign of life.
 
-        It returns when this member has its share, when time is up (the next call goes on), or when another worker calls
-        `leave`. A hook that calls it gets nothing done.
+        It returns when this member has its share, when time is up or the hooks are called back (the next call goes on), or when
+        another worker calls `leave`. A hook that calls it gets nothing done.
 
         :param deadline: of the handler's clock (s); None: as long as it takes
         :raises FencedInstanceId: another member has this one's `group_instance_id`; each call raises it from then on

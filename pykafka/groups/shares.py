@@ -30,6 +30,16 @@ class Shares(Protocol):
         ...
 
     @property
+    def settled(self) -> bool:
+        """Whether the group has given this member its share, and no rebalance goes on as far as it knows."""
+        ...
+
+    @property
+    def is_in_hook(self) -> bool:
+        """Whether the caller is one of the hooks: the listener of the application."""
+        ...
+
+    @property
     def topics(self) -> Collection[str]:
         """The topics that the member reads now: those named, and those that its patterns have matched."""
         ...
@@ -64,6 +74,11 @@ class ShareHooks(Protocol):
 
         Any worker, of any thread, may read it.
         """
+        ...
+
+    @property
+    def is_called_back(self) -> bool:
+        """Whether a call that takes part in a rebalance is to end now: the application has asked for it by `wakeup()`."""
         ...
 
     def attend(self) -> None:

@@ -50,6 +50,8 @@ class Sharing:
         self._wanted: frozenset[TopicPartition] = frozenset()
         self._retry_at = 0.0
         self._midway = False
+        #: Set by `wakeup()`, by any worker: the call that reads, or the next one, ends also where it waits for the group.
+        self.is_called_back = False
         #: The membership; None for none.
         self.shares: Shares | None = None
         #: The parallel run that reads the consumer; told of what goes before the listener is. None for none.
@@ -120,11 +122,25 @@ class Sharing:
             return
         self._midway = midway
         try:
+            if shares.is_in_hook:  # the listener ends the membership: nobody revokes the share
+                self._commit_and_shelve(list(self._engine.partitions))
+        finally:
+            self._leave(shares, keeping)
+
+    def _leave(self, shares: Shares, keeping: Collection[TopicPartition]) -> None:
+        try:
             shares.leave()
         finally:
             self._wanted = frozenset()
             self._engine.unshelve(keeping)
             self._engine.buffers.held = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that the consumer is to read is known, with the place where it begins."""
+        shares, engine = self.shares, self._engine
+        joined = shares is None or (shares.settled and not self._wanted - engine.partitions.keys())
+        return joined and not engine.starting.waiting()
 
     # -- `ShareHooks` ----------------------------------------------------------------------------------------------
 

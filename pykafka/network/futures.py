@@ -89,6 +89,10 @@ class ResponseFuture:
         if self._event.is_set():
             self._call_back()
 
+    def wait(self, timeout: float) -> bool:
+        """Wait until the response or an error is there; return False if the time (s) is up before."""
+        return self._event.wait(timeout)
+
     def get_when_due(self) -> Any:
         """Wait for the response until it is overdue, also where throttling puts that off, and return it.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.parallel.jobs import Order
     from pykafka.parallel.options import OnAbandoned
-    from pykafka.parallel.ports import DeadLetterSink, Hooks
+    from pykafka.parallel.ports import DeadLetterSink, Group, Hooks
     from pykafka.parallel.retry import Retry
     from pykafka.record import Record
 
@@ -29,6 +29,7 @@ class InParallel(Generic[K, V]):
     """The calls about parallel work."""
 
     _engine: ChangingEngine
+    _sharing: Group
     _handler: Handler
     _options: KafkaConsumerOptions
     _closed: bool
@@ -76,8 +77,8 @@ class InParallel(Generic[K, V]):
         :param commit_interval: how often what is acknowledged is committed (s)
         :param revoke_timeout: how long a revocation waits for records under way (s)
         :param stop_timeout: how long the end waits for records under way (s)
-        :param idle_timeout: the run ends when no record has come for so long (s) and all are acknowledged, as a job that
-            works off what is there; None: it goes on
+        :param idle_timeout: the run ends when no record has come for so long (s) and all are acknowledged; the time in which
+            the group rebalances does not count; None: it goes on
         :param on_abandoned: called with the records that `handle` has seen and that are not acknowledged when their partitions
             go or the run ends
         :raises TypeError, ValueError: an option is out of bounds, by name
@@ -111,6 +112,7 @@ class InParallel(Generic[K, V]):
         Any worker may call this.
         """
         self._woken = True
+        self._sharing.is_called_back = True
         self._engine.arrived()
 
     def _run_reads(self) -> bool:
@@ -118,6 +120,7 @@ class InParallel(Generic[K, V]):
         return self._run is not None and self._run.polls_here
 
     def _take_wakeup(self) -> bool:
+        self._sharing.is_called_back = False  # before the flags are read: what is set from now on ends another call
         source = self._source
         if source is not None and source.woken:
             source.woken = False
@@ -211,6 +214,11 @@ class _Source:
             self._consumer._source = None
             reading.release()
 
+    @property
+    def settled(self) -> bool:
+        return bool(self._consumer._sharing.settled)
+
     def wakeup(self) -> None:
         self.woken = True
+        self._consumer._sharing.is_called_back = True
         self._consumer._engine.arrived()

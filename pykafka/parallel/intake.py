@@ -109,7 +109,7 @@ class Intake:
         if records := self._poll(timeout):
             touched = self._pool.give(records)
             self._mean_size = max(self._jobs.bytes / max(self._jobs.unacknowledged, 1), 1.0)
-        if records or self._jobs.unacknowledged:
+        if records or self._jobs.unacknowledged or not self._source.settled:
             self._last_busy = self._handler.now()
         with self._pool.lock:
             pause, resume = self._jobs.flow(touched)

@@ -82,8 +82,8 @@ class ParallelOptions(Settings):
     idle_timeout: float | None = setting(
         None,
         optional(valid_seconds),
-        "the run ends when no record has come for so long (s) and all are acknowledged; None: it goes on",
-        costs="The first join of a group takes some seconds, in which no record comes: a shorter time ends before.",
+        "the run ends when no record has come for so long (s) and all are acknowledged; the time in which the group rebalances "
+        "does not count; None: it goes on",
     )
     on_abandoned: OnAbandoned | None = setting(
         None,

@@ -29,6 +29,10 @@ class RecordLike(Protocol):
 class Source(Protocol):
     """The consumer that a run reads. One worker calls it, but for `wakeup`; it calls the run's `Hooks` inside of `poll`."""
 
+    @property
+    def settled(self) -> bool:
+        """Whether all that is to be read is known: the group has given its share, and the places where it begins are found."""
+
     def poll(self, max_records: int = ..., timeout: float | None = ...) -> Sequence[Any]: ...
     def pause(self, *partitions: TopicPartition) -> object: ...
     def resume(self, *partitions: TopicPartition) -> object: ...
@@ -40,6 +44,17 @@ class Source(Protocol):
 
     def wakeup(self) -> object:
         """End the `poll` that waits now, or the next one, at once; any worker may call this."""
+
+
+class Group(Protocol):
+    """The consumer's part that follows its share of a group."""
+
+    #: Set to have the call that reads end, also where it waits for the group.
+    is_called_back: bool
+
+    @property
+    def settled(self) -> bool:
+        """As of `Source`."""
 
 
 class Hooks(Protocol):

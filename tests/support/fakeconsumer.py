@@ -91,6 +91,10 @@ class FakeConsumer:
     def follow(self, hooks: Any) -> None:
         self.hooks = hooks
 
+    @property
+    def settled(self) -> bool:
+        return True
+
     def wakeup(self) -> None:
         self._wake.set()
 

@@ -23,6 +23,7 @@ class Hooks:
         self.told: list[tuple[str, frozenset[TopicPartition]]] = []
         self.share: set[TopicPartition] = set()
         self.attended = 0
+        self.is_called_back = False
         self.kept: list[frozenset[TopicPartition]] = []
         self.then: dict[str, Callable[[Keys], object]] = {}
 

@@ -119,6 +119,7 @@ def readers(client: KafkaClient) -> Iterator[Readers]:
     group.close()
 
 
+@pytest.mark.later("greenlets")
 def test_members_come_and_go_and_each_message_is_read_once(readers: Readers) -> None:
     readers.produce(300)
     one = readers.join()

@@ -161,6 +161,7 @@ def finish(history: History, once: bool) -> int:
     return max(read.generation for read in history.reads)
 
 
+@pytest.mark.later("threads")
 def test_members_that_come_and_go_in_good_order_read_each_message_once(client: KafkaClient) -> None:
     history = History(client)
     history.join()

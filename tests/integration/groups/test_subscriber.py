@@ -10,20 +10,16 @@ from typing import Any
 import gevent
 import pytest
 
-from pykafka import KafkaClient, Scram
-from pykafka.admin import AclBinding, AclFilter, AclOperation, Permission, ResourceType
+from pykafka import KafkaClient
 from pykafka.coordinator.heartbeat import News
 from pykafka.exceptions import (
     FencedInstanceId,
-    GroupAuthorizationFailed,
     InconsistentGroupProtocol,
     ShareLostError,
-    TopicAuthorizationFailed,
 )
 from tests.brokers import KafkaCluster
 from tests.support.subscribers import Member, Members
 from tests.support.topics import create_topic
-from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
 
@@ -114,7 +110,7 @@ def test_a_topic_is_read_as_soon_as_it_exists(members: Members) -> None:
 
 
 @pytest.mark.needs("partitions")
-@pytest.mark.later("greenlets")
+@pytest.mark.matrix
 def test_partitions_and_topics_that_match_are_read_as_they_come(members: Members) -> None:
     prefix = f"orders-{uuid.uuid4().hex[:8]}"
     first = create_topic(members.client, 1, name=f"{prefix}-a").name
@@ -145,7 +141,7 @@ def test_internal_topics_are_read_only_by_name(members: Members) -> None:
     assert {key.topic for key in two.share} == {"__consumer_offsets"}
 
 
-@pytest.mark.later("greenlets")
+@pytest.mark.matrix
 def test_a_member_that_stalls_loses_its_share_and_joins_again(members: Members) -> None:
     one = members.join(max_poll_interval_ms=600, session_timeout_ms=6000)
     one.serve(None)
@@ -219,7 +215,7 @@ def test_a_timeout_in_a_listener_runs_it_again(kafka: KafkaCluster, hook: str) -
 
 
 @pytest.mark.needs("ids")
-@pytest.mark.later("greenlets")
+@pytest.mark.matrix
 def test_leaving_ends_a_join_of_another_worker(members: Members) -> None:
     handler = members.client.cluster.handler
     one = members.join()
@@ -268,41 +264,3 @@ def test_a_static_member_comes_back_to_its_share_and_a_second_one_puts_it_out(me
     with pytest.raises(ShareLostError, match="another member has joined as 'two'"):
         again.commit(share)
     members.leave(one, again, rival)
-
-
-@pytest.mark.needs("scram users")
-def test_topics_that_may_not_be_read_are_told_by_name(secure_kafka: KafkaCluster) -> None:
-    assert secure_kafka.sasl is not None
-    login = Scram("bob", secure_kafka.sasl.users["bob"])
-    with (
-        KafkaClient(secure_kafka.hosts) as client,
-        KafkaClient(secure_kafka.hosts_of("SASL_PLAINTEXT"), sasl=login) as bob,
-    ):
-        members = Members(client)
-        allowed, denied = members.topics
-        resources = [(ResourceType.TOPIC, denied), (ResourceType.GROUP, members.name)]
-        deny_topic, deny_group = (
-            AclBinding(kind, name, "User:bob", AclOperation.ALL, Permission.DENY) for kind, name in resources
-        )
-        client.admin.create_acls(deny_topic)
-        until(client.cluster.handler, lambda: not bob.admin.describe_topics(denied, raise_errors=False))
-        one = Member(bob, members.name, members.topics)
-        with pytest.raises(TopicAuthorizationFailed, match=denied) as caught:
-            one.serve(None)
-        assert caught.value.topic == denied
-        assert one.share == members.keys(allowed)  # the others are read
-        client.cluster.handler.sleep(1.2)
-        one.serve(None)  # it is told once
-        client.admin.delete_acls(AclFilter(name=denied))
-        members.members.append(one)
-        members.settled(6)
-        members.leave()
-        client.admin.create_acls(deny_group)
-        two = Member(bob, members.name, [allowed])
-        with pytest.raises(GroupAuthorizationFailed):
-            while True:
-                two.serve(None)
-                two.subscriber.leave()
-                two.subscriber.subscribe([allowed])
-        two.subscriber.leave()
-        client.admin.delete_acls(AclFilter(name=members.name))

@@ -37,7 +37,7 @@ def members(client: KafkaClient) -> Iterator[Members]:
 
 
 @pytest.mark.needs("groups")
-@pytest.mark.later("greenlets")
+@pytest.mark.matrix
 def test_a_dead_coordinator_takes_no_share_with_it(members3: Members, kafka3: KafkaCluster) -> None:
     members = members3
     one, two = members.join(session_timeout_ms=20_000), members.join(session_timeout_ms=20_000)
