@@ -73,6 +73,7 @@ CASES += [
         "groups/test_managed_topics",
         "network/test_throttling",
         "network/test_tls",
+        "producer/test_any_topic",
         "producer/test_idempotence",
     )
 ]

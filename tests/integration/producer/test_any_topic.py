@@ -27,6 +27,7 @@ def contents(client: KafkaClient, topic: str) -> dict[int, list[tuple[bytes | No
     return found
 
 
+@pytest.mark.later("greenlets-none", "threads-zstd")
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 def test_what_deliveries_tell_is_true(client: KafkaClient, compression: str) -> None:
     names = [create_topic(client, partitions=3).name for _ in range(4)]
@@ -76,6 +77,7 @@ def test_a_topic_made_anew_fails_its_own_messages_alone(kafka: KafkaCluster, han
         producer.close()
 
 
+@pytest.mark.later("gevent")
 def test_a_leader_is_killed_under_many_topics(kafka3: KafkaCluster, handler: Handler) -> None:
     """Each message of each topic is stored once, in order."""
     with KafkaClient(kafka3.hosts, handler=handler) as client:
@@ -151,6 +153,7 @@ def test_parent_and_child_go_on_each_with_their_own(kafka: KafkaCluster, mode: s
     assert found == [b"by the child", b"by the parent", b"first", b"queued by the parent"]
 
 
+@pytest.mark.later("threads")
 def test_without_brokers_close_tells_what_was_not_delivered(kafka3: KafkaCluster, handler: Handler) -> None:
     with KafkaClient(kafka3.hosts, handler=handler) as client:
         topic = create_topic(client).name
