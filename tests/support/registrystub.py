@@ -49,6 +49,21 @@ class Server(ThreadingHTTPServer):
                     pass
 
 
+#: Ports that a stub of this process has had: caches of schemas are of a process, and know a registry by its address.
+_used: set[int] = set()
+
+
+def _at_new_port(answers: type[BaseHTTPRequestHandler]) -> Server:
+    """Listen at a port that no stub of this process has had."""
+    refused: list[Server] = []
+    while (made := Server(("127.0.0.1", 0), answers)).server_address[1] in _used:
+        refused.append(made)
+    for one in refused:
+        one.server_close()
+    _used.add(int(made.server_address[1]))
+    return made
+
+
 class RegistryStub:
     """Keep schemas by subject; `guids=False` is a registry without GUIDs.
 
@@ -91,7 +106,7 @@ class RegistryStub:
                 """Say nothing."""
 
         self._scheme = "http" if tls is None else "https"
-        self._server = Server(("127.0.0.1", 0), Answers)
+        self._server = _at_new_port(Answers)
         self._server.tls = tls
         self._server.daemon_threads = False
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="registry-stub")
