@@ -156,14 +156,17 @@ class Sharing:
     def revoke(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading the share, and keep its positions; before, tell the listener, and commit if auto-commit is on."""
         self._wanted = frozenset()
+        before = self.shares
         try:
             if self.run is not None:
                 self.run.revoke(keys)
             self._listener.on_revoked(sorted(keys))
         except Exception:
-            self._commit_and_shelve(keys)
+            if self.shares is before:
+                self._commit_and_shelve(keys)
             raise
-        self._commit_and_shelve(keys)
+        if self.shares is before:  # else the listener has left the group, and may read partitions by `assign()`
+            self._commit_and_shelve(keys)
 
     def assign(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
         """Read a new share, of which `kept` goes on where it was, and tell the listener."""

@@ -64,6 +64,24 @@ def test_on_revoked_may_close(readers: Readers, auto: bool) -> None:
     assert set(readers.read.values()) == {1}
 
 
+@pytest.mark.later("greenlets", "asyncio")
+def test_on_revoked_may_choose_other_partitions(readers: Readers) -> None:
+    key = TopicPartition(readers.topics[0], 0)
+
+    class Choosing(RebalanceListener):
+        def on_revoked(self, partitions: list[TopicPartition]) -> None:
+            one.assign([key])
+
+    one = readers.join(committing=False, listener=Choosing())
+    readers.shared(6)
+    readers.join()
+    readers.until(lambda: one.assignment() == [key])
+    readers.produce(10)
+    readers.until(lambda: set(readers.read) == readers.all_values())
+    readers.turn(0.3)
+    assert one.position(key) > 0
+
+
 def test_on_assigned_may_close(readers: Readers) -> None:
     class Closing(RebalanceListener):
         def on_assigned(self, partitions: list[TopicPartition]) -> None:
