@@ -9,7 +9,7 @@ async def handle(message):
     await asyncio.sleep(0.01)  # a call of some service
     if message.value == b"bad":
         raise ValueError("cannot be handled")
-    print("handled", message.key.decode(), message.value.decode())
+    print(f"handled {message.key.decode()} {message.value.decode()}")
 
 
 async def handle_in_order(messages, producer, dead):

@@ -10,7 +10,7 @@ def handle(message):
     time.sleep(0.01)  # a call of some service
     if message.value == b"bad":
         raise ValueError("cannot be handled")
-    print("handled", message.key.decode(), message.value.decode())
+    print(f"handled {message.key.decode()} {message.value.decode()}")
 
 
 def handle_in_order(messages, producer, dead):

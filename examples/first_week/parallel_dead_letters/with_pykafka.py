@@ -9,7 +9,7 @@ def handle(record: Record[str, str]) -> None:
     time.sleep(0.01)  # a call of some service
     if record.value == "bad":
         raise ValueError("cannot be handled")
-    print("handled", record.key, record.value)
+    print(f"handled {record.key} {record.value}")
 
 
 def main(brokers: str, topic: str) -> None:

@@ -9,9 +9,18 @@ import pytest
 from kazoo.client import KazooClient
 
 from pykafka import KafkaClient, ManagedBalancedConsumer
+from pykafka.consumer import commits
+from pykafka.groups import worker
 from tests.brokers import KafkaCluster
 from tests.support.groups import Group, Place
 from tests.support.zookeeper import ZooKeeper
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have workers look every half second, and not every five, whether somebody holds what they work for."""
+    for module in (worker, commits):
+        monkeypatch.setattr(module, "GONE_S", 0.5)
 
 
 @pytest.fixture
