@@ -1,4 +1,4 @@
-"""PyKafka: a Kafka client for threads and greenlets, whose concurrency is injected."""
+"""PyKafka: a Kafka client for threads, greenlets and asyncio, whose concurrency is injected."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import re
@@ -20,6 +21,7 @@ from pykafka.network.settings import ConnectionSettings
 from pykafka.producer.memory import Memory
 from pykafka.security.othernames import security_of
 from pykafka.topic import Topic
+from pykafka.utils.familiar import PRODUCER, unknown_option
 from pykafka.utils.settings import above_0, optional
 
 if TYPE_CHECKING:
@@ -326,6 +328,9 @@ class KafkaClient:
         :param options: of `KafkaProducer`; those of the client's configuration are their defaults
         :raises TypeError, ValueError: an option does not exist, or its value is out of bounds, by name
         """
+        known = inspect.signature(KafkaProducer).parameters.keys() - {"cluster"}
+        if unknown := options.keys() - known:
+            raise unknown_option("producer()", unknown, known, PRODUCER)
         return KafkaProducer(
             self.cluster, **{**configured(self.cluster.defaults.get("producer", {}), options), **options}
         )

@@ -24,6 +24,7 @@ from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
 from pykafka.utils.error_handlers import valid_int
+from pykafka.utils.familiar import CONSUMER, unknown_option
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -148,9 +149,9 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
         :param given: arguments of the constructor
         """
-        unknown = given.keys() - inspect.signature(cls).parameters.keys()
-        if unknown:
-            raise TypeError(f"consumer() has no option {', '.join(sorted(unknown))}")
+        known = inspect.signature(cls).parameters.keys() - {"cluster", "topics"}
+        if unknown := given.keys() - known:
+            raise unknown_option("consumer()", unknown, known, CONSUMER)
         defaults, more = from_configuration(cluster.defaults.get("consumer", {}), given)
         options = KafkaConsumerOptions.of({**defaults, **given})
         consumer = cls.__new__(cls)
@@ -314,6 +315,10 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         :raises ConsumerStoppedException: the consumer is closed
         :raises KafkaException: as of `one`
         """
+        if isinstance(max_records, float):
+            raise TypeError(
+                f"max_records must be an int, not {max_records!r}: write poll(timeout={max_records!r}) for seconds"
+            )
         valid_int(max_records, name="max_records")
         self._buffers.begin_call()
         found: list[Record[K, V]] | None = self._read(lambda: self._take_many(max_records), timeout)

@@ -29,6 +29,7 @@ def valid_topics(topics: tuple[Any, ...]) -> tuple[tuple[str, ...], re.Pattern[s
         if not (isinstance(one, str) or (isinstance(one, re.Pattern) and isinstance(one.pattern, str))):
             raise TypeError(
                 f"topics must be names, or one pattern (re.compile(...), or a text that begins with ^), not {one!r}"
+                + ("; unpack the list: consumer(*names)" if isinstance(one, (list, tuple, set)) else "")
             )
     patterns = [one for one in topics if isinstance(one, re.Pattern) or one.startswith("^")]
     if patterns and len(topics) > 1:

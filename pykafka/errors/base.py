@@ -58,7 +58,7 @@ class KafkaException(Exception):
     def context(self) -> dict[str, Any]:
         """The broker, topic, partition and API of the error, as far as they are known."""
         found = {"broker": self.broker, "topic": self.topic, "partition": self.partition, "api": self.api}
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in found.items() if value not in (None, "")}
 
     def with_context(
         self,

@@ -53,6 +53,8 @@ class AnyTopicEngine(ProducerEngine):
     :param partitioner: chooses the partition of each message that names none; None: by key, or uniform sticky
     """
 
+    ANEW = "make another"
+
     def __init__(
         self, cluster: BaseCluster, options: KafkaProducerOptions, hooks: Hooks, partitioner: Partitioner | None
     ) -> None:

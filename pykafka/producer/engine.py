@@ -44,6 +44,8 @@ class ProducerEngine(ProducerCore):
     Parameters as of `ProducerCore`.
     """
 
+    #: What a stopped producer's error says to do.
+    ANEW = "call start(), or make another"
     #: How deliveries wait for their batches; None where messages are no deliveries.
     waits: Waits | None = None
 
@@ -269,9 +271,7 @@ class ProducerEngine(ProducerCore):
         """Raise what ended a sender, that the producer takes no messages, or what has failed where that is too much."""
         self.raise_worker_exception()
         if not self.running or self.stopping:
-            raise ProducerStoppedException(
-                "the producer is not running; call start(), or make another", topic=self.topic_name
-            )
+            raise ProducerStoppedException(f"the producer is not running; {self.ANEW}", topic=self.topic_name)
         if self.settlement.failures.full:
             self.raise_failures()
 

@@ -285,7 +285,9 @@ def _acks_by_name(value: Any, name: str) -> int:
     if isinstance(value, str):
         one_of(("all", "-1", "0", "1"), value, name)
         return -1 if value == "all" else int(value)
-    return _acks(value, name)
+    if integer(value, name) not in (-1, 0, 1):
+        raise ValueError(f'{name} must be "all" (or -1), 0 or 1, not {value}')
+    return int(value)
 
 
 def _on_full(value: Any, name: str) -> str:

@@ -21,10 +21,12 @@ def as_bytes(name: str, data: Any) -> bytes | None:
         return data
     if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(data)
-    raise TypeError(
-        f"{name} must be bytes or None, not {type(data).__name__}; encode it, or give the producer a serializer= "
-        "(pykafka.utils.serialize_utf8 for text)"
+    hint = (
+        f"{name}_serializer= (pykafka.serialization has StringSerializer and JsonSerializer)"
+        if name in {"key", "value"}
+        else "a serializer= (pykafka.utils.serialize_utf8 for text)"
     )
+    raise TypeError(f"{name} must be bytes or None, not {type(data).__name__}; encode it, or give the producer {hint}")
 
 
 def header_pairs(headers: Headers) -> list[tuple[str, bytes | None]]:

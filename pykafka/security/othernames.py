@@ -13,6 +13,7 @@ from pykafka.security.plain import Plain
 from pykafka.security.scram import ALGORITHMS, Scram
 from pykafka.security.ssl_config import SslConfig, check_agrees
 from pykafka.utils.concealed import concealing
+from pykafka.utils.familiar import CLIENT, unknown_option
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", *ALGORITHMS, "OAUTHBEARER", "GSSAPI")
@@ -74,7 +75,7 @@ def security_of(
     """
     unknown = sorted(set(given) - set(NAMES))
     if unknown:
-        raise TypeError(f"KafkaClient() got an unexpected keyword argument {unknown[0]!r}")
+        raise unknown_option("KafkaClient()", unknown, NAMES, CLIENT)
     options = {name: value for name, value in given.items() if value is not None}
     if not options:
         return sasl, tls

@@ -103,5 +103,5 @@ def test_a_client_understands_them() -> None:
             sasl_plain_password=USERS["alice"],
         ) as client:
             assert client.brokers
-    with pytest.raises(TypeError, match="unexpected keyword argument 'sasl_plain_user'"):
+    with pytest.raises(TypeError, match="no option sasl_plain_user"):
         KafkaClient("127.0.0.1:1", sasl_plain_user="alice")  # type: ignore[call-arg]

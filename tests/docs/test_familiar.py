@@ -1,0 +1,109 @@
+"""The names in docs/any-topic.md's table of other clients' names exist; errors name our options for theirs."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+
+from pykafka import Delivery, KafkaClient, KafkaConsumer, KafkaProducer, Record
+from pykafka.admin import Admin
+from pykafka.embedded import EmbeddedCluster
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, ProducerStoppedException
+from pykafka.utils.familiar import CLIENT, CONSUMER, PRODUCER
+from tests.docs.pages import ROOT
+
+PAGE = (ROOT / "docs" / "any-topic.md").read_text()
+HOMES: dict[str, Any] = {
+    "KafkaClient": KafkaClient,
+    "client": KafkaClient,
+    "producer": KafkaProducer,
+    "consumer": KafkaConsumer,
+    "delivery": Delivery,
+    "record": Record,
+    "admin": Admin,
+}
+OPTIONS = {
+    name
+    for made in (KafkaClient, KafkaProducer, KafkaConsumer, KafkaProducer.produce, KafkaConsumer.poll)
+    for name in inspect.signature(made).parameters
+}
+
+
+def first_cells() -> list[str]:
+    table = PAGE[PAGE.index("## Names that you know") :]
+    return re.findall(r"^\| (.+?) \|", table, re.MULTILINE)[2:]
+
+
+@pytest.mark.parametrize("cell", first_cells())
+def test_names_of_the_table_exist(cell: str) -> None:
+    for home, name in re.findall(r"\b(KafkaClient|client|producer|consumer|delivery|record|admin)\.(\w+)", cell):
+        assert hasattr(HOMES[home], name), f"{home}.{name}"
+    assert set(re.findall(r"\b(\w+)=", cell)) <= OPTIONS
+    for name in re.findall(r"`(on_\w+)`", cell):
+        assert name in {"on_revoked", "on_assigned", "on_lost", "on_delivery"}
+
+
+def test_the_table_is_long() -> None:
+    assert len(first_cells()) > 25
+
+
+@pytest.mark.parametrize(
+    ("meant", "made"), [(PRODUCER, KafkaProducer), (CONSUMER, KafkaConsumer), (CLIENT, KafkaClient)]
+)
+def test_familiar_names_lead_to_options(meant: dict[str, str], made: Any) -> None:
+    known = inspect.signature(made).parameters.keys()
+    calls = {"assign", "poll", "consumer", "KafkaClient"}
+    for name, ours in meant.items():
+        assert name not in known or name in {"topics", "cluster"}, name
+        first = re.match(r"\w*", ours)
+        assert first is not None
+        assert not ours or first[0] in {*known, *calls}, (name, ours)
+
+
+def test_errors_say_what_to_write() -> None:
+    with EmbeddedCluster(brokers=1, topics={"a": 1}) as cluster, KafkaClient(cluster.hosts) as client:
+        given: dict[str, Any]
+        for given, expected in (
+            ({"required_acks": 1}, "required_acks is acks here"),
+            ({"transactional_id": "t"}, "this client has no transactional_id yet"),
+            ({"client_id": "me"}, "client_id is an option of KafkaClient"),
+            ({"lingerms": 1}, "did you mean linger_ms?"),
+        ):
+            with pytest.raises(TypeError, match=re.escape(expected)):
+                client.producer(**given)
+        for given, expected in (
+            ({"group_id": "g"}, "group_id is group here"),
+            ({"topics": ["a"]}, "topics is consumer(*topics) here"),
+            ({"cluster": None}, "no option cluster"),
+        ):
+            with pytest.raises(TypeError, match=re.escape(expected)):
+                client.consumer("a", **given)
+        names: Any = ["a"]
+        with pytest.raises(TypeError, match=re.escape("consumer(*names)")):
+            client.consumer(names)
+        wrong: dict[str, Any] = {"bootstrap_servers": cluster.hosts}
+        with pytest.raises(TypeError, match="bootstrap_servers is hosts here"):
+            KafkaClient(**wrong)
+        acks: Any = 2
+        with pytest.raises(ValueError, match='acks must be "all"'):
+            client.producer(acks=acks)
+        producer, consumer = client.producer(), client.consumer("a")
+        seconds: Any = 1.0
+        with pytest.raises(TypeError, match=re.escape("poll(timeout=1.0)")):
+            consumer.poll(seconds)
+        with pytest.raises(KafkaException, match="group="):
+            consumer.commit()
+        text: Any = "text"
+        with pytest.raises(TypeError, match="value_serializer="):
+            producer.produce("a", text)
+        with pytest.raises(TypeError, match="key_serializer="):
+            producer.produce("a", b"1", key=text)
+        producer.close()
+        consumer.close()
+        with pytest.raises(ProducerStoppedException, match="make another$"):
+            producer.produce("a", b"1")
+        with pytest.raises(ConsumerStoppedException, match="make another"):
+            consumer.one(1)
