@@ -24,7 +24,7 @@ from pykafka.handlers.base import (
     SemaphoreType,
     Worker,
 )
-from pykafka.handlers.bridge import BridgeLocal, await_in_bridge, bridged, in_bridge, require_bridge
+from pykafka.handlers.bridge import BridgeLocal, TaskLocal, await_in_bridge, bridged, in_bridge
 from pykafka.handlers.lookups import Reverse, await_lookup, is_numeric
 from pykafka.handlers.looplocks import Loop, LoopEvent, LoopLock, LoopQueue, LoopRLock, LoopSemaphore, Waiters
 from pykafka.handlers.loopsocket import LoopSocket, LoopWaiter
@@ -200,6 +200,10 @@ class AsyncioHandler(SocketHandler):
         """Make an object whose attributes are separate for each bridged call."""
         return BridgeLocal()
 
+    def worker_local(self) -> Any:
+        """Make an object whose attributes are separate for each task. As `Handler.worker_local`."""
+        return TaskLocal()
+
     def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
         """Start `target(*args, **kwargs)` in a task. As `Handler.spawn`."""
         return TaskWorker(self, partial(target, *args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
@@ -230,7 +234,7 @@ class AsyncioHandler(SocketHandler):
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call `fn` in the loop's default executor. As `Handler.offload`."""
-        require_bridge()
+        self._loop.require()
         result: R
         result, error = await_in_bridge(self._loop.loop.run_in_executor(None, _outcome, fn, args, kwargs))
         if error is not None:

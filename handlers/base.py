@@ -226,7 +226,11 @@ class Handler(ABC):
 
     @abstractmethod
     def local(self) -> Any:
-        """Make an object whose attributes are separate for each worker."""
+        """Make an object whose attributes are separate for each worker; on an event loop, for each call in the bridge."""
+
+    def worker_local(self) -> Any:
+        """Make an object whose attributes are separate for each thread, greenlet or task, and stay from call to call."""
+        return self.local()
 
     # -- workers and time --------------------------------------------------------------------------------------------
 

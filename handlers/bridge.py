@@ -15,6 +15,7 @@ import types
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from pykafka.exceptions import WouldBlockError
 from pykafka.handlers.patching import original
@@ -202,3 +203,21 @@ class BridgeLocal:
     def __delattr__(self, name: str) -> None:
         if self._values().pop(name, self) is self:
             raise AttributeError(name)
+
+
+class TaskLocal(BridgeLocal):
+    """An object whose attributes are separate for each task, within the bridge or not; those outside of tasks are one set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        object.__setattr__(self, "_tasks", WeakKeyDictionary())
+
+    def _values(self) -> dict[str, Any]:
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:  # no loop runs in this thread
+            task = None
+        if task is None:
+            return super()._values()
+        tasks: WeakKeyDictionary[asyncio.Task[Any], dict[str, Any]] = object.__getattribute__(self, "_tasks")
+        return tasks.setdefault(task, {})

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import queue
+from asyncio import _get_running_loop
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
@@ -40,6 +41,16 @@ def was_given(future: asyncio.Future[bool]) -> bool:
     return future.done() and not future.cancelled() and future.result()
 
 
+def _elsewhere(loop: Any) -> RuntimeError:
+    """Return the error of a wait in another loop than the client's."""
+    if loop.is_closed():
+        return RuntimeError("the event loop of this client is closed: open a client in the loop that runs now")
+    return RuntimeError(
+        "this client belongs to another event loop, where it was opened: open one in this loop, or hand the call over by "
+        "asyncio.run_coroutine_threadsafe()"
+    )
+
+
 class Loop:
     """An event loop as its primitives see it.
 
@@ -60,9 +71,21 @@ class Loop:
             seconds = math.ceil(seconds * 1000) / 1000
         return self.loop.call_later(seconds, call, *args)
 
+    def require(self) -> None:
+        """Raise an error where the caller may not wait on this loop.
+
+        :raises WouldBlockError: it does not run inside of `bridged`
+        :raises RuntimeError: it runs on another loop
+        """
+        require_bridge()
+        if _get_running_loop() is not self.loop:
+            if _getcurrent().closing:
+                await_in_bridge(None)  # which says that the task is closed
+            raise _elsewhere(self.loop)
+
     def wait(self, future: asyncio.Future[bool], timeout: float) -> bool:
         """Wait for a future in the bridge; return its result, False after the timeout (s; below 0: never)."""
-        require_bridge()
+        self.require()
         if timeout < 0:
             return await_in_bridge(future)
         timer = self.later(timeout, _expire, future)

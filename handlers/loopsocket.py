@@ -9,7 +9,6 @@ import socket
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pykafka.handlers.bridge import require_bridge
 from pykafka.handlers.looplocks import Loop, was_given
 
 R = TypeVar("R")
@@ -35,7 +34,7 @@ class LoopWaiter:
 
     def wait(self, timeout: float) -> bool:
         """Return whether the descriptor became ready (or broke) in time (s)."""
-        require_bridge()
+        self._loop.require()
         future = self._loop.loop.create_future()
         self._add(self._fd, self._note, future)
         try:

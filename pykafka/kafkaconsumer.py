@@ -306,8 +306,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     def poll(self, max_records: int = POLL_RECORDS, timeout: float | None = None) -> list[Record[K, V]]:
         """Return the next records: those that are buffered; wait only for the first.
 
-        Records of a partition are in order; those of several come one partition after another. On greenlets it returns fewer
-        records when it is time to let the hub run.
+        Records of a partition are in order; those of several come one partition after another. On greenlets and
+        asyncio it returns fewer records when it is time to let the loop run.
 
         :param max_records: the most to return
         :param timeout: how long to wait for the first (s); None for as long as it takes; 0 does not wait

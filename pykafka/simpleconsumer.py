@@ -278,8 +278,8 @@ class SimpleConsumer(DocumentedConsumer):
     ) -> list[Message]:
         """Return the next messages: those that are buffered; wait only for the first.
 
-        The messages of a partition are in order; those of several come one partition after another. On greenlets it returns
-        fewer messages when it is time to let the hub run.
+        The messages of a partition are in order; those of several come one partition after another. On greenlets
+        and asyncio it returns fewer messages when it is time to let the loop run.
 
         :param max_messages: the most to return
         :param block: whether to wait for the first, `consumer_timeout_ms` at most

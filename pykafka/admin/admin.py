@@ -31,8 +31,8 @@ class Admin(
     """The administration of one cluster: `client.admin`.
 
     Each call blocks until the brokers have answered, or until its `timeout_ms` has passed. Calls may run in any number of
-    threads or greenlets at a time. Requests to several brokers are all sent before the first answer is read. What has moved to
-    another broker is looked for, and asked about again.
+    threads, greenlets or tasks at a time. Requests to several brokers are all sent before the first answer is read. What has
+    moved to another broker is looked for, and asked about again.
 
     A call that is given items returns `Results`, a mapping with the value of each. By default it raises if an item failed: the
     item's own error if it was the only one, else `AdminError`, whose `.results` has all outcomes. With `raise_errors=False` it

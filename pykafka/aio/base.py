@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
@@ -30,6 +30,14 @@ if TYPE_CHECKING:
 
 #: What listeners of rebalances have.
 LISTENS = ("on_revoked", "on_assigned", "on_lost")
+
+#: Options whose functions are called where nothing can wait: coroutine functions are refused by name.
+AT_ONCE = frozenset(
+    {
+        *("key_serializer", "value_serializer", "serializer", "key_deserializer", "value_deserializer", "deserializer"),
+        *("partitioner", "interceptors", "sasl_oauth_token_provider"),
+    }
+)
 
 T = TypeVar("T")
 D = TypeVar("D", bound=Mapping[str, Any])
@@ -61,8 +69,8 @@ def sync(fn: T) -> T:
 
 
 def sync_all(options: D) -> D:
-    """Return options whose coroutine functions are called by `sync`."""
-    return cast("D", {name: sync(value) for name, value in options.items()})
+    """Return options whose coroutine functions are called by `sync`; those that must answer at once stay, to be refused."""
+    return cast("D", {name: value if name in AT_ONCE else sync(value) for name, value in options.items()})
 
 
 class Face(Generic[T]):
@@ -319,18 +327,22 @@ class Sends(Closing["KafkaProducer[K, V]"], Generic[K, V]):
             except WouldBlockError:  # nothing was taken
                 return await bridged(self._inner.produce, topic, value, key=key)
             return await bridged(made) if callable(made) else made
-        return await bridged(
-            partial(
-                self._inner.produce,
-                topic,
-                value,
-                key=key,
-                headers=headers,
-                timestamp=timestamp,
-                partition=partition,
-                on_delivery=sync(on_delivery),
-            )
-        )
+        return await self._produce_fully(topic, value, key, headers, timestamp, partition, on_delivery)
+
+    async def _produce_fully(
+        self, topic: str, value: V | None, key: K | None, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
+    ) -> Delivery[K, V]:
+        if isinstance(headers, Iterator):
+            headers = tuple(headers)  # they may be read twice
+        told = None if on_delivery is None else sync(on_delivery)
+        options = {"headers": headers, "timestamp": timestamp, "partition": partition, "on_delivery": told}
+        if not self._may_try:
+            return await bridged(partial(self._inner.produce, topic, value, key=key, **options))
+        try:
+            made = self._try(topic, value, key=key, **options)
+        except WouldBlockError:  # nothing was taken
+            return await bridged(partial(self._inner.produce, topic, value, key=key, **options))
+        return await bridged(made) if callable(made) else made
 
 
 class Records(Closing["KafkaConsumer[K, V]"], Generic[K, V]):

@@ -34,5 +34,5 @@ class Producer(Produces[_Producer]):
     async def get_delivery_report(
         self, block: bool = True, timeout: float | None = None
     ) -> tuple[Message, KafkaException | None]:
-        """Return the next report on a message that this thread or greenlet produced."""
+        """Return the next report on a message that this thread, greenlet or task produced."""
         return await bridged(lambda: self._inner.get_delivery_report(block=block, timeout=timeout))

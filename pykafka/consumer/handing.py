@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.serialization.reading import RecordReader
+from pykafka.utils.error_handlers import refuse_async
 
 if TYPE_CHECKING:
     from pykafka.consumer.changing import ChangingEngine
@@ -42,6 +43,7 @@ def valid_interceptors(param: Any, name: str) -> tuple[Any, ...]:
         methods = [getattr(one, method, None) for method in ("on_consume", "on_commit")]
         if isinstance(one, type) or not any(map(callable, methods)):
             raise TypeError(f"{name} must be objects with on_consume(records) or on_commit(offsets), not {one!r}")
+        refuse_async(one, ("on_consume", "on_commit"), name)
     return found
 
 

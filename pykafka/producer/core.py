@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pykafka.exceptions import ProducerStoppedException
 from pykafka.producer.accumulator import Accumulator, Owner
 from pykafka.producer.attempts import Attempts
 from pykafka.producer.batches import MessageBatch
@@ -96,5 +97,13 @@ class ProducerCore:
 
     def raise_worker_exception(self) -> None:
         """Raise the error that ended a sender, if one did."""
-        if self.worker_exception is not None:
-            raise self.worker_exception
+        error = self.worker_exception
+        if error is None:
+            return
+        if isinstance(error, (Exception, KeyboardInterrupt, SystemExit)):
+            raise error
+        # Such as a cancellation: it was meant for that worker, and here it would end the caller.
+        raise ProducerStoppedException(
+            f"a sender of this producer was ended from outside ({type(error).__name__}), as at the end of its event loop; "
+            "make another producer"
+        ) from error

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from pykafka.common import CompressionType
 from pykafka.producer.memory import NO_LIMIT
 from pykafka.utils.compression import check_level
-from pykafka.utils.error_handlers import valid_callable
+from pykafka.utils.error_handlers import refuse_async, valid_callable
 from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, one_of, optional, setting
 
 #: A record batch's own header, with what a request adds around it (bytes).
@@ -301,6 +301,7 @@ def _interceptors(value: Any, name: str) -> tuple[Any, ...]:
     for one in found:
         if not callable(getattr(one, "on_send", None)) and not callable(getattr(one, "on_acknowledgement", None)):
             raise TypeError(f"each of {name} needs on_send(record) or on_acknowledgement(delivery, error), not {one!r}")
+        refuse_async(one, ("on_send", "on_acknowledgement"), name)
     return found
 
 

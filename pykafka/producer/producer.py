@@ -327,10 +327,10 @@ class Producer:
     def get_delivery_report(
         self, block: bool = True, timeout: float | None = None
     ) -> tuple[Message, KafkaException | None]:
-        """Return the next report on a message that this thread or greenlet produced.
+        """Return the next report on a message that this thread, greenlet or task produced.
 
         Reports come in the order in which the outcomes become known. After `queue.Empty` the messages without a report are
-        still under way: call again. There is none for messages of other threads or greenlets.
+        still under way: call again. There is none for messages of others.
 
         :param block: wait for one
         :param timeout: how long (s); None for as long as it takes, which is for ever when nothing is under way

@@ -21,7 +21,7 @@ Report = tuple["Message", "KafkaException | None"]
 
 
 class _Inbox:
-    """The reports of one thread or greenlet; `get` as a queue's.
+    """The reports of one thread, greenlet or task; `get` as a queue's.
 
     The standard library's queue keeps its lock for ever where Ctrl-C comes at the wrong step of `get`, and any worker that puts
     something into it then, as the reader of a connection, waits for that lock.
@@ -58,7 +58,7 @@ class _Inbox:
 
 
 class Reports:
-    """The delivery reports, in a queue for each thread or greenlet that produces.
+    """The delivery reports, in a queue for each thread, greenlet or task that produces.
 
     Reports are kept until they are read, as documented. Where nobody reads them, a warning is logged once.
 
@@ -73,13 +73,13 @@ class Reports:
         self._handler = handler
         self._name = name
         self._bounds = bounds
-        self._here = handler.local()
+        self._here = handler.worker_local()
         self._lock = handler.Lock()
         self._failures = 0
         self._warned = False
 
     def queue(self) -> _Inbox:
-        """Return the queue of this thread or greenlet."""
+        """Return the queue of this thread, greenlet or task."""
         found: _Inbox | None = getattr(self._here, "queue", None)
         if found is None:
             found = self._here.queue = _Inbox(self._handler)
@@ -106,14 +106,14 @@ class Reports:
         if self._bounds.reached(unread, unread * message_size):
             self._warned = True
             log.warning(
-                "%d delivery reports of messages to %s are unread, and take memory until they are read: have the thread or "
-                "greenlet that produces call get_delivery_report() for each, or use on_delivery instead",
+                "%d delivery reports of messages to %s are unread, and take memory until they are read: have the thread, "
+                "greenlet or task that produces call get_delivery_report() for each, or use on_delivery instead",
                 unread,
                 self._name,
             )
 
     def get(self, block: bool, timeout: float | None) -> Report:
-        """Return the next report of this thread or greenlet; as a queue's `get`."""
+        """Return the next report of this thread, greenlet or task; as a queue's `get`."""
         report = self.queue().get(block, timeout)
         if report[1] is not None:
             with self._lock:
@@ -125,7 +125,7 @@ class Reports:
         if self._failures:
             log.error(
                 "%d messages to %s were not delivered, and nobody has read the reports that say so; get_delivery_report() "
-                "has them still, in the thread or greenlet that has produced",
+                "has them still, in the thread, greenlet or task that has produced",
                 self._failures,
                 self._name,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from inspect import iscoroutinefunction
 from math import inf
 from typing import Any, NoReturn, TypeVar
 
@@ -106,3 +107,16 @@ def valid_callable(param: F, name: str) -> F:
     if param is not None and not callable(param):
         raise TypeError(f"{name} must be a function, or None, not {type(param).__name__}: {param!r}")
     return param
+
+
+def refuse_async(given: object, methods: Iterable[str], name: str) -> None:
+    """Refuse an object with methods that are coroutine functions, where nobody would await them.
+
+    :param name: what the error calls it
+    :raises TypeError: one of the methods is asynchronous
+    """
+    for method in methods:
+        if iscoroutinefunction(getattr(given, method, None)):
+            raise TypeError(
+                f"{name}: {type(given).__qualname__}.{method}() is asynchronous, and must return its result at once"
+            )

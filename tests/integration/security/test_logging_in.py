@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import subprocess
 import sys
@@ -10,10 +11,12 @@ import uuid
 import pytest
 
 from pykafka import KafkaClient, ManagedBalancedConsumer
+from pykafka.aio import KafkaClient as AsyncClient
 from pykafka.handlers.patching import original
 from pykafka.rdkafka import RdKafkaProducer, RdKafkaSimpleConsumer
-from pykafka.security import DelegationToken, Mechanism
+from pykafka.security import DelegationToken, Mechanism, SslConfig
 from tests.brokers import KafkaCluster
+from tests.support import loops
 from tests.support.groups import Group
 from tests.support.logins import credentials, eventually, log_in, logs_in
 from tests.support.topics import create_topic
@@ -54,6 +57,30 @@ def allowed(kafka: KafkaCluster, mechanism: str) -> Mechanism:
 def test_the_table(secure_kafka: KafkaCluster, mechanism: str, protocol: str, greenlets: bool) -> None:
     with log_in(secure_kafka, protocol, allowed(secure_kafka, mechanism), use_greenlets=greenlets) as client:
         round_trip(client)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, DELEGATED])
+@pytest.mark.parametrize("kind", loops.KINDS)
+@pytest.mark.later("uvloop", "PLAINTEXT", "PLAIN", "SCRAM-SHA-512", "OAUTHBEARER", "DELEGATION")
+def test_the_table_on_event_loops(secure_kafka: KafkaCluster, kind: str, mechanism: str, protocol: str) -> None:
+    sasl = allowed(secure_kafka, mechanism)
+    tls = SslConfig(secure_kafka.cafile) if protocol.endswith("SSL") else None
+    messages = [b"%d" % number for number in range(100)]
+
+    async def main() -> None:
+        async with AsyncClient(secure_kafka.hosts_of(protocol), sasl=sasl, tls=tls) as client:
+            topic = f"loop-{uuid.uuid4().hex}"
+            async with client.producer() as producer:
+                for message in messages:
+                    await producer.produce(topic, message, partition=0)
+            async with client.consumer(topic, group=topic, auto_offset_reset="earliest") as consumer:
+                found = [await consumer.one(20) for _ in messages]
+                assert [record.value for record in found if record is not None] == messages
+                await consumer.commit()
+
+    with asyncio.Runner(loop_factory=lambda: loops.new_loop(kind)) as runner:
+        runner.run(asyncio.wait_for(main(), 60))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

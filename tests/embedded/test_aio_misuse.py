@@ -1,0 +1,168 @@
+"""pykafka.aio: what cannot work is refused by name, and what goes another way than usual works all the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from pykafka import EmbeddedCluster
+from pykafka.aio import KafkaClient, KafkaProducer
+from pykafka.exceptions import ProducerStoppedException
+from tests.support import loops
+
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    """Yield a cluster of one broker."""
+    with EmbeddedCluster(brokers=1) as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=loops.KINDS)
+def run(request: pytest.FixtureRequest) -> Run:
+    """Return what runs a coroutine on a new loop of each kind."""
+
+    def call(main: Coroutine[Any, Any, Any]) -> Any:
+        with asyncio.Runner(loop_factory=lambda: loops.new_loop(request.param)) as runner:
+            return runner.run(asyncio.wait_for(main, 60))
+
+    return call
+
+
+def test_a_message_with_more_than_a_value_does_not_wait_either(
+    cluster: EmbeddedCluster, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        told: list[Any] = []
+
+        async def tell(error: Any, delivery: Any) -> None:
+            told.append(error)
+
+        async with KafkaClient(cluster.hosts) as client, client.producer() as producer:
+            await (await producer.produce("more", b"first"))
+
+            def produce(*args: Any, **kwargs: Any) -> None:
+                raise AssertionError("it takes the bridge")
+
+            with monkeypatch.context() as patch:
+                patch.setattr("pykafka.aio.base.bridged", produce)
+                made = [
+                    await producer.produce("more", b"headers", headers=iter([("a", b"b")])),
+                    await producer.produce("more", b"timestamp", timestamp=1000),
+                    await producer.produce("more", b"partition", partition=0, key=b"k"),
+                    await producer.produce("more", b"told", on_delivery=tell),
+                ]
+            for delivery in made:
+                await delivery
+            assert [made[0].headers, made[2].partition] == [[("a", b"b")], 0]
+            cold = await producer.produce("more-still", b"headers", headers=iter([("a", b"b")]))  # not known: it waits
+            assert (await cold).headers == [("a", b"b")]
+            await producer.flush()
+            assert told == [None]
+
+    run(main())
+
+
+def test_delivery_reports_are_those_of_the_task(cluster: EmbeddedCluster, run: Run) -> None:
+    async def work(producer: Any, value: bytes) -> list[bytes | None]:
+        for number in range(3):
+            await producer.produce(value, headers={"number": b"%d" % number})
+        return [(await producer.get_delivery_report(timeout=10))[0].value for _ in range(3)]
+
+    async def main() -> None:
+        async with KafkaClient(cluster.hosts) as client:
+            topic = await client.topics["reports"]
+            async with topic.get_producer(delivery_reports=True, linger_ms=0) as producer:
+                found = await asyncio.gather(work(producer, b"one"), work(producer, b"two"))
+                assert list(found) == [[b"one"] * 3, [b"two"] * 3]
+
+    run(main())
+
+
+def test_a_client_of_a_loop_that_is_closed(cluster: EmbeddedCluster, run: Run) -> None:
+    async def open_one() -> tuple[KafkaClient, KafkaProducer]:
+        client = await KafkaClient(cluster.hosts)
+        producer = await client.producer()
+        await (await producer.produce("closed", b"one"))
+        return client, producer
+
+    client, producer = run(open_one())
+
+    async def use() -> None:
+        for headers in (None, {"a": b"b"}):
+            with pytest.raises(ProducerStoppedException, match="event loop"):
+                await producer.produce("closed", b"two", headers=headers)
+        with pytest.raises(RuntimeError, match="event loop of this client is closed"):
+            await client.update_cluster()
+        with pytest.raises(ProducerStoppedException, match="event loop"):
+            await producer.flush()
+        await producer.close()
+        await client.close()
+
+    run(use())
+
+
+def test_a_client_of_another_loop(cluster: EmbeddedCluster, run: Run) -> None:
+    async def main() -> None:
+        async with (
+            KafkaClient(cluster.hosts) as client,
+            client.producer() as producer,
+            client.consumer(f"other-{id(run)}", auto_offset_reset="earliest") as consumer,
+        ):
+
+            def use() -> None:
+                calls: list[Callable[[], Coroutine[Any, Any, Any]]]
+                calls = [client.update_cluster, lambda: consumer.one(5)]
+                for call in calls:
+                    with pytest.raises(RuntimeError, match="belongs to another event loop"):
+                        asyncio.run(call())
+
+            await asyncio.to_thread(use)
+            await (await producer.produce(f"other-{id(run)}", b"one"))
+            record = await consumer.one(20)
+            assert record is not None
+            assert record.value == b"one"
+
+    run(main())
+
+
+async def encode(value: Any) -> bytes:
+    return b""
+
+
+async def encode_for(value: Any, ctx: Any) -> bytes:
+    return b""
+
+
+class Intercepts:
+    """Interceptors whose methods are coroutine functions."""
+
+    async def on_send(self, record: Any) -> None: ...
+    async def on_consume(self, records: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "said"),
+    [
+        ("producer", {"value_serializer": encode}, "encode is asynchronous"),
+        ("producer", {"key_serializer": encode_for}, "encode_for is asynchronous"),
+        ("consumer", {"value_deserializer": encode}, "encode is asynchronous"),
+        ("consumer", {"key_deserializer": encode_for}, "encode_for is asynchronous"),
+        ("producer", {"interceptors": [Intercepts()]}, r"interceptors: Intercepts\.on_send\(\) is asynchronous"),
+        ("consumer", {"interceptors": [Intercepts()]}, r"interceptors: Intercepts\.on_consume\(\) is asynchronous"),
+    ],
+)
+def test_what_cannot_be_awaited_is_refused_by_name(
+    cluster: EmbeddedCluster, method: str, options: dict[str, Any], said: str
+) -> None:
+    async def main() -> None:
+        async with KafkaClient(cluster.hosts) as client:
+            with pytest.raises(TypeError, match=said):
+                await getattr(client, method)(**options)
+
+    asyncio.run(main())
