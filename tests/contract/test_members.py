@@ -16,7 +16,7 @@ HANDLERS = [ThreadingHandler, GEventHandler, NativeHandler, AsyncioHandler]
 DECLARED = {name for name in {*vars(Handler), *Handler.__annotations__} if not name.startswith("_")}
 #: Of the documents, and of DESIGN.md: renaming one breaks what others have built on it.
 PROMISED = {
-    *("Event", "Lock", "RLock", "Semaphore", "Queue", "local", "QueueEmptyError", "QueueFullError"),
+    *("Event", "Lock", "RLock", "Semaphore", "Queue", "local", "worker_local", "QueueEmptyError", "QueueFullError"),
     *("Socket", "SockErr", "GaiError", "spawn", "sleep", "now", "time_ms", "breathe", "offload", "awaited", "resolve"),
     *(
         "connect",

@@ -107,30 +107,6 @@ def test_a_client_of_a_loop_that_is_closed(cluster: EmbeddedCluster, run: Run) -
     run(use())
 
 
-def test_a_client_of_another_loop(cluster: EmbeddedCluster, run: Run) -> None:
-    async def main() -> None:
-        async with (
-            KafkaClient(cluster.hosts) as client,
-            client.producer() as producer,
-            client.consumer(f"other-{id(run)}", auto_offset_reset="earliest") as consumer,
-        ):
-
-            def use() -> None:
-                calls: list[Callable[[], Coroutine[Any, Any, Any]]]
-                calls = [client.update_cluster, lambda: consumer.one(5)]
-                for call in calls:
-                    with pytest.raises(RuntimeError, match="belongs to another event loop"):
-                        asyncio.run(call())
-
-            await asyncio.to_thread(use)
-            await (await producer.produce(f"other-{id(run)}", b"one"))
-            record = await consumer.one(20)
-            assert record is not None
-            assert record.value == b"one"
-
-    run(main())
-
-
 async def encode(value: Any) -> bytes:
     return b""
 
