@@ -64,6 +64,16 @@ from pykafka.protocol.wire.offsets import (
 )
 from pykafka.protocol.wire.produce import ProduceRequest, ProduceResponse
 from pykafka.protocol.wire.producer_ids import InitProducerIdRequest, InitProducerIdResponse
+from pykafka.protocol.wire.producer_transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
 from pykafka.protocol.wire.quorum import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
@@ -262,4 +272,12 @@ __all__ = [
     "SaslHandshakeResponse",
     "SyncGroupRequest",
     "SyncGroupResponse",
+    "AddOffsetsToTxnRequest",
+    "AddOffsetsToTxnResponse",
+    "AddPartitionsToTxnRequest",
+    "AddPartitionsToTxnResponse",
+    "EndTxnRequest",
+    "EndTxnResponse",
+    "TxnOffsetCommitRequest",
+    "TxnOffsetCommitResponse",
 ]
