@@ -27,14 +27,14 @@ from pykafka.serialization import JsonDeserializer, JsonSerializer, StringSerial
 
 
 class Order(BaseModel):
-    """What a customer pays."""
+    """A payment of a customer, as a request posts it."""
 
     customer: str = Field(min_length=1, max_length=200)
     cents: int = Field(ge=0)
 
 
 class Service:
-    """What the requests share.
+    """The client, producer and totals that all requests share.
 
     :param producer: sends orders
     :param topic: that they go to

@@ -72,11 +72,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-# This module re-exports everything of both, for type checkers too.
+# This module re-exports everything of these, for type checkers too.
 from pykafka.errors.base import *  # noqa: F403
 from pykafka.errors.base import KafkaException
 from pykafka.errors.codes import *  # noqa: F403
 from pykafka.errors.codes import GroupCoordinatorNotAvailable, GroupLoadInProgress, NotCoordinatorForGroup
+from pykafka.errors.connections import *  # noqa: F403
 from pykafka.errors.serialization import *  # noqa: F403
 
 
@@ -353,101 +354,8 @@ class FieldValueError(KafkaException, ValueError):
     """Raised when a value does not fit into its field of a request."""
 
 
-class SocketDisconnectedError(KafkaException):
-    """Raised when a connection is lost, or cannot be made."""
-
-    retriable = True
-    invalid_metadata = True
-
-
-class ConnectionRefused(SocketDisconnectedError):
-    """Raised when nothing listens at an address, or the address cannot be reached."""
-
-
-class NameResolutionError(SocketDisconnectedError):
-    """Raised when a broker's host name has no address."""
-
-
-class ConnectTimeoutError(SocketDisconnectedError, TimeoutError):
-    """Raised when a connection cannot be made in time."""
-
-
-class ProxyError(SocketDisconnectedError):
-    """Raised when the proxy of `proxy=` refuses a connection, or is no such proxy."""
-
-
-class ForeignClusterError(SocketDisconnectedError):
-    """Raised when an address leads to another cluster than the one the client began with: their ids differ.
-
-    The client takes nothing over from the other cluster. Correct the addresses or the DNS; if a new cluster has replaced the
-    old one on purpose, make a new KafkaClient.
-    """
-
-
 class ConfigurationError(KafkaException, ValueError):
     """Raised when a configuration file, mapping or environment variable has a key or value that cannot be used."""
-
-
-class TlsError(SocketDisconnectedError):
-    """Raised when the TLS handshake with a broker fails, or its certificate is not trusted."""
-
-    retriable = False
-
-
-class NotKafkaError(SocketDisconnectedError):
-    """Raised when an address has no Kafka listener: an HTTP server, or a TLS port addressed without TLS."""
-
-    retriable = False
-
-
-class CorrelationIdError(SocketDisconnectedError):
-    """Raised when a response does not match the request that is due. The connection cannot be used any more."""
-
-
-class FrameTooLargeError(SocketDisconnectedError):
-    """Raised when a response claims to be larger than this client allows."""
-
-    retriable = False
-
-
-class ResponseTimeoutError(KafkaException, TimeoutError):
-    """Raised when a response, or another event, does not arrive in time."""
-
-    retriable = True
-
-
-class IncompleteResponseError(ResponseTimeoutError):
-    """Raised when a response leaves out something that the request named. Its outcome is unknown.
-
-    :param what: the kind of thing left out, such as "partition"
-    :param context: as for KafkaException
-    """
-
-    def __init__(self, what: str = "partition", **context: Any) -> None:
-        super().__init__(f"the broker's answer left this {what} out", **context)
-
-
-class SaslRequiredError(KafkaException):
-    """Raised when a listener wants a login by SASL, and the client has no credentials: give `sasl=`.
-
-    :param text: what happened and what to do
-    :param mechanisms: those that the listener offers
-    :param context: as for KafkaException
-    """
-
-    def __init__(self, text: str, mechanisms: Sequence[str] = (), **context: Any) -> None:
-        self.mechanisms = list(mechanisms)
-        super().__init__(text, **context)
-
-
-class TokenUnavailableError(KafkaException):
-    """Raised when there is no OAuth token, or no ticket of Kerberos: who gives it fails, or does not answer in time."""
-
-    retriable = True
-
-
-class TokenTimeoutError(TokenUnavailableError):
-    """Raised when no OAuth token, or no ticket of Kerberos, came in time; it may still come."""
 
 
 class RegistryError(KafkaException):
@@ -468,12 +376,6 @@ class SchemaNotFoundError(RegistryError):
 
 class SchemaError(KafkaException, ValueError):
     """Raised when a schema is none of its format, or has what cannot be read or written here."""
-
-
-class ThrottledError(KafkaException):
-    """Raised when a request was not sent because the broker throttles this client. Raise the quota, or send less."""
-
-    retriable = True
 
 
 class AdminError(KafkaException):

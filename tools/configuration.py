@@ -31,6 +31,7 @@ from pykafka.consumer.options import ConsumerOptions
 from pykafka.groups.options import GroupOptions, MemberOptions, SubscriberOptions, ZooKeeperOptions
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
+from pykafka.parallel.options import ParallelOptions
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
 from pykafka.utils.settings import Settings, above_0, at_least_0
 
@@ -69,14 +70,18 @@ OTHERS = {
     ),
     "partitions": ("", "Partitions that are added to the topic later are not read."),
     "deserializer": ("", "A call of Python for each message; `consume_arrow()` is refused."),
+    "dead_letters": (
+        "None, the name of a topic, `DeadLetters(...)`",
+        "None ends the run at the first record that fails for good; with it your code has to look at that topic.",
+    ),
 }
 HEAD = """\
 # Configuration
 
 Every option, with its default. Options are keyword arguments: of `KafkaClient(...)`, `client.producer(...)`,
-`client.consumer(...)`, `topic.get_producer(...)`, `topic.get_simple_consumer(...)` and `topic.get_balanced_consumer(...)`. A
-name that does not exist, and a value that is not allowed, are refused by name. `use_rdkafka=True` has librdkafka do the work
-(extra `rdkafka`), for producers and consumers of one topic.
+`client.consumer(...)`, `consumer.parallel(...)`, `topic.get_producer(...)`, `topic.get_simple_consumer(...)` and
+`topic.get_balanced_consumer(...)`. A name that does not exist, and a value that is not allowed, are refused by name.
+`use_rdkafka=True` has librdkafka do the work (extra `rdkafka`), for producers and consumers of one topic.
 [Spark's options](spark.md#options) and [pipelines](pipeline.md#the-file) have tables of their own.
 
 <!-- Made by `python tools/configuration.py` from the settings in pykafka/*/options.py; edit those. -->
@@ -89,14 +94,14 @@ class Section(NamedTuple):
 
     :param title: its heading
     :param text: what stands above the table
-    :param cls: whose parameters
+    :param cls: the class or function that has the parameters
     :param kinds: their settings
     :param wanted: tells which parameters belong here
     """
 
     title: str
     text: str
-    cls: type[Any]
+    cls: Callable[..., Any]
     kinds: tuple[type[Settings], ...]
     wanted: Callable[[str], bool]
 
@@ -127,6 +132,13 @@ def sections() -> Iterator[Section]:
         KafkaConsumer,
         (SubscriberOptions, KafkaConsumerOptions),
         lambda name: True,
+    )
+    yield Section(
+        "Parallel work",
+        "Of `consumer.parallel`. [Work in parallel](parallel.md) shows it.",
+        KafkaConsumer.parallel,
+        (ParallelOptions,),
+        lambda name: name not in {"self", "handle"},
     )
     yield Section(
         "Producers",
@@ -165,8 +177,8 @@ def sections() -> Iterator[Section]:
     )
 
 
-def documented(cls: type[Any]) -> dict[str, str]:
-    """Return the meanings of a constructor's parameters."""
+def documented(cls: Callable[..., Any]) -> dict[str, str]:
+    """Return the meanings of the parameters of a class or function."""
     text = inspect.getdoc(cls) or ""
     found = re.findall(r"^:param (\w+): (.*?)(?=^:|\Z)", text, re.MULTILINE | re.DOTALL)
     return {name: " ".join(meaning.split()) for name, meaning in found}
@@ -201,6 +213,8 @@ def shown(parameter: inspect.Parameter) -> str:
         return "none"
     if isinstance(default, str):
         return f'`"{default}"`'
+    if isinstance(default, float):
+        return f"{default:g} s"
     return next(f"`{name}`" for name in pykafka.__all__ if getattr(pykafka, name) is default)
 
 

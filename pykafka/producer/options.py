@@ -18,6 +18,16 @@ BATCH_OVERHEAD = 200
 ACKS_MAX = 2**15 - 1
 ACK_TIMEOUT_MAX_MS = 2**31 - 1
 
+COMPRESSION_COSTS = (
+    "Compression takes CPU, and saves network and the brokers' disks. LZ4 is cheap, ZSTD is small. Larger batches "
+    "(`linger_ms`) compress better."
+)
+IDEMPOTENCE_COSTS = "Next to nothing. Without it a message that is sent again may be stored twice, and out of order."
+LINGER_COSTS = (
+    "Latency against throughput: a longer time fills batches, which cost less CPU and compress better. "
+    "Full batches never wait."
+)
+
 
 def _codec(value: Any, name: str) -> int:
     codec = integer(value, name)
@@ -49,24 +59,22 @@ def _on_recreated(value: Any, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class ProducerOptions(Settings):
-    """The settings of a producer; parameters of `Producer`."""
+class SendingOptions(Settings):
+    """The settings that every producer has, with the same defaults and meanings."""
 
-    compression: int = setting(
-        CompressionType.NONE,
-        _codec,
-        "a `pykafka.common.CompressionType`",
-        allowed="`CompressionType.NONE`, `GZIP`, `SNAPPY`, `LZ4`, `ZSTD`",
-        costs="Compression takes CPU, and saves network and the brokers' disks. LZ4 is cheap, ZSTD is small. Larger "
-        "batches (`linger_ms`) compress better.",
-    )
-    max_retries: int = setting(
-        3,
+    delivery_timeout_ms: int = setting(
+        120 * 1000,
         at_least_0,
-        "how often a batch is sent again that a broker found wrong or, where batches have no sequence numbers "
-        "(`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader, brokers down, too "
-        "few replicas in sync) is waited for until `delivery_timeout_ms`",
-        costs="0 turns idempotence off; a message whose answer is lost then fails at once.",
+        "how old a message may get before it has failed (ms)",
+        costs="A longer time survives longer outages; messages wait in memory meanwhile, and fail later.",
+    )
+    ack_timeout_ms: int = setting(
+        10 * 1000,
+        _ack_timeout,
+        "how long the leader may wait for replicas (ms)",
+        allowed="0 to 2147483647",
+        costs="A short time fails batches, which are then sent again, while replicas are slow. Only with "
+        'acks of -1 ("all") the leader waits.',
     )
     retry_backoff_ms: int = setting(
         100,
@@ -80,6 +88,38 @@ class ProducerOptions(Settings):
         "the longest such pause (ms); `retry_backoff_ms` where that is longer",
         costs="As `retry_backoff_ms`.",
     )
+    compression_level: int | None = setting(
+        None,
+        optional(integer),
+        "how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's own (6 for gzip, 3 for "
+        "zstd, the fast mode for lz4); snappy has none",
+        allowed="None, an int within the codec's bounds",
+        costs="A higher level makes batches smaller and takes more CPU, several times as much at the upper end.",
+    )
+    max_failed_bytes: int = setting(
+        32 * 1024 * 1024, above_0, "how many bytes these may take", costs="As `max_failed_messages`."
+    )
+
+
+@dataclass(frozen=True)
+class ProducerOptions(SendingOptions):
+    """The settings of a producer; parameters of `Producer`."""
+
+    compression: int = setting(
+        CompressionType.NONE,
+        _codec,
+        "a `pykafka.common.CompressionType`",
+        allowed="`CompressionType.NONE`, `GZIP`, `SNAPPY`, `LZ4`, `ZSTD`",
+        costs=COMPRESSION_COSTS,
+    )
+    max_retries: int = setting(
+        3,
+        at_least_0,
+        "how often a batch is sent again that a broker found wrong or, where batches have no sequence numbers "
+        "(`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader, brokers down, too "
+        "few replicas in sync) is waited for until `delivery_timeout_ms`",
+        costs="0 turns idempotence off; a message whose answer is lost then fails at once.",
+    )
     required_acks: int = setting(
         1,
         _acks,
@@ -87,14 +127,6 @@ class ProducerOptions(Settings):
         "the leader fails before another replica has copied it; -1 keeps it, and makes the producer idempotent",
         allowed="-1, 0, 1 to 32767; brokers know -1, 0 and 1",
         costs="-1 adds a round trip among brokers to each batch. 0 is fastest, and hides every loss.",
-    )
-    ack_timeout_ms: int = setting(
-        10 * 1000,
-        _ack_timeout,
-        "how long the leader may wait for replicas (ms)",
-        allowed="0 to 2147483647",
-        costs="A short time fails batches, which are then sent again, while replicas are slow. Only -1 waits for "
-        "replicas.",
     )
     max_queued_messages: int = setting(
         100000,
@@ -119,8 +151,7 @@ class ProducerOptions(Settings):
         at_least_0,
         "how long a message may wait for others to fill its batch (ms); 0 sends at once; with the default a lone message "
         "leaves after 5 seconds, so choose 0 to 50 where somebody waits for it",
-        costs="Latency against throughput: a longer time fills batches, which cost less CPU and compress better. "
-        "Full batches never wait.",
+        costs=LINGER_COSTS,
     )
     block_on_queue_full: bool = setting(
         True,
@@ -157,12 +188,6 @@ class ProducerOptions(Settings):
         "how long `stop()` waits while no message gets through (ms)",
         costs="A short time ends sooner when the cluster is away, and loses what a slow cluster would have taken.",
     )
-    delivery_timeout_ms: int = setting(
-        120 * 1000,
-        at_least_0,
-        "how old a message may get before it has failed (ms)",
-        costs="A longer time survives longer outages; messages wait in memory meanwhile, and fail later.",
-    )
     serializer: Callable[[Any, Any], tuple[Any, Any]] | None = setting(
         None,
         valid_callable,
@@ -176,7 +201,7 @@ class ProducerOptions(Settings):
         "five batches under way; None: where `required_acks` is -1, retries are allowed, and brokers can (0.11 on); True: or "
         "refuse",
         allowed="None, True, False",
-        costs="Next to nothing. Without it a message that is sent again may be stored twice, and out of order.",
+        costs=IDEMPOTENCE_COSTS,
     )
     on_delivery: Callable[..., object] | None = setting(
         None,
@@ -193,10 +218,6 @@ class ProducerOptions(Settings):
         "beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets them",
         costs="Memory, for messages that nobody asked about.",
     )
-    max_failed_bytes: int = setting(
-        32 * 1024 * 1024, above_0, "how many bytes these may take", costs="As `max_failed_messages`."
-    )
-
     on_topic_recreated: Literal["continue", "fail"] = setting(
         "continue",
         _on_recreated,
@@ -206,15 +227,6 @@ class ProducerOptions(Settings):
         "have no ids, and messages go to the new topic",
         allowed='`"continue"`, `"fail"`',
         costs='"continue" may write to a topic with other settings, or another owner\'s.',
-    )
-
-    compression_level: int | None = setting(
-        None,
-        optional(integer),
-        "how hard the codec tries: GZIP 1 to 9, LZ4 1 to 17, ZSTD -131072 to 22; None: the codec's own (6 for GZIP, 3 for "
-        "ZSTD, the fast mode for LZ4); SNAPPY has none",
-        allowed="None, an int within the codec's bounds",
-        costs="A higher level makes batches smaller and takes more CPU, several times as much at the upper end.",
     )
 
     def _check_together(self) -> None:
@@ -306,7 +318,7 @@ def _interceptors(value: Any, name: str) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True)
-class KafkaProducerOptions(Settings):
+class KafkaProducerOptions(SendingOptions):
     """The settings of a producer for any topic; parameters of `KafkaProducer`."""
 
     acks: Literal["all", -1, 0, 1] = setting(
@@ -323,15 +335,14 @@ class KafkaProducerOptions(Settings):
         "number the batches of each partition (KIP-98), so that what is sent again is stored once and in its place; None: "
         'where `acks` is "all", retries are allowed, and brokers can (0.11 on); True: or refuse',
         allowed="None, True, False",
-        costs="Next to nothing. Without it a message that is sent again may be stored twice, and out of order.",
+        costs=IDEMPOTENCE_COSTS,
     )
     linger_ms: int = setting(
         5,
         at_least_0,
         "how long a message may wait for others to fill its batch (ms); 0 sends at once; `Delivery.get()` and `flush()` send "
         "without waiting",
-        costs="Latency against throughput: a longer time fills batches, which cost less CPU and compress better. "
-        "Full batches never wait.",
+        costs=LINGER_COSTS,
     )
     batch_size: int | None = setting(
         None,
@@ -354,16 +365,7 @@ class KafkaProducerOptions(Settings):
         _codec_by_name,
         'the codec: "none", "gzip", "snappy", "lz4" or "zstd", or a `pykafka.common.CompressionType`',
         allowed='`"none"`, `"gzip"`, `"snappy"`, `"lz4"`, `"zstd"`',
-        costs="Compression takes CPU, and saves network and the brokers' disks. LZ4 is cheap, ZSTD is small. Larger "
-        "batches (`linger_ms`) compress better.",
-    )
-    compression_level: int | None = setting(
-        None,
-        optional(integer),
-        "how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's own (6 for gzip, 3 for "
-        "zstd, the fast mode for lz4); snappy has none",
-        allowed="None, an int within the codec's bounds",
-        costs="A higher level makes batches smaller and takes more CPU, several times as much at the upper end.",
+        costs=COMPRESSION_COSTS,
     )
     buffer_memory: int = setting(
         32 * 1024 * 1024,
@@ -386,37 +388,12 @@ class KafkaProducerOptions(Settings):
         "how long `produce()` may wait for room, and for the metadata of a topic (ms)",
         costs="A short time tells of a cluster that is away sooner, and of a slow one as well.",
     )
-    delivery_timeout_ms: int = setting(
-        120 * 1000,
-        at_least_0,
-        "how old a message may get before it has failed (ms)",
-        costs="A longer time survives longer outages; messages wait in memory meanwhile, and fail later.",
-    )
-    ack_timeout_ms: int = setting(
-        10 * 1000,
-        _ack_timeout,
-        "how long the leader may wait for replicas (ms)",
-        allowed="0 to 2147483647",
-        costs="A short time fails batches, which are then sent again, while replicas are slow.",
-    )
     max_retries: int = setting(
         RETRIES_MAX,
         at_least_0,
         "how often a batch is sent again, within `delivery_timeout_ms`, that a broker found wrong or, where batches have no "
         "sequence numbers, may have stored without saying so; a cluster that is not ready is waited for in any case",
         costs="0 turns idempotence off; a message whose answer is lost then fails at once.",
-    )
-    retry_backoff_ms: int = setting(
-        100,
-        at_least_0,
-        "pause before the first time (ms), give or take a fifth; twice as long each time after that",
-        costs="A shorter pause recovers sooner, and asks a cluster in trouble more often.",
-    )
-    retry_backoff_max_ms: int = setting(
-        1000,
-        at_least_0,
-        "the longest such pause (ms); `retry_backoff_ms` where that is longer",
-        costs="As `retry_backoff_ms`.",
     )
     on_delivery: Callable[..., object] | None = setting(
         None,
@@ -439,9 +416,6 @@ class KafkaProducerOptions(Settings):
         "how many messages may have failed without anybody being told (by `on_delivery`, `Delivery.get()`, or what `flush()` "
         "raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets them",
         costs="Memory, for messages that nobody asked about.",
-    )
-    max_failed_bytes: int = setting(
-        32 * 1024 * 1024, above_0, "how many bytes these may take", costs="As `max_failed_messages`."
     )
     on_topic_recreated: Literal["continue", "fail"] = setting(
         "continue",

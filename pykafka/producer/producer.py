@@ -85,8 +85,8 @@ class Producer:
         the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the producer is
         started again. Brokers tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client compares ids when it asks for
         metadata; older ones have no ids, and messages go to the new topic
-    :param compression_level: how hard the codec tries: GZIP 1 to 9, LZ4 1 to 17, ZSTD -131072 to 22; None: the codec's own
-        (6 for GZIP, 3 for ZSTD, the fast mode for LZ4); SNAPPY has none
+    :param compression_level: how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's own
+        (6 for gzip, 3 for zstd, the fast mode for lz4); snappy has none
     """
 
     def __init__(

@@ -102,7 +102,7 @@ class Members:
         return {TopicPartition(name, id_) for name in topics or self.topics for id_ in found[name].partitions}
 
     def until(self, happened: Callable[[], object], seconds: float = 30) -> None:
-        """Let all members make calls until something has happened."""
+        """Make calls on all members until something has happened."""
         deadline = time.monotonic() + seconds
         while not happened():
             assert time.monotonic() < deadline, [sorted(member.share) for member in self.members]
@@ -111,7 +111,7 @@ class Members:
             self.client.cluster.handler.sleep(0.02)
 
     def settled(self, *sizes: int, keys: set[TopicPartition] | None = None) -> None:
-        """Let all members make calls until their shares have these sizes, and divide all partitions."""
+        """Make calls on all members until their shares have these sizes, and divide all partitions."""
         wanted = self.keys() if keys is None else keys
 
         def divided() -> bool:

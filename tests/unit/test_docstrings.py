@@ -6,7 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 REFUSED = {"Be", "Have", "Let", "What", "Who"}
-SOURCES = sorted(path for top in ("pykafka", "handlers", "pyspark_pykafka") for path in (ROOT / top).rglob("*.py"))
+TOPS = ("pykafka", "handlers", "pyspark_pykafka", "tests", "tools", "benchmarks", "examples", "docs")
+SOURCES = sorted([*ROOT.glob("*.py"), *(path for top in TOPS for path in (ROOT / top).rglob("*.py"))])
 
 
 def openings(text: str) -> Iterator[tuple[int, str]]:

@@ -50,7 +50,7 @@ def topic(cluster: EmbeddedCluster, client: KafkaClient) -> str:
 
 
 class History:
-    """What happened to each record, in order."""
+    """A list of what happened to each record, in order."""
 
     def __init__(self) -> None:
         self.handled: dict[bytes, list[int]] = defaultdict(list)

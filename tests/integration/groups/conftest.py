@@ -18,7 +18,7 @@ from tests.support.zookeeper import ZooKeeper
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have workers look every half second, and not every five, whether somebody holds what they work for."""
+    """Make workers check every half second, and not every five, whether somebody still holds what they work for."""
     for module in (worker, commits):
         monkeypatch.setattr(module, "GONE_S", 0.5)
 

@@ -83,7 +83,7 @@ class Readers:
         self.produced += count
 
     def turn(self, timeout: float = 0.05, most: int = 7) -> None:
-        """Have each consumer make one call."""
+        """Make one call on each consumer."""
         for consumer in list(self.consumers):
             for record in consumer.poll(most, timeout):
                 self.read[record.value] += 1

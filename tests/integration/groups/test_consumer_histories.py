@@ -140,7 +140,7 @@ class History:
             assert max(counts.values()) == 1, [found for found in counts.items() if found[1] > 1][:10]
 
     def rebalances(self, rounds: int) -> None:
-        """Have members come and go, by turns that the seed of the handler decides."""
+        """Start and stop members, by turns that the seed of the handler decides."""
         for _ in range(rounds):
             self.produce(10)
             if len(self.readers) < 2 or (len(self.readers) < 4 and self.handler.random.random() < 0.5):

@@ -46,7 +46,7 @@ def client(kafka: KafkaCluster, concurrency: Callable[[], dict[str, Any]]) -> It
 
 
 class History:
-    """What was handled, in order; keys have the numbers from 0 on."""
+    """A list of what was handled, in order; keys have the numbers from 0 on."""
 
     def __init__(self, client: KafkaClient, each: int) -> None:
         self.topic = f"parallel-{uuid.uuid4().hex[:8]}"

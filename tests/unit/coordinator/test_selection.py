@@ -1,4 +1,4 @@
-"""What a subscription names, and which assignors a member takes."""
+"""The topics that a subscription names, and the assignors that a member takes."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_context_variables_are_the_tasks(run: Run) -> None:
 
 
 def test_the_context_of_a_worker_is_its_own(run: Run) -> None:
-    """What a request had set lived as long as the client's workers."""
+    """Context variables that a request had set lived as long as the client's workers."""
 
     async def main() -> None:
         handler, seen = AsyncioHandler(), []

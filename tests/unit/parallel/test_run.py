@@ -1,73 +1,20 @@
-"""Parallel work over a consumer in memory: order, acknowledgements, failures, revocations, limits, the end."""
+"""Parallel work over a consumer in memory: order, acknowledgements, limits, the end."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 
-from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, RecordNotHandledError
 from pykafka.handlers import Handler
 from pykafka.parallel.options import ParallelOptions
 from pykafka.parallel.retry import Retry
-from pykafka.parallel.run import ParallelRun
 from tests.support.fakeconsumer import FakeConsumer, FakeRecord, log_of
-
-A = TopicPartition("orders", 0)
-B = TopicPartition("orders", 1)
-
-
-def make(
-    handler: Handler, consumer: FakeConsumer, handle: Callable[[Any], object], dead_letters: Any = None, **options: Any
-) -> ParallelRun:
-    options.setdefault("commit_interval", 0.02)
-    options.setdefault("stop_timeout", 5.0)
-    return ParallelRun(handler, consumer, handle, ParallelOptions(**options), dead_letters)
-
-
-def call_later(handle: Callable[[Any], object], record: Any) -> object:
-    return handle(record)
-
-
-class Handled:
-    """A `handle` that remembers what it was called with."""
-
-    def __init__(self, handler: Handler, pause: float = 0.0) -> None:
-        self._handler = handler
-        self._pause = pause
-        self._lock = handler.Lock()
-        self.records: list[FakeRecord] = []
-        self.now = 0
-        self.most = 0
-
-    def __call__(self, record: FakeRecord) -> None:
-        with self._lock:
-            self.records.append(record)
-            self.now += 1
-            self.most = max(self.most, self.now)
-        if self._pause:
-            self._handler.sleep(self._pause)
-        with self._lock:
-            self.now -= 1
-
-    def offsets(self, partition: TopicPartition, key: bytes | None = None) -> list[int]:
-        return [
-            one.offset
-            for one in self.records
-            if (one.topic, one.partition) == partition and (key is None or one.key == key)
-        ]
-
-
-def until(handler: Handler, condition: Callable[[], object], timeout: float = 10.0) -> None:
-    deadline = handler.now() + timeout
-    while not condition():
-        assert handler.now() < deadline, "it did not happen in time"
-        handler.sleep(0.002)
+from tests.unit.parallel.runs import A, B, Handled, Letters, call_later, make, until
 
 
 @pytest.mark.parametrize("order", ["key", "partition", None])
@@ -142,148 +89,6 @@ def test_nothing_is_committed_past_a_record_under_way(handler: Handler) -> None:
         until(handler, lambda: consumer.committed == {A: 50})
 
 
-class TestFailures:
-    def test_one_record_ends_the_run(self, handler: Handler) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 50, keys=5)})
-
-        def handle(record: FakeRecord) -> None:
-            if record.offset == 20:
-                raise ValueError("not a number")
-
-        run = make(handler, consumer, handle, workers=4)
-        with pytest.raises(RecordNotHandledError, match="offset 20 failed once: ValueError: not a number") as caught:
-            run.run()
-        error = caught.value
-        assert (error.topic, error.partition, error.offset, error.attempts) == ("orders", 0, 20, 1)
-        assert isinstance(error.__cause__, ValueError)
-        assert consumer.committed[A] <= 20
-        assert consumer.positions[A] == consumer.committed[A]
-        with pytest.raises(KafkaException, match="for one use"):
-            run.run()
-
-    def test_it_is_tried_again_and_its_key_waits(self, handler: Handler) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 40, keys=4)})
-        handled = Handled(handler)
-        failures = iter([ValueError("one"), ValueError("two")])
-
-        def handle(record: FakeRecord) -> None:
-            handled(record)
-            if record.offset == 8 and (error := next(failures, None)) is not None:
-                raise error
-
-        with make(handler, consumer, handle, workers=4, retry=Retry(times=2, backoff=0.01)) as run:
-            until(handler, lambda: consumer.committed == {A: 40})
-            assert run.stats().retried == 2
-        assert handled.offsets(A, b"k0") == [0, 4, 8, 8, 8, *range(12, 40, 4)]
-        assert sorted(set(handled.offsets(A))) == list(range(40))
-
-    def test_pauses_hold_no_worker(self, handler: Handler) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 200)})
-        failed: set[int] = set()
-
-        def handle(record: FakeRecord) -> None:
-            if record.offset < 100 and record.offset not in failed:
-                failed.add(record.offset)
-                raise ValueError
-
-        began = handler.now()
-        with make(handler, consumer, handle, workers=2, retry=Retry(backoff=1.0)) as run:
-            until(handler, lambda: run.stats().acknowledged == 100)
-            assert handler.now() - began < 0.8
-            assert run.stats().pausing == 100
-            until(handler, lambda: consumer.committed == {A: 200})
-
-    def test_after_its_last_attempt_it_ends_the_run(self, handler: Handler) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 5)})
-
-        def handle(record: FakeRecord) -> None:
-            if record.offset == 2:
-                raise ValueError("always")
-
-        with pytest.raises(RecordNotHandledError, match="failed 3 times") as caught:
-            make(handler, consumer, handle, retry=Retry(times=2, backoff=0.001)).run()
-        assert caught.value.attempts == 3
-        assert consumer.committed[A] == 2
-
-    def test_only_some_errors_are_tried_again(self, handler: Handler) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 5)})
-
-        def handle(record: FakeRecord) -> None:
-            raise KeyError(record.offset)
-
-        with pytest.raises(RecordNotHandledError, match="failed once"):
-            make(handler, consumer, handle, workers=1, retry=Retry(retry_on=OSError)).run()
-
-    def test_an_exit_ends_the_run_as_it_is(self, handler: Handler) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 5)})
-
-        def handle(record: FakeRecord) -> None:
-            raise SystemExit(3)
-
-        with pytest.raises(SystemExit):
-            make(handler, consumer, handle, workers=1, retry=Retry()).run()
-        assert not consumer.committed
-
-    def test_others_are_logged(self, handler: Handler, caplog: pytest.LogCaptureFixture) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 2)})
-        both = handler.Event()
-        here: list[int] = []
-
-        def handle(record: FakeRecord) -> None:
-            here.append(record.offset)
-            if len(here) == 2:
-                both.set()
-            both.wait(5.0)
-            raise ValueError(record.offset)
-
-        with pytest.raises(RecordNotHandledError):
-            make(handler, consumer, handle, workers=2).run()
-        assert "ends with an earlier error" in caplog.text
-
-
-class _Sent:
-    def __init__(self, error: Exception | None) -> None:
-        self._error = error
-
-    def get(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-
-class _Letters:
-    def __init__(self, error: Exception | None = None) -> None:
-        self.sent: list[tuple[int, BaseException]] = []
-        self._error = error
-
-    def send(self, record: FakeRecord, error: BaseException) -> _Sent:
-        self.sent.append((record.offset, error))
-        return _Sent(self._error)
-
-
-class TestDeadLetters:
-    @staticmethod
-    def fail_7(record: FakeRecord) -> None:
-        if record.offset == 7:
-            raise ValueError("bad")
-
-    def test_a_record_that_fails_for_good_is_written_and_acknowledged(self, handler: Handler) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 20, keys=2)})
-        letters = _Letters()
-        retry = Retry(times=1, backoff=0.001)
-        with make(handler, consumer, self.fail_7, letters, retry=retry) as run:
-            until(handler, lambda: consumer.committed == {A: 20})
-            assert (run.stats().dead, run.stats().retried) == (1, 1)
-        assert [offset for offset, _ in letters.sent] == [7]
-        assert isinstance(letters.sent[0][1], ValueError)
-
-    def test_a_letter_that_is_not_written_ends_the_run(self, handler: Handler) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 20, keys=2)})
-        with pytest.raises(RecordNotHandledError, match="its dead letter was not written: OSError: full") as caught:
-            make(handler, consumer, self.fail_7, _Letters(OSError("full"))).run()
-        assert caught.value.__notes__ == ["handle() had raised ValueError('bad')"]
-        assert consumer.committed.get(A, 0) <= 7
-
-
 class TestByHand:
     def test_acknowledgements_come_in_any_order_from_anywhere(self, handler: Handler) -> None:
         consumer = FakeConsumer(handler, {A: log_of(A, 10)})
@@ -333,7 +138,7 @@ class TestByHand:
     def test_refused_after_handle_has_returned(self, handler: Handler) -> None:
         consumer = FakeConsumer(handler, {A: log_of(A, 3, keys=1)})
         held: list[FakeRecord] = []
-        letters = _Letters()
+        letters = Letters()
         with make(handler, consumer, held.append, letters, manual_ack=True):
             until(handler, lambda: len(held) == 1)
             assert held[0].nack()
@@ -357,97 +162,6 @@ class TestByHand:
         with make(handler, consumer, handle, manual_ack=True):
             until(handler, lambda: consumer.committed == {A: 3})
         assert "behind it" in caplog.text
-
-
-class TestRevocation:
-    def test_it_waits_for_what_is_under_way_and_commits(self, handler: Handler) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 100), B: log_of(B, 10)})
-        gate = handler.Event()
-        handled = Handled(handler)
-
-        def handle(record: FakeRecord) -> None:
-            handled(record)
-            if record.partition == 0:
-                gate.wait(10.0)
-
-        abandoned: list[FakeRecord] = []
-        with make(handler, consumer, handle, workers=4, on_abandoned=abandoned.extend):
-            until(handler, lambda: len(handled.offsets(A)) == 4)
-            consumer.change(lambda: consumer.revoke([A]))
-            handler.sleep(0.03)
-            assert A in consumer.owned
-            gate.set()
-            until(handler, lambda: consumer.owned == {B})
-            until(handler, lambda: consumer.committed == {A: 4, B: 10})
-        assert sorted(handled.offsets(A)) == [0, 1, 2, 3]
-        assert not abandoned
-
-    def test_what_takes_longer_is_abandoned_and_told(self, handler: Handler, caplog: pytest.LogCaptureFixture) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 100)})
-        gate = handler.Event()
-
-        def handle(record: FakeRecord) -> None:
-            if record.offset in (3, 5):
-                gate.wait(10.0)
-
-        abandoned: list[int] = []
-        tell = lambda records: abandoned.extend(record.offset for record in records)  # noqa: E731
-        options = {"workers": 3, "revoke_timeout": 0.05, "on_abandoned": tell}
-        with make(handler, consumer, handle, **options) as run:
-            until(handler, lambda: run.stats().under_way == 2 and run.stats().acknowledged == 98)
-            consumer.change(lambda: consumer.revoke([A]))
-            until(handler, lambda: not consumer.owned)
-            assert consumer.committed == {A: 3}
-            assert abandoned == [3, 5]
-            gate.set()
-            until(handler, lambda: run.stats().late == 2)
-            assert consumer.committed == {A: 3}
-        assert "its next owner handles it again" in caplog.text
-
-    def test_after_a_loss_nothing_is_committed(self, handler: Handler) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 100)})
-        held: list[FakeRecord] = []
-        abandoned: list[FakeRecord] = []
-        options: dict[str, Any] = {"manual_ack": True, "on_abandoned": abandoned.extend}
-        with make(handler, consumer, held.append, **options) as run:
-            until(handler, lambda: len(held) == 100)
-            consumer.change(lambda: consumer.lose([A]))
-            until(handler, lambda: not consumer.owned)
-            until(handler, lambda: len(abandoned) == 100)
-            assert not held[0].ack()
-            assert run.stats().late == 1
-        assert not consumer.commits
-
-    def test_it_comes_back_while_a_record_still_runs(self, handler: Handler) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 10, keys=2)})
-        gate = handler.Event()
-        handled = Handled(handler)
-
-        def handle(record: FakeRecord) -> None:
-            handled(record)
-            if record.offset == 4 and len(handled.offsets(A)) < 10:
-                gate.wait(10.0)
-
-        with make(handler, consumer, handle, workers=3, revoke_timeout=0.02) as run:
-            until(handler, lambda: run.stats().under_way == 1 and run.stats().acknowledged == 7)
-            consumer.change(lambda: consumer.revoke([A]))
-            consumer.change(lambda: consumer.assign([A]))
-            until(handler, lambda: handled.offsets(A, b"k1") == [1, 3, 5, 7, 9, 5, 7, 9])
-            assert handled.offsets(A, b"k0") == [0, 2, 4]
-            gate.set()
-            until(handler, lambda: consumer.committed == {A: 10})
-        assert handled.offsets(A, b"k0") == [0, 2, 4, 4, 6, 8]
-
-    def test_what_comes_back_at_once_goes_on_where_nothing_is_passed_over(self, handler: Handler) -> None:
-        consumer = FakeConsumer(handler, {A: log_of(A, 500, keys=5)})
-        handled = Handled(handler, pause=0.001)
-        with make(handler, consumer, handled, workers=3) as run:
-            for turn in range(1, 5):
-                until(handler, lambda: run.stats().acknowledged >= 60 * turn)  # noqa: B023 - called at once
-                consumer.change(lambda: consumer.revoke([A]))
-                consumer.change(lambda: consumer.assign([A], keep=True))
-            until(handler, lambda: consumer.committed == {A: 500})
-        assert set(handled.offsets(A)) == set(range(500))
 
 
 class TestLimits:

@@ -19,7 +19,7 @@ SIZES = [1, 60, 126, 127, 20_000]
 
 
 class Batch:
-    """What `Request` looks at."""
+    """The attributes of a batch that `Request` reads."""
 
     def __init__(self, topic: str, partition: int, pieces: list[Any]) -> None:
         self.topic = topic
