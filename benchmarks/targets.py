@@ -120,6 +120,33 @@ def _responsiveness() -> Iterator[Target]:
         )
 
 
+def _loops() -> Iterator[Target]:
+    for client, title in (("pykafka-asyncio", "asyncio"), ("pykafka-uvloop", "uvloop")):
+        for task in ("produce", "consume"):
+            reading = Reading(f"asyncio-{task}", client, "millions_per_cpu_s")
+            peer = Reading(reading.workload, "aiokafka", reading.measure)
+            yield Target(
+                f"{title}, {task} 100 B one by one: messages per CPU second, to aiokafka's", reading, 10, None, peer
+            )
+        latency = Reading("asyncio-latency", client, "p50_ms")
+        peer = Reading(latency.workload, "aiokafka", latency.measure)
+        yield Target(f"{title}, sync produce p50, to aiokafka's", latency, None, 1, peer)
+        for task in ("producing", "consuming"):
+            stall = Reading(f"asyncio-stall-{task}", client, "stall_p99_ms")
+            yield Target(f"{title}, loop stall {task}: p99 above a bare ticker, ms", stall, most=3)
+
+
+def _front() -> Iterator[Target]:
+    for client, title in (("pykafka", "threads"), ("pykafka-greenlets", "greenlets")):
+        for workload, plain, about in (
+            ("callbacks-any", "produce-any-100B", "any topic"),
+            ("callbacks-topic", "produce-100B", "one topic"),
+        ):
+            rate = Reading(workload, client, "rate")
+            without = Reading(plain, client, "rate")
+            yield Target(f"{title}, {about}: messages/s with a callback each, to without", rate, 0.7, None, without)
+
+
 def _memory() -> Iterator[Target]:
     workload = "many-consumers"
     for client in ("pykafka", "pykafka-greenlets"):
@@ -170,4 +197,12 @@ def _confluent(reading: Reading) -> Reading:
     return Reading(reading.workload, "confluent-kafka*", reading.measure)
 
 
-TARGETS: tuple[Target, ...] = (*_throughput(), *_secure(), *_responsiveness(), *_memory(), *_spark())
+TARGETS: tuple[Target, ...] = (
+    *_throughput(),
+    *_secure(),
+    *_responsiveness(),
+    *_loops(),
+    *_front(),
+    *_memory(),
+    *_spark(),
+)

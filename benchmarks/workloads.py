@@ -111,6 +111,34 @@ def _responsiveness() -> Iterable[Workload]:
     yield Workload("hub-stall-consuming", "hub_stall_consuming", HUBS, 2_000_000, reads=True, seconds=14)
 
 
+def _loops() -> Iterable[Workload]:
+    loops = ("pykafka-asyncio", "pykafka-uvloop", "aiokafka")
+    size, messages = SIZES["100B"]
+    yield Workload("asyncio-produce", "produce", loops, messages, size, writes=True)
+    yield Workload("asyncio-produce-acks-all", "produce", loops, messages, size, writes=True, acks=-1, idempotent=True)
+    yield Workload("asyncio-consume", "consume", loops, messages, size, reads=True)
+    yield Workload("asyncio-latency", "sync_latency", ("bare-socket", *loops, "confluent-kafka"), 2000, partitions=1)
+    yield Workload("asyncio-end-to-end", "end_to_end", (*loops, "confluent-kafka"), 5000, partitions=1, seconds=8)
+    yield Workload("asyncio-stall-producing", "hub_stall_producing", loops, 0, seconds=14)
+    yield Workload("asyncio-stall-consuming", "hub_stall_consuming", loops, messages, reads=True, seconds=14)
+
+
+def _front() -> Iterable[Workload]:
+    ours, loops = ("pykafka", "pykafka-greenlets"), ("pykafka-asyncio",)
+    size, messages = SIZES["100B"]
+    any_topic = Workload("produce-any-100B", "produce_any", ours, messages, size, writes=True)
+    yield any_topic
+    peers = ("confluent-kafka", "aiokafka")
+    yield replace(
+        any_topic, name="callbacks-any", task="produce_any_callbacks", clients=(*ours, *loops, *peers), seconds=8
+    )
+    yield replace(any_topic, name="callbacks-topic", task="produce_callbacks", seconds=8)
+    records = Workload("records-100B", "records", ours, 500_000, size, reads=True, keyed=True)
+    yield records
+    for order in ("key", "none"):
+        yield replace(records, name=f"parallel-{order}", task=f"parallel_{order}", clients=(*ours, *loops), seconds=20)
+
+
 def _memory() -> Iterable[Workload]:
     peers = ("pykafka", "pykafka-greenlets", "confluent-kafka", "aiokafka", "kafka-python")
     yield Workload("many-consumers", "many_consumers", peers, 0, seconds=16)
@@ -140,6 +168,8 @@ def _spark() -> Iterable[Workload]:
 SETS: dict[str, tuple[Workload, ...]] = {
     "throughput": tuple(_throughput()),
     "responsiveness": tuple(_responsiveness()),
+    "asyncio": tuple(_loops()),
+    "front": tuple(_front()),
     "memory": tuple(_memory()),
     "growth": tuple(_growth()),
     "secure": tuple(_secure()),

@@ -33,9 +33,13 @@ CLIENTS = {
     "pykafka": Entry("ours", "Threads", ours=True),
     "pykafka-greenlets": Entry("ours", "Greenlets", ours=True),
     "pykafka-pure": Entry("ours", "Pure", _PURE, {"PYKAFKA_PURE_PYTHON": "1"}, ours=True),
+    "pykafka-asyncio": Entry("loops", "Asyncio", ours=True),
+    "pykafka-uvloop": Entry("loops", "Uvloop", ours=True),
     "confluent-kafka": Entry("confluent", "Tuned"),
     "confluent-kafka-default": Entry("confluent", "Default", {"consume": 4, "consume_batch": 4}),
-    "aiokafka": Entry("aio", "Messages", {"produce": 10, "consume": 4, "consume_batch": 2}),
+    "aiokafka": Entry(
+        "aio", "Messages", {"produce": 10, "consume": 4, "consume_batch": 2, "produce_any_callbacks": 10}
+    ),
     "aiokafka-batches": Entry("aio", "Batches"),
     "kafka-python": Entry("kafka_python", "KafkaPython", {"produce": 20, "consume": 10, "consume_batch": 10}),
     "bare-socket": Entry("bare", "BareSocket"),

@@ -51,6 +51,7 @@ class Messages(Client):
     distributions = ("aiokafka",)
     tunings: ClassVar = {
         "produce": ", ".join(f"{name}={value}" for name, value in PRODUCING.items()),
+        "produce_any_callbacks": "as produce, add_done_callback() of each future",
         "consume_batch": f"getmany(), max_poll_records={POLL_RECORDS}",
         "sync_latency": "linger_ms=0; send_and_wait()",
         "end_to_end": "linger_ms=0",
@@ -70,6 +71,27 @@ class Messages(Client):
                 await producer.send(topics[index % len(topics)], pool[index % len(pool)])
             await producer.flush()
             watch.stop()
+
+    def produce_any_callbacks(self, job: Job, watch: Stopwatch) -> None:
+        """Produce to a topic, with a callback of the future of each message."""
+        asyncio.run(self._produce_callbacks(job, watch))
+
+    async def _produce_callbacks(self, job: Job, watch: Stopwatch) -> None:
+        pool, told = payloads(job.size), 0
+
+        def count(future: asyncio.Future[Any]) -> None:
+            nonlocal told
+            assert future.exception() is None, future.exception()
+            told += 1
+
+        watch.start()
+        async with _producer(job) as producer:
+            for index in range(job.messages):
+                (await producer.send(job.topic, pool[index % len(pool)])).add_done_callback(count)
+            await producer.flush()
+            await asyncio.sleep(0)
+            watch.stop()
+        assert told == job.messages, told
 
     def consume(self, job: Job, watch: Stopwatch) -> Seen:
         """Read all topics, one message at a time."""

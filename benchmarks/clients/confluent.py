@@ -96,6 +96,32 @@ class Default(Client):
         watch.stop()
         assert not left and not failed, failed[:3]
 
+    def produce_any_callbacks(self, job: Job, watch: Stopwatch) -> None:
+        """Produce to a topic, and be called for each message, in poll()."""
+        pool, told = payloads(job.size), 0
+        mask, topic = len(pool) - 1, job.topic
+
+        def count(error: object, _message: object) -> None:
+            nonlocal told
+            assert error is None, error
+            told += 1
+
+        watch.start()
+        producer, _ = self.producer(job, **{"delivery.report.only.error": False})
+        produce, poll = producer.produce, producer.poll
+        for index in range(job.messages):
+            while True:
+                try:
+                    produce(topic, pool[index & mask], on_delivery=count)
+                    break
+                except BufferError:
+                    poll(0.01)
+            if not index % STRIDE:
+                poll(0)
+        left = producer.flush(60)
+        watch.stop()
+        assert not left and told == job.messages, (left, told)
+
     def consume(self, job: Job, watch: Stopwatch) -> Seen:
         """Read all topics, one message at a time."""
         watch.start()
@@ -137,6 +163,7 @@ class Tuned(Default):
     batch = 10_000
     tunings: ClassVar = {
         "produce": _stated(producing) + ", delivery.report.only.error=true",
+        "produce_any_callbacks": _stated(producing) + ", on_delivery for each message, poll(0) every 256 messages",
         "consume": _stated(consuming),
         "consume_batch": f"as consume, num_messages={batch}",
         "sync_latency": "linger.ms=0; produce() and flush()",

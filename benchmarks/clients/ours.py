@@ -6,7 +6,8 @@ import time
 from importlib import import_module
 from typing import Any, ClassVar
 
-from benchmarks.clients.base import Client, Job, Measures, Seen, Stopwatch
+from benchmarks.clients.base import Job, Measures, Seen, Stopwatch
+from benchmarks.clients.front import TUNINGS, Front
 from benchmarks.footprint import CONSUMERS, IDLE_S, SETTLE_S, Footprint, Watermark
 from benchmarks.hub import Gate, gevent_stalls
 from benchmarks.idle import IDLE_S as REST_S
@@ -35,13 +36,14 @@ ENDURANCE_RATE = 20_000
 WARM_UP, SYNC_MESSAGES, PACED_MESSAGES, PACE_S = 200, 2000, 5000, 0.001
 
 
-class Threads(Client):
+class Threads(Front):
     """PyKafka on threads, compiled."""
 
     distributions: ClassVar[tuple[str, ...]] = ("pykafka",)
     greenlets = False
     handler: Handler = ThreadingHandler()
     tunings: ClassVar = {
+        **TUNINGS,
         "produce": ", ".join(f"{name}={value}" for name, value in PRODUCING.items()),
         "consume": f"queued_max_messages={CONSUMING['queued_max_messages']}",
         "consume_batch": f"as consume, max_messages={BATCH}",

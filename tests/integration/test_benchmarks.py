@@ -25,6 +25,15 @@ def test_every_client_does_a_workload_and_is_checked(kafka: KafkaCluster, name: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["asyncio-produce", "asyncio-consume", "callbacks-any", "parallel-key"])
+def test_loops_callbacks_and_parallel_work_are_measured(kafka: KafkaCluster, name: str) -> None:
+    lines: list[Line] = []
+    workload = replace(WORKLOADS[name], messages=3000)
+    assert Runner(Access({"PLAINTEXT": kafka.hosts}), lines.append).run([workload], repeat=1) == []
+    assert [(line["client"], line.get("error")) for line in lines] == [(client, None) for client in workload.clients]
+
+
+@pytest.mark.slow
 def test_endurance_says_what_has_grown(kafka: KafkaCluster) -> None:
     lines: list[Line] = []
     workload = replace(WORKLOADS["endurance"], messages=20_000)
