@@ -65,12 +65,21 @@ MANAGED = [f"{INTEGRATION}/groups/test_managed_{name}.py" for name in ("mixed", 
 #: Tests that mostly wait; `make test` leaves some of their cases to the matrix.
 CASES = [
     f"{INTEGRATION}/groups/test_{name}.py"
-    for name in ("balanced_fork", "commits", "managed", "managed_coordinator", "managed_endings", "managed_outages")
+    for name in (
+        "balanced",
+        "balanced_fork",
+        "commits",
+        "managed",
+        "managed_coordinator",
+        "managed_endings",
+        "managed_outages",
+    )
 ]
 CASES += [
     f"{INTEGRATION}/{name}.py"
     for name in (
         "groups/test_managed_topics",
+        "metadata/test_partitions",
         "network/test_throttling",
         "network/test_tls",
         "producer/test_any_topic",
@@ -78,7 +87,7 @@ CASES += [
     )
 ]
 CASES += [f"{INTEGRATION}/consumer/test_{name}.py" for name in ("added_partitions", "any_topic", "isolation", "memory")]
-CASES += [f"{INTEGRATION}/admin/test_{name}.py" for name in ("cluster", "streams")]
+CASES += [f"{INTEGRATION}/admin/test_{name}.py" for name in ("cluster", "deadlines", "streams")]
 CASES += [f"{INTEGRATION}/test_failures.py", f"--deselect={FIVE_MILLION}"]
 #: Logins, administration, command lines and configuration files.
 ACCESS = [f"{INTEGRATION}/{name}" for name in ("security", "admin", "cli", "config")]
@@ -268,7 +277,8 @@ MATRIX = {
     "churn-managed": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "managed"], 5),
     "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 3),
     "groups-many-topics": Part("4.3.1", ["-m", "matrix", *MANY_TOPICS], 8),
-    "cases": Part("4.3.1", ["-m", "matrix", *CASES], 6),
+    "cases": Part("4.3.1", ["-m", "matrix", *CASES], 7),
+    "cases-embedded": Part("4.3.1", ["-m", "matrix", "tests/unit", "tests/embedded"], 4),
     "groups-balanced": Part("4.3.1", ["-m", "matrix", *BALANCED], 4),
     **{
         f"cut-connections-{release}": Part(

@@ -77,6 +77,7 @@ def test_what_was_queued_is_delivered_first(handler: Handler, count: int) -> Non
         until(handler, lambda: gc.collect() is not None and gone() is None)
 
 
+@pytest.mark.later("gevent")
 def test_a_producer_that_is_dropped_at_once_has_delivered(handler: Handler) -> None:
     """The message that wakes the sender is queued, and nobody holds the producer when the sender looks."""
     with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts, handler=handler) as client:
@@ -92,6 +93,7 @@ def test_a_producer_that_is_dropped_at_once_has_delivered(handler: Handler) -> N
         ]
 
 
+@pytest.mark.later("threads")
 def test_a_producer_that_somebody_holds_goes_on_after_a_pause(handler: Handler) -> None:
     with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts, handler=handler) as client:
         producer = client.topics["t"].get_producer(linger_ms=0)
@@ -122,6 +124,7 @@ def test_a_managed_consumer_leaves_its_group(handler: Handler) -> None:
         )
 
 
+@pytest.mark.later("gevent")
 def test_a_client_with_a_managed_consumer_leaves_nothing(handler: Handler) -> None:
     def use(hosts: str) -> None:
         client = KafkaClient(hosts, handler=handler)

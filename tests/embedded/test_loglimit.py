@@ -35,6 +35,7 @@ def _consume_together(client: KafkaClient, number: int) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize("start", [_produce, _consume, _consume_together])
+@pytest.mark.later("gevent-_consume_together", "gevent-_produce")
 def test_brokers_that_are_down_are_told_in_a_handful_of_lines(
     handler: Handler, start: Callable[[KafkaClient, int], Callable[[], Any]], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -167,6 +167,7 @@ def give(stream: IO[bytes] | None, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.later("[2]")
 def test_a_signal_ends_the_reading_and_what_was_read_is_delivered(
     run: Run, start: Callable[..., subprocess.Popen[bytes]], number: signal.Signals
 ) -> None:

@@ -59,6 +59,7 @@ kinds = pytest.mark.parametrize("kind", ["simple", "rdkafka", "managed"])
 
 
 @kinds
+@pytest.mark.later("greenlets-managed")
 def test_an_offset_that_is_named_is_committed_as_it_is(client: KafkaClient, kind: str) -> None:
     """Pairs were taken for the last message consumed, so that who gave the next one, as in 2.8, lost a message."""
     topic = client.topics["t"]
@@ -143,6 +144,7 @@ def raw(topic: Topic, group: str) -> int:
 
 
 @ways
+@pytest.mark.later("threads-managed-in_batches")
 def test_stop_commits_all_that_was_returned_and_an_error_not_what_is_in_hand(
     client: KafkaClient, kind: str, take: Any
 ) -> None:
@@ -169,6 +171,7 @@ def test_stop_commits_all_that_was_returned_and_an_error_not_what_is_in_hand(
 
 
 @pytest.mark.parametrize("kind", ["simple", "managed"])
+@pytest.mark.later("threads-managed")
 def test_stop_commits_nothing_twice(client: KafkaClient, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """`stop()` committed offsets again that a group had moved past, and the broker refused them."""
     topic = client.topics["t"]
@@ -324,6 +327,7 @@ def test_what_cannot_be_deserialized_is_in_hand_when_it_is_told(client: KafkaCli
 
 @pytest.mark.parametrize("end", ["raise SystemExit(1)", "os.kill(os.getpid(), signal.SIGKILL)", "break"])
 @pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
+@pytest.mark.later("greenlets-break", "threads-raise", "greenlets-os.kill")
 def test_a_program_that_ends_in_the_middle_of_a_batch_gets_it_again(
     cluster: EmbeddedCluster, end: str, greenlets: bool
 ) -> None:
@@ -370,6 +374,9 @@ def consume_all(consumer: Any, seen: int = 0) -> None:
 
 
 @pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "REBALANCE_IN_PROGRESS"])
+@pytest.mark.later(
+    "greenlets-REBALANCE_IN_PROGRESS", "threads-COORDINATOR_LOAD_IN_PROGRESS", "greenlets-NOT_COORDINATOR"
+)
 def test_a_failure_that_passes_is_tried_again_at_the_next_interval(
     cluster: EmbeddedCluster, client: KafkaClient, error: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -400,6 +407,7 @@ def test_a_broken_connection_is_tried_again_too(cluster: EmbeddedCluster, client
         until(client.cluster.handler, lambda: commits._committed == {("t", 0): 5} and commits._failing_since is None)
 
 
+@pytest.mark.later("greenlets")
 def test_a_failure_that_lasts_is_raised_once_and_by_stop(cluster: EmbeddedCluster, client: KafkaClient) -> None:
     topic, handler = client.topics["t"], client.cluster.handler
     fill(topic, 10)

@@ -471,6 +471,7 @@ def test_what_recovery_attaches_while_the_consumer_stops_is_let_go(
 MANAGED: dict[str, Any] = {"managed": True, "heartbeat_interval_ms": 200, "session_timeout_ms": 3000}
 
 
+@pytest.mark.later("greenlets")
 def test_a_callback_may_stop_a_managed_consumer(client: KafkaClient) -> None:
     topic, handler = client.topics["t"], handler_of(client)
     calls: list[Any] = []
@@ -513,6 +514,7 @@ def test_a_callback_may_stop_a_managed_consumer_at_its_start(client: KafkaClient
     assert consumer._worker is None
 
 
+@pytest.mark.later("threads")
 def test_time_to_wait_is_not_counted_anew_with_each_share(client: KafkaClient) -> None:
     topic, handler = client.topics["t"], handler_of(client)
     with topic.get_balanced_consumer("g", consumer_timeout_ms=3000, **MANAGED) as consumer:

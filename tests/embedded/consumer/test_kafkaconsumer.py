@@ -206,6 +206,7 @@ def test_seeking(client: KafkaClient, make: Any) -> None:
         assert drain(consumer, 1) == values[4:5]
 
 
+@pytest.mark.later("threads")
 def test_a_pattern_reads_topics_that_appear(client: KafkaClient, make: Any, cluster: EmbeddedCluster) -> None:
     prefix = f"p{next(numbers)}-"
     first = make(name=prefix)

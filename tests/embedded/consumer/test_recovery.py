@@ -84,6 +84,7 @@ class Several(ScriptedBroker):
 
 
 @both
+@pytest.mark.later("threads")
 def test_partitions_that_fail_out_of_step_do_not_wait_for_each_other(greenlets: bool) -> None:
     """They alternated: each was tried after two pauses instead of one, by metadata that was a pause old."""
     pause = 1.5
@@ -108,6 +109,7 @@ def test_partitions_that_fail_out_of_step_do_not_wait_for_each_other(greenlets: 
 
 
 @both
+@pytest.mark.later("greenlets")
 def test_what_fails_together_asks_for_metadata_once_and_ever_less_often(greenlets: bool) -> None:
     """Each partition's failure asked for metadata of its own, as often an hour later as at first."""
     with Several(50, lambda *_: NOT_LEADER) as broker, KafkaClient(broker.hosts, use_greenlets=greenlets) as client:
@@ -379,6 +381,7 @@ def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(
 
 @both
 @pytest.mark.usefixtures("coordinators")
+@pytest.mark.later("threads")
 def test_a_transaction_is_not_waited_for_for_ever(greenlets: bool) -> None:
     with (
         Forgetful(unstable=10_000) as broker,

@@ -214,6 +214,7 @@ def test_messages_take_no_more_memory_than_they_may(cluster: EmbeddedCluster, cl
         assert producer.room() == 100_000
 
 
+@pytest.mark.later("greenlets")
 def test_without_room_it_raises_at_once_or_in_time(cluster: EmbeddedCluster, client: KafkaClient) -> None:
     slow_down(cluster, 400)
     with client.producer(buffer_memory=3000, on_full="raise") as producer:

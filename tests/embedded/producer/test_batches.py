@@ -26,6 +26,9 @@ from pykafka.producer.requests import Request
         ([None, (7, -1), (46, -1), None], [0, -1, -1, 3]),  # and without
     ],
 )
+@pytest.mark.later(
+    "offsets0-threads", "offsets1-greenlets", "offsets2-threads", "offsets3-greenlets", "offsets4-threads"
+)
 def test_offsets_of_batches_whose_answers_were_lost(
     greenlets: bool, answers: list[tuple[int, int] | None], offsets: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,6 +196,7 @@ def test_what_stop_has_given_up_is_not_sent_afterwards(start: Start, monkeypatch
     assert client.topics["t"].latest_available_offsets()[0].offset == [1]
 
 
+@pytest.mark.later("greenlets")
 def test_one_flush_does_not_end_the_flushing_of_another(start: Start) -> None:
     client = start()
     handler = client.cluster.handler

@@ -37,6 +37,7 @@ QUICK: dict[str, Any] = {"required_acks": -1, "max_retries": 2, "retry_backoff_m
         ("DISCONNECT", True),
     ],
 )
+@pytest.mark.later("threads-DISCONNECT-True")
 def test_a_cluster_that_is_not_ready_is_waited_for(
     cluster: EmbeddedCluster, client: KafkaClient, error: str, numbered: bool
 ) -> None:
@@ -69,6 +70,7 @@ def test_without_numbers_what_may_be_stored_is_not_sent_for_ever(
         ("REQUEST_TIMED_OUT", True, DeliveryUnknownError),
     ],
 )
+@pytest.mark.later("threads-REQUEST_TIMED_OUT", "greenlets-NOT_ENOUGH_REPLICAS")
 def test_the_deadline_names_the_last_error(
     cluster: EmbeddedCluster, client: KafkaClient, error: str, numbered: bool, raised: type[KafkaException]
 ) -> None:
@@ -90,6 +92,7 @@ def test_the_deadline_names_the_last_error(
 
 
 @pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
+@pytest.mark.later("greenlets")
 def test_a_leader_that_is_away_is_not_looked_up_with_each_message(greenlets: bool) -> None:
     """Each message woke the sender, which asked for metadata at once."""
     with (

@@ -148,6 +148,7 @@ def test_who_moves_while_another_consumes_has_the_last_word(cluster: EmbeddedClu
 
 
 @pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
+@pytest.mark.later("threads")
 def test_where_nobody_says_where_to_begin_it_asks(cluster: EmbeddedCluster, greenlets: bool) -> None:
     with KafkaClient(cluster.hosts, use_greenlets=greenlets) as client:
         topic = client.topics["t"]

@@ -50,6 +50,7 @@ def is_silent(admin: Admin) -> bool:
 
 
 @pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
+@pytest.mark.later("greenlets")
 def test_brokers_that_hang(roomy: KafkaCluster, use_greenlets: bool) -> None:
     topic, group = unique("t"), unique("g")
     with KafkaClient(hosts=roomy.hosts, use_greenlets=use_greenlets) as client:

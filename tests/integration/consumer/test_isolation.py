@@ -96,6 +96,7 @@ def plain(topic: Topic, *values: bytes) -> None:
             producer.produce(value)
 
 
+@pytest.mark.later("threads")
 def test_committed_aborted_and_interleaved_transactions(topic: Topic, transactions: Transactions) -> None:
     transactions.write("a", b"a1", b"a2")
     transactions.write("b", b"b1")
@@ -115,6 +116,7 @@ def test_committed_aborted_and_interleaved_transactions(topic: Topic, transactio
     assert read(topic, "read_committed", 4) == [b"b1", b"plain 1", b"a4", b"plain 2"]
 
 
+@pytest.mark.later("threads")
 def test_what_is_still_open_is_waited_for(topic: Topic, transactions: Transactions) -> None:
     plain(topic, b"before")
     transactions.write("a", b"a1")
@@ -153,6 +155,7 @@ def test_positions_pass_over_aborted_transactions(
     consumer.stop()
 
 
+@pytest.mark.later("greenlets")
 def test_the_end_is_the_first_open_transaction(topic: Topic, transactions: Transactions) -> None:
     plain(topic, b"before")
     transactions.write("a", b"a1")
@@ -203,6 +206,9 @@ def test_levels_are_refused_by_name(topic: Topic) -> None:
 @pytest.mark.parametrize("ends", ["commit", "abort"])
 @pytest.mark.parametrize("kind", ["simple", "managed", "librdkafka"])
 @pytest.mark.later("managed-abort", "librdkafka-abort")
+@pytest.mark.later(
+    "greenlets-managed-commit", "threads-librdkafka-commit", "greenlets-simple-abort", "threads-simple-commit"
+)
 def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(
     client: KafkaClient, kafka: KafkaCluster, topic: Topic, kind: str, ends: str
 ) -> None:

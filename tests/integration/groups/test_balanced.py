@@ -357,6 +357,7 @@ def test_a_stop_that_is_cut_off_lets_go_all_the_same(
         given.close()
 
 
+@pytest.mark.later("greenlets")
 def test_connecting_that_is_cut_off_leaves_no_connection(group: Balanced) -> None:
     """kazoo went on connecting for ever, and a greenlet's timeout came out as an error that ZooKeeper did not answer."""
     handler = group.client.cluster.handler

@@ -93,6 +93,7 @@ def test_members_without_a_partition_idle(client: KafkaClient) -> None:
 
 
 @pytest.mark.later("threads")
+@pytest.mark.later("asyncio")
 def test_a_member_that_is_not_heard_of_is_replaced_and_comes_back_as_another(group: Managed) -> None:
     values = group.produce(60)
     one, two = group.join(session_timeout_ms=SESSION_MS), group.join(session_timeout_ms=SESSION_MS)
@@ -111,6 +112,7 @@ def test_a_member_that_is_not_heard_of_is_replaced_and_comes_back_as_another(gro
 
 
 @pytest.mark.later("threads")
+@pytest.mark.later("greenlets")
 def test_who_takes_no_messages_for_too_long_is_out_until_the_next_call(
     group: Managed, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -129,6 +131,7 @@ def test_who_takes_no_messages_for_too_long_is_out_until_the_next_call(
 
 
 @pytest.mark.later("greenlets")
+@pytest.mark.later("asyncio")
 def test_waiting_for_messages_is_no_idleness(group: Managed) -> None:
     one = group.join(max_poll_interval_ms=1000, consumer_timeout_ms=3000)
     former = one._consumer_id
@@ -148,6 +151,7 @@ def test_members_of_one_process_may_read_different_topics(group: Managed) -> Non
     assert RangeProtocol.metadata.topic_names == [b"dummytopic"]
 
 
+@pytest.mark.later("threads")
 def test_members_that_come_and_go_lose_nothing(group: Managed) -> None:
     """A short churn: whatever is produced is consumed, once."""
     one = group.join(consumer_timeout_ms=200)

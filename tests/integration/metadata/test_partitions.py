@@ -18,6 +18,7 @@ def greenlets(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.mark.needs("partitions")
+@pytest.mark.later("greenlets")
 def test_a_producer_notices_new_partitions_when_its_metadata_is_old(kafka: KafkaCluster, greenlets: bool) -> None:
     with KafkaClient(kafka.hosts, use_greenlets=greenlets) as client:
         topic = create_topic(client, 1)

@@ -211,6 +211,7 @@ def test_a_patched_process(secure_kafka: KafkaCluster, mechanism: str, protocol:
 
 @pytest.mark.parametrize("mode", ["threads", "greenlets"])
 @pytest.mark.parametrize(("protocol", "mechanism"), [("SASL_PLAINTEXT", "SCRAM-SHA-512"), ("SASL_SSL", "PLAIN")])
+@pytest.mark.later("SASL_SSL-PLAIN-threads", "SASL_PLAINTEXT-SCRAM-SHA-512-greenlets")
 def test_a_fork(secure_kafka: KafkaCluster, protocol: str, mechanism: str, mode: str) -> None:
     with log_in(secure_kafka, protocol) as client:
         topic = create_topic(client)

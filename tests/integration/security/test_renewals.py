@@ -39,6 +39,7 @@ def test_nothing_is_lost_while_logins_are_renewed(
     assert "could not be renewed" not in caplog.text
 
 
+@pytest.mark.later("threads")
 def test_an_idle_connection_is_renewed_after_the_end_of_its_session(
     secure_kafka: KafkaCluster, handler: Handler, caplog: pytest.LogCaptureFixture
 ) -> None:

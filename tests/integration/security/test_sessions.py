@@ -149,6 +149,7 @@ def test_heartbeats_go_on(secure_kafka: KafkaCluster, handler: Handler, listener
 
 
 @pytest.mark.needs("scram users")
+@pytest.mark.later("threads")
 def test_credentials_revoked_in_mid_connection(secure_kafka: KafkaCluster, handler: Handler, user: User) -> None:
     """Until its session ends a connection works; then producer and consumer say by name that the broker refuses the login.
 

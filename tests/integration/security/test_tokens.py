@@ -78,6 +78,7 @@ def test_tokens_are_refreshed_under_load(
 
 
 @pytest.mark.parametrize("kind", ["refused", "broken", "nonsense", "hangs"])
+@pytest.mark.later("threads-hangs", "gevent-broken", "gevent-nonsense")
 def test_an_endpoint_that_gives_no_token(
     secure_kafka: KafkaCluster, token_endpoint: TokenEndpoint, handler: Handler, kind: str
 ) -> None:

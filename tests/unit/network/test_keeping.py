@@ -162,6 +162,7 @@ class Rude:
 
 
 @pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.later("threads-1", "gevent-0")
 def test_a_broker_that_accepts_and_hangs_up_has_the_client_wait(handler: Handler, after: int) -> None:
     """A connect that succeeded ended the backoff, though no request ever did."""
     settings = ConnectionSettings(reconnect_backoff_ms=100, reconnect_backoff_max_ms=60_000)

@@ -225,6 +225,7 @@ def _answers(node: Any) -> bool:
 
 @pytest.mark.parametrize("at", range(3))
 @pytest.mark.parametrize("how", ["hang up", "nonsense", "silence"])
+@pytest.mark.later("threads-silence-0", "gevent-silence-1", "threads-silence-2")
 def test_a_renewal_that_fails_fails_its_requests(broker: SaslBroker, handler: Handler, at: int, how: str) -> None:
     ended: list[KafkaException] = []
     requests = started(broker, handler, on_close=ended.append)

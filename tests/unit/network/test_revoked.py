@@ -41,6 +41,7 @@ def broker() -> Iterator[Broker]:
     USERS.update(before)
 
 
+@pytest.mark.later("threads")
 def test_a_producer_reports_it_by_name_and_goes_on_later(broker: SaslBroker, handler: Handler) -> None:
     with KafkaClient(broker.hosts, handler=handler, sasl=ALICE, socket_timeout_ms=2000) as client:
         producer = client.topics[TOPIC].get_producer(
@@ -67,6 +68,7 @@ def test_a_producer_reports_it_by_name_and_goes_on_later(broker: SaslBroker, han
         producer.stop()
 
 
+@pytest.mark.later("gevent")
 def test_a_message_waits_for_a_login_that_is_accepted(broker: SaslBroker, handler: Handler) -> None:
     """It goes once the client is let in again: no refused login counts as a try. The end of the connection is one."""
     failed = []
@@ -146,6 +148,7 @@ def test_a_partition_without_leader_names_why_none_gets_known(broker: Broker, ha
         consumer.stop()
 
 
+@pytest.mark.later("threads")
 def test_a_partition_without_leader_is_fetched_once_the_client_is_let_in_again(
     broker: Broker, handler: Handler
 ) -> None:
@@ -188,6 +191,7 @@ def test_a_topic_that_cannot_be_asked_for_is_not_called_missing(broker: SaslBrok
     assert not [error for error in told if isinstance(error, TopicNotFoundError)]
 
 
+@pytest.mark.later("gevent")
 def test_a_consumer_raises_it_by_name_and_goes_on_later(broker: SaslBroker, handler: Handler) -> None:
     with KafkaClient(broker.hosts, handler=handler, sasl=ALICE, socket_timeout_ms=1500) as client:
         consumer = client.topics[TOPIC].get_simple_consumer(consumer_timeout_ms=200, fetch_wait_max_ms=100)

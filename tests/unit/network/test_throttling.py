@@ -82,6 +82,7 @@ def test_nothing_is_sent_before_it_is_over(handler: Handler) -> None:
         assert not throttling.early
 
 
+@pytest.mark.later("gevent")
 def test_what_is_on_its_way_does_not_time_out(handler: Handler) -> None:
     """The second request was sent before the answer to the first one said that the broker reads nothing more for a while."""
     with (
@@ -128,6 +129,7 @@ def test_a_throttle_of_hours_is_the_brokers_to_ask_for(handler: Handler) -> None
         assert broker.muted_for("test") > 2.9 * 3600
 
 
+@pytest.mark.later("threads")
 def test_brokers_before_2_0_answer_late_and_are_given_the_time(handler: Handler) -> None:
     """Metadata 5 is of those versions in which the answer comes when the throttling is over."""
     with (

@@ -131,6 +131,7 @@ def test_a_registry_behind_a_proxy(start: Start, pems: Pems, handler: Handler, m
 
 
 @pytest.mark.parametrize("other", [Other.SILENT, Other.SLOW, Other.SLOW_HEAD])
+@pytest.mark.later("threads-Other.SLOW]", "gevent-Other.SILENT", "threads-Other.SLOW_HEAD")
 def test_a_registry_that_is_silent_or_slow_ends_by_the_deadline(handler: Handler, other: Other) -> None:
     with RegistryStub() as server:
         server.behave(other)

@@ -86,6 +86,7 @@ def tell(error: BaseException) -> list[str]:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.later("threads-nonsense")
 def test_nothing_shows_a_secret(handler: Handler, told: list[str], way: str) -> None:
     options = dict(WAYS[way])
     damage, timeout_ms = options.pop("damage", None), options.pop("timeout_ms", 2000)

@@ -69,6 +69,7 @@ def test_the_end_does_not_wait_for_an_endpoint_that_hangs(caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize("hurried", [False, True])
+@pytest.mark.later("False")
 def test_a_second_request_ends_the_wait_for_alerts(caplog: pytest.LogCaptureFixture, hurried: bool) -> None:
     handler = ThreadingHandler()
     listener = handler.Socket()
