@@ -28,11 +28,13 @@ if TYPE_CHECKING:
         OffsetsNotCommitted,
         TopicNotFoundError,
     )
+    from pykafka.groups.listener import RebalanceListener
     from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
     from pykafka.kafkaconsumer import KafkaConsumer
     from pykafka.kafkaproducer import Delivery, KafkaProducer, ProducerRecord
     from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
     from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
+    from pykafka.parallel.retry import Retry
     from pykafka.partition import Partition
     from pykafka.partitioners import (
         BasePartitioner,
@@ -94,7 +96,9 @@ __all__ = [
     "ProducerRecord",
     "RandomPartitioner",
     "RangeProtocol",
+    "RebalanceListener",
     "Record",
+    "Retry",
     "RoundRobinProtocol",
     "Scram",
     "SimpleConsumer",
@@ -130,11 +134,13 @@ _HOMES = {
             "OffsetsNotCommitted",
             "TopicNotFoundError",
         ],
+        "groups.listener": ["RebalanceListener"],
         "handlers": ["GEventHandler", "Handler", "ThreadingHandler"],
         "kafkaconsumer": ["KafkaConsumer"],
         "kafkaproducer": ["Delivery", "KafkaProducer", "ProducerRecord"],
         "managedbalancedconsumer": ["ManagedBalancedConsumer"],
         "membershipprotocol": ["RangeProtocol", "RoundRobinProtocol"],
+        "parallel.retry": ["Retry"],
         "partition": ["Partition"],
         "partitioners": [
             "BasePartitioner",

@@ -6,7 +6,7 @@ import inspect
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from pykafka.admin import Admin
@@ -17,10 +17,12 @@ from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.metadata.settings import MetadataSettings
+from pykafka.network.addresses import joined_hosts
 from pykafka.network.settings import ConnectionSettings
 from pykafka.producer.memory import Memory
 from pykafka.security.othernames import security_of
 from pykafka.topic import Topic
+from pykafka.utils import get_string
 from pykafka.utils.familiar import PRODUCER, unknown_option
 from pykafka.utils.settings import above_0, optional
 
@@ -51,7 +53,7 @@ class KafkaClient:
 
     `client.topics` refers to topics weakly: keep a reference to those you use.
 
-    :param hosts: "host:port,host:port" of some brokers; IPv6 addresses in brackets
+    :param hosts: "host:port,host:port" of some brokers, or a list of "host:port"; IPv6 addresses in brackets
     :param zookeeper_hosts: "host:port,host:port/chroot" of ZooKeeper; brokers are found there instead of in `hosts`
     :param socket_timeout_ms: how long a connect or an answer may take
     :param offsets_channel_socket_timeout_ms: the same for commits and fetches of offsets
@@ -109,7 +111,7 @@ class KafkaClient:
 
     def __init__(
         self,
-        hosts: str | bytes = "127.0.0.1:9092",
+        hosts: str | bytes | Sequence[str] = "127.0.0.1:9092",
         zookeeper_hosts: str | None = None,
         socket_timeout_ms: int = 30 * 1000,
         offsets_channel_socket_timeout_ms: int = 10 * 1000,
@@ -141,6 +143,7 @@ class KafkaClient:
         buffer_memory: int | None = None,
         **other_names: Unpack[OtherNames],
     ) -> None:
+        hosts = joined_hosts(hosts)
         try:
             sasl, ssl_config = security_of(other_names, sasl, _one_of(ssl_config, tls))
             memory = optional(above_0)(buffer_memory, "buffer_memory")
@@ -191,7 +194,7 @@ class KafkaClient:
             never shows a value
         """
         try:
-            hosts = str(overrides.get("hosts", ""))
+            hosts = get_string(joined_hosts(overrides.get("hosts", "")), "hosts")
             found = Configuration.read(config, env=env, replaced=cls._replaced(overrides), hosts=hosts)
         except BaseException:
             overrides.clear()  # as in `_of`
@@ -230,7 +233,7 @@ class KafkaClient:
         :param overrides: arguments of KafkaClient, which win
         :raises ConfigurationError: as of `from_config`
         """
-        hosts = str(overrides.get("hosts", ""))
+        hosts = get_string(joined_hosts(overrides.get("hosts", "")), "hosts")
         return cls._of(Configuration.read(env=True, replaced=cls._replaced(overrides), hosts=hosts), overrides)
 
     def __repr__(self) -> str:

@@ -7,11 +7,11 @@ import logging
 import re
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
-from pykafka.consumer.calls import valid_timeout, valid_topics
+from pykafka.consumer.calls import unpacked, valid_timeout, valid_topics
 from pykafka.consumer.changing import ChangingEngine
 from pykafka.consumer.committing import Committing, LaterCommits
 from pykafka.consumer.handing import Handing
@@ -24,7 +24,7 @@ from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
 from pykafka.utils.error_handlers import valid_int
-from pykafka.utils.familiar import CONSUMER, unknown_option
+from pykafka.utils.familiar import CONSUMER, POLL, Elsewhere, unknown_option
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -103,10 +103,15 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         client, "" fetches from leaders
     :raises TypeError, ValueError: an option is out of bounds, by name
     :raises TopicNotFoundError: there is no such topic
-    :raises KafkaException: the brokers refuse, or do not say where partitions begin
+    :raises KafkaException: the brokers refuse, or cannot be reached
     """
 
     _sharing: Sharing
+
+    if not TYPE_CHECKING:
+        consume = Elsewhere("poll(max_records, timeout=seconds)")
+        getone = Elsewhere("one()")
+        getmany = Elsewhere("poll()")
 
     def __init__(
         self,
@@ -197,6 +202,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         try:
             self._engine.start()
             if topics:
+                valid_topics(topics)
                 self.subscribe(*topics)
         except BaseException:
             self._close(midway=True)
@@ -218,20 +224,21 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     # -- what is read ----------------------------------------------------------------------------------------------
 
-    def subscribe(self, *topics: str | re.Pattern[str]) -> None:
+    def subscribe(self, *topics: str | re.Pattern[str] | Collection[str]) -> None:
         """Read topics as a whole, instead of what was read before: those that stay keep their positions.
 
         With `group=` this consumer becomes a member of the group, in the next call that reads; topics may come later.
 
-        :param topics: names, or one pattern, as of the constructor; partitions and topics that appear are read within
-            `metadata_max_age_ms`
+        :param topics: names, a list of them, or one pattern, as of the constructor; partitions and topics that appear are
+            read within `metadata_max_age_ms`
         :raises TopicNotFoundError: there is no such topic
-        :raises KafkaException: the brokers refuse, or do not say where partitions begin
+        :raises KafkaException: the brokers refuse, or cannot be reached
         """
         self._check_open()
-        names, pattern = valid_topics(topics)
+        wanted = unpacked(topics)
+        names, pattern = valid_topics(wanted)
         if self._options.group is not None:
-            self._sharing.subscribe(topics)
+            self._sharing.subscribe(wanted)
             self._subscribed = names, pattern
             return
         self._engine.read_whole(names, pattern)
@@ -244,7 +251,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         :param partitions: any, of any topics; none to read nothing
         :raises TopicNotFoundError: there is no such topic
         :raises UnknownTopicOrPartition: there is no such partition
-        :raises KafkaException: the brokers refuse, or do not say where partitions begin
+        :raises KafkaException: the brokers refuse, or cannot be reached
         """
         self._check_open()
         keys = valid_keys(partitions)
@@ -276,6 +283,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         plain = self._handing.plain
         timeout_ms = self._options.consumer_timeout_ms
         timeout = None if timeout_ms < 0 else timeout_ms / 1000
+        if self._source is not None and not self._run_reads():
+            raise self._read_by_another()  # also while records are buffered
         while True:
             record = take() if plain else None
             if record is None:
@@ -298,12 +307,15 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         :raises ConsumerStoppedException: the consumer is closed
         :raises OffsetResetNeededError: the rules say "raise", and a partition has no offset to go on at; raised every second or
             two until the application names one, by `seek()`
-        :raises KafkaException: a partition cannot be fetched; raised once, and fetching goes on where it can
+        :raises KafkaException: a partition cannot be fetched, and that does not pass by itself; raised once, and fetching goes
+            on where it can. While brokers, leaders or the coordinator are away, calls wait, and log a warning every ten seconds
         """
         found: Record[K, V] | None = self._read(self._take_one, timeout)
         return found
 
-    def poll(self, max_records: int = POLL_RECORDS, timeout: float | None = None) -> list[Record[K, V]]:
+    def poll(
+        self, max_records: int = POLL_RECORDS, timeout: float | None = None, **elsewhere: Never
+    ) -> list[Record[K, V]]:
         """Return the next records: those that are buffered; wait only for the first.
 
         Records of a partition are in order; those of several come one partition after another. On greenlets and
@@ -311,10 +323,13 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
         :param max_records: the most to return
         :param timeout: how long to wait for the first (s); None for as long as it takes; 0 does not wait
+        :param elsewhere: none: the error for `timeout_ms` and the like says what to write here
         :returns: an empty list where there is none in time
         :raises ConsumerStoppedException: the consumer is closed
         :raises KafkaException: as of `one`
         """
+        if elsewhere:
+            raise unknown_option("poll()", elsewhere, ["max_records", "timeout"], POLL)
         if isinstance(max_records, float):
             raise TypeError(
                 f"max_records must be an int, not {max_records!r}: write poll(timeout={max_records!r}) for seconds"
@@ -405,11 +420,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         deadline = None if timeout is None else self._handler.now() + valid_timeout(timeout)
         locked = self._reading.acquire(blocking=False)
         if not (locked or self._run_reads()):
-            raise KafkaException(
-                "another worker reads this consumer, or a listener of it wants to: one worker at a time may call one(), poll() "
-                "and the like; make a consumer for each, or use consumer.parallel()",
-                topic=self._engine.name,
-            )
+            raise self._read_by_another()
         try:
             while True:
                 self._sharing.serve(deadline)
@@ -420,6 +431,13 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         finally:
             if locked:
                 self._reading.release()
+
+    def _read_by_another(self) -> KafkaException:
+        return KafkaException(
+            "another worker reads this consumer, or a listener of it wants to: one worker at a time may call one(), poll() "
+            "and the like; make a consumer for each, or use consumer.parallel()",
+            topic=self._engine.name,
+        )
 
     def _letter_producer(self) -> KafkaProducer[bytes, bytes]:
         """Return the producer of dead letters for `parallel(dead_letters="a topic")`."""

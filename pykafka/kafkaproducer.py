@@ -21,6 +21,7 @@ from pykafka.protocol import wire
 from pykafka.serialization import may_wait, serializer_of
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_int
+from pykafka.utils.familiar import Elsewhere
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -96,6 +97,10 @@ class KafkaProducer(FastPath[K, V], Generic[K, V]):
         the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError`
     :raises TypeError, ValueError: an option is out of bounds, by name
     """
+
+    if not TYPE_CHECKING:
+        send = Elsewhere("produce()")
+        send_and_wait = Elsewhere("produce().get()")
 
     def __init__(
         self,

@@ -15,8 +15,10 @@ from pykafka.aio.kafkaproducer import KafkaProducer
 from pykafka.aio.parallel import ParallelRun
 from pykafka.aio.producer import Producer
 from pykafka.aio.topic import Topic
+from pykafka.groups.listener import RebalanceListener
 from pykafka.handlers.aio import AsyncioHandler
 from pykafka.handlers.bridge import bridged
+from pykafka.parallel.retry import Retry
 
 __all__ = [
     "Admin",
@@ -27,6 +29,8 @@ __all__ = [
     "KafkaProducer",
     "ParallelRun",
     "Producer",
+    "RebalanceListener",
+    "Retry",
     "SimpleConsumer",
     "Topic",
     "bridged",

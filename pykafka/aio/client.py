@@ -15,6 +15,7 @@ from pykafka.handlers.bridge import bridged
 
 if TYPE_CHECKING:
     import re
+    from collections.abc import Sequence
     from typing import Any, Unpack
 
     from pykafka.broker import Broker
@@ -35,7 +36,7 @@ class KafkaClient(Client[_KafkaClient]):
 
     def __init__(
         self,
-        hosts: str | bytes = "127.0.0.1:9092",
+        hosts: str | bytes | Sequence[str] = "127.0.0.1:9092",
         zookeeper_hosts: str | None = None,
         socket_timeout_ms: int = 30 * 1000,
         offsets_channel_socket_timeout_ms: int = 10 * 1000,

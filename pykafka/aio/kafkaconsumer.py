@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka.aio.base import Opening, Records, sync
+from pykafka.aio.base import Opening, Records, sync, sync_all
 from pykafka.aio.parallel import ParallelRun
 from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.handlers.bridge import bridged
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import datetime
     import re
     from collections.abc import Callable, Collection, Iterable, Sequence
+    from typing import Never
 
     import pyarrow as pa
 
@@ -33,7 +34,7 @@ class KafkaConsumer(Records[K, V]):
     As `pykafka.kafkaconsumer.KafkaConsumer`, which documents parameters and errors.
     """
 
-    async def subscribe(self, *topics: str | re.Pattern[str]) -> None:
+    async def subscribe(self, *topics: str | re.Pattern[str] | Collection[str]) -> None:
         """Read topics as a whole, instead of what was read before: those that stay keep their positions."""
         return await bridged(lambda: self._inner.subscribe(*topics))
 
@@ -49,9 +50,11 @@ class KafkaConsumer(Records[K, V]):
         """Return the names of the topics that are read as a whole; none for partitions of `assign()`."""
         return await bridged(self._inner.subscription)
 
-    async def poll(self, max_records: int = POLL_RECORDS, timeout: float | None = None) -> list[Record[K, V]]:
+    async def poll(
+        self, max_records: int = POLL_RECORDS, timeout: float | None = None, **elsewhere: Never
+    ) -> list[Record[K, V]]:
         """Return the next records: those that are buffered; wait only for the first."""
-        return await bridged(lambda: self._inner.poll(max_records=max_records, timeout=timeout))
+        return await bridged(lambda: self._inner.poll(max_records=max_records, timeout=timeout, **sync_all(elsewhere)))
 
     async def arrow(
         self,

@@ -19,6 +19,12 @@ def valid_timeout(param: Any) -> float:
     return float(param)
 
 
+def unpacked(topics: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what a list holds, where it stands alone, as other clients take it: `subscribe(["a", "b"])`."""
+    lone = topics[0] if len(topics) == 1 else None
+    return tuple(lone) if isinstance(lone, (list, tuple, set, frozenset)) else topics
+
+
 def valid_topics(topics: tuple[Any, ...]) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
     """Return names of topics, or a pattern.
 

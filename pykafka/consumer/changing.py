@@ -40,6 +40,7 @@ class ChangingEngine(ConsumerEngine):
     """
 
     records = True
+    is_patient = True
     group_option = "group"
 
     def __init__(self, cluster: BaseCluster, options: ConsumerOptions, rules: StartRules) -> None:

@@ -6,7 +6,14 @@ import logging
 import weakref
 from typing import TYPE_CHECKING
 
-from pykafka.exceptions import InvalidMessageError, KafkaException, OffsetOutOfRangeError, UnknownError
+from pykafka.exceptions import (
+    InvalidMessageError,
+    KafkaException,
+    OffsetOutOfRangeError,
+    UnknownError,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +25,8 @@ log = logging.getLogger(__name__)
 
 #: Errors that Kafka does not call retriable; recovery retries them all the same before `consume()` raises them.
 PASSING = (UnknownError, OffsetOutOfRangeError)
+#: Errors that Kafka calls retriable, but that do not pass by themselves once they have lasted: the topic was deleted.
+STAYING = (UnknownTopicOrPartition, UnknownTopicId)
 
 
 class Complaints:
@@ -37,7 +46,10 @@ class Complaints:
             owned.trouble_since = self._now()
 
     def judge(self, reader: Reader, owned: OwnedPartition, error: KafkaException) -> None:
-        """Decide whether `consume()` raises an error: it does not pass by itself, or has lasted."""
+        """Decide whether `consume()` raises an error: it does not pass by itself, or has lasted.
+
+        For a patient reader an outage may last for as long as it takes: calls go on waiting, and a warning is logged.
+        """
         now = self._now()
         if owned.trouble_since is None:
             owned.trouble_since = now
@@ -46,11 +58,13 @@ class Complaints:
         # UNKNOWN_SERVER_ERROR until it knows that the records were committed. A broker that has left the cluster, or moved, is
         # closed; that is not worth an error.
         may_pass = reader.cluster.may_pass(error) and not isinstance(error, InvalidMessageError)
-        if not lasting and (may_pass or type(error) in PASSING):
+        is_outage = reader.is_patient and may_pass and not isinstance(error, STAYING)
+        if is_outage or (not lasting and (may_pass or type(error) in PASSING)):
             # One line for all partitions of a topic that an error concerns: there may be thousands, each tried once a second.
             about = f"{reader.name} {owned.key.topic} {type(error).__name__}"
             text = "partition %s: %s; trying again"
-            reader.cluster.limiter.warn(log, about, text, owned.key, error, level=logging.INFO)
+            level = logging.WARNING if lasting else logging.INFO
+            reader.cluster.limiter.warn(log, about, text, owned.key, error, level=level)
             return
         owned.trouble_since = now
         told = self._told is not None and self._told() is error

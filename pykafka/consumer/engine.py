@@ -62,6 +62,8 @@ class ConsumerEngine:
 
     #: Whether `Record`s are handed out, not `Message`s.
     records = False
+    #: Whether calls go on waiting while brokers or leaders are away; else they raise what lasts beyond the socket timeout.
+    is_patient = False
     #: What the consumer calls the option that names its group.
     group_option = "consumer_group"
 

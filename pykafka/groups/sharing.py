@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pykafka.consumer.offsets import may_commit_later
 from pykafka.coordinator.subscriber import Subscriber
-from pykafka.exceptions import KafkaException
+from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ShareLostError
 from pykafka.groups.listener import Listeners, valid_listener
 
 if TYPE_CHECKING:
@@ -197,7 +198,14 @@ class Sharing:
         engine = self._engine
         if engine.options.auto_commit_enable and engine.commits is not None:
             offsets = engine.done() if self._midway else engine.positions()
-            engine.commits.commit_at_stop({key: offsets[key] for key in keys if key in offsets})
+            try:
+                engine.commits.commit_at_stop({key: offsets[key] for key in keys if key in offsets})
+            except OffsetsNotCommitted as error:
+                passes = isinstance(error, ShareLostError) or may_commit_later(engine.cluster, error)
+                if self.shares is None or not passes:  # `close()` raises it, as no commit follows
+                    raise
+                group, text = engine.options.consumer_group, "group %s: auto-commit before a rebalance failed: %s"
+                engine.cluster.limiter.warn(log, str(group), text, group, error)
 
     def _take_up(self) -> None:
         """Read what metadata knows of the share; the next calls try again with the rest, without joining again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pykafka.utils import get_string
@@ -42,6 +42,19 @@ def parse_address(text: str, default_port: int = DEFAULT_PORT) -> tuple[str, int
     if not port.isdigit() or not 0 <= int(port) <= 65535:
         raise ValueError(f"{text!r} is no address: the port must be a number from 0 to 65535")
     return host, int(port)
+
+
+def joined_hosts(hosts: str | bytes | Sequence[str]) -> str | bytes:
+    """Return addresses as one text, with commas: other clients take a list as well.
+
+    :raises TypeError: one of the list is no text
+    """
+    if isinstance(hosts, (str, bytes)) or not isinstance(hosts, Sequence):
+        return hosts
+    for host in hosts:
+        if not isinstance(host, str):
+            raise TypeError(f"hosts must be 'host:port,host:port', or a list of 'host:port', not {list(hosts)!r}")
+    return ",".join(hosts)
 
 
 def parse_hosts(hosts: str | bytes) -> list[tuple[str, int]]:

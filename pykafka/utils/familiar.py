@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NoReturn
 
 from pykafka.utils.similar import most_similar
 
@@ -52,6 +53,8 @@ CLIENT = {
     "request_timeout_ms": "socket_timeout_ms",
     "servers": "hosts",
 }
+#: Parameters of `KafkaConsumer.poll`, which returns a list: kafka-python and Java return records by partition.
+POLL = {"max_messages": "max_records", "num_messages": "max_records", "timeout_ms": "timeout (s)"}
 #: What elsewhere is an option of a producer or consumer, and here of the client that makes it.
 OF_CLIENT = {
     "bootstrap_servers",
@@ -61,6 +64,23 @@ OF_CLIENT = {
     "security_protocol",
     "socket_timeout_ms",
 }
+
+
+class Elsewhere:
+    """A method of other clients that has another name here: the AttributeError says which one.
+
+    :param ours: what to write here
+    """
+
+    def __init__(self, ours: str) -> None:
+        self._ours = ours
+        self._name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise AttributeError(f"{owner.__name__} has no {self._name}(); it is {self._ours} here")
 
 
 def unknown_option(call: str, unknown: Iterable[str], known: Iterable[str], meant: Mapping[str, str]) -> TypeError:

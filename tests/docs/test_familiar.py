@@ -94,6 +94,14 @@ def test_errors_say_what_to_write() -> None:
         seconds: Any = 1.0
         with pytest.raises(TypeError, match=re.escape("poll(timeout=1.0)")):
             consumer.poll(seconds)
+        poll: Any = consumer.poll
+        with pytest.raises(TypeError, match=re.escape("timeout_ms is timeout (s) here")):
+            poll(timeout_ms=1000)
+        for name, ours in (("getone", "one()"), ("consume", "poll(")):
+            with pytest.raises(AttributeError, match=re.escape(ours)):
+                getattr(consumer, name)
+        with pytest.raises(AttributeError, match=re.escape("KafkaProducer has no send(); it is produce() here")):
+            getattr(producer, "send")  # noqa: B009 - type checkers know that there is none
         with pytest.raises(KafkaException, match="group="):
             consumer.commit()
         text: Any = "text"
@@ -107,3 +115,19 @@ def test_errors_say_what_to_write() -> None:
             producer.produce("a", b"1")
         with pytest.raises(ConsumerStoppedException, match="make another"):
             consumer.one(1)
+
+
+def test_lists_serve_where_other_clients_take_them() -> None:
+    with EmbeddedCluster(brokers=1, topics={"a": 1, "b": 1}) as cluster:
+        hosts = cluster.hosts.split(",")
+        with KafkaClient(hosts) as client, KafkaClient.from_config({}, hosts=hosts) as other:
+            assert sorted(client.topics) == sorted(other.topics)
+            with client.consumer() as consumer:
+                consumer.subscribe(["a", "b"])
+                assert consumer.subscription() == ["a", "b"]
+                names: Any = [["a"]]
+                with pytest.raises(TypeError, match="must be names"):
+                    consumer.subscribe(names)
+        wrong: Any = [("localhost", 9092)]
+        with pytest.raises(TypeError, match="a list of 'host:port'"):
+            KafkaClient(wrong)

@@ -1,8 +1,7 @@
 import sys
 import time
 
-from pykafka import KafkaClient, Record
-from pykafka.parallel import Retry
+from pykafka import KafkaClient, Record, Retry
 
 
 def handle(record: Record[str, str]) -> None:

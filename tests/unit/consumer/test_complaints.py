@@ -11,7 +11,13 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.complaints import Complaints
-from pykafka.exceptions import LeaderNotFoundError, SocketDisconnectedError
+from pykafka.exceptions import (
+    InvalidMessageError,
+    KafkaException,
+    LeaderNotFoundError,
+    SocketDisconnectedError,
+    UnknownTopicOrPartition,
+)
 from pykafka.handlers import ThreadingHandler
 from pykafka.utils.loglimit import LogLimiter
 
@@ -21,7 +27,7 @@ def test_errors_of_many_partitions_are_one_line_for_each_kind(caplog: pytest.Log
     caplog.set_level(logging.INFO, "pykafka.consumer")
     handler = ThreadingHandler()
     cluster = SimpleNamespace(limiter=LogLimiter(handler), may_pass=lambda error: True, socket_timeout_ms=30_000)
-    reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque())
+    reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
     complaints = Complaints(handler.now)
     parts: list[Any] = [SimpleNamespace(key=TopicPartition("t", id_), trouble_since=None) for id_ in range(1000)]
     for error in (SocketDisconnectedError("gone"), LeaderNotFoundError("none")):
@@ -39,7 +45,7 @@ def test_an_error_of_all_metadata_is_raised_once_for_all_partitions_and_by_each_
     cluster = SimpleNamespace(may_pass=lambda error: False, socket_timeout_ms=30_000, metadata_error=error)
     raised = []
     for _ in range(2):
-        reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque())
+        reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
         reader.worker_failed = reader.errors.append
         complaints = Complaints(handler.now)
         for id_ in range(40):
@@ -49,3 +55,23 @@ def test_an_error_of_all_metadata_is_raised_once_for_all_partitions_and_by_each_
             reader.errors.clear()  # the application consumes meanwhile
     assert [type(one) for one in raised] == [LeaderNotFoundError] * 2
     assert len({id(one) for one in [*raised, error]}) == 3  # tracebacks of one would gather in the others
+
+
+@pytest.mark.parametrize("is_patient", [False, True])
+def test_an_outage_ends_no_call_of_a_patient_reader(is_patient: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """Brokers of three died for longer than the socket timeout, and `poll()` raised LeaderNotFoundError."""
+    caplog.set_level(logging.INFO, "pykafka.consumer")
+    clock = SimpleNamespace(now=0.0)
+    limiter = LogLimiter(ThreadingHandler())
+    cluster = SimpleNamespace(limiter=limiter, may_pass=lambda error: True, socket_timeout_ms=4000, metadata_error=None)
+    reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=is_patient)
+    reader.worker_failed = reader.errors.append
+    complaints = Complaints(lambda: clock.now)
+    outages: list[KafkaException] = [LeaderNotFoundError("none"), SocketDisconnectedError("gone")]
+    for id_, error in enumerate([*outages, UnknownTopicOrPartition("deleted"), InvalidMessageError("damaged")]):
+        owned: Any = SimpleNamespace(key=TopicPartition("t", id_), trouble_since=None)
+        for clock.now in (0.0, 3.0, 5.0):
+            complaints.judge(reader, owned, error)
+    raised = {type(error) for error in reader.errors}
+    assert raised - {type(one) for one in outages} == {UnknownTopicOrPartition, InvalidMessageError}
+    assert raised.isdisjoint(type(one) for one in outages) == is_patient
