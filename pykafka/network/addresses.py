@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from pykafka.utils import get_string
 
@@ -44,16 +44,15 @@ def parse_address(text: str, default_port: int = DEFAULT_PORT) -> tuple[str, int
     return host, int(port)
 
 
-def joined_hosts(hosts: str | bytes | Sequence[str]) -> str | bytes:
-    """Return addresses as one text, with commas: other clients take a list as well.
+def joined_hosts(hosts: Any) -> Any:
+    """Return a list of addresses as one text, with commas, and all else as it is.
 
     :raises TypeError: one of the list is no text
     """
-    if isinstance(hosts, (str, bytes)) or not isinstance(hosts, Sequence):
+    if not isinstance(hosts, (list, tuple)):
         return hosts
-    for host in hosts:
-        if not isinstance(host, str):
-            raise TypeError(f"hosts must be 'host:port,host:port', or a list of 'host:port', not {list(hosts)!r}")
+    if not all(isinstance(host, str) for host in hosts):
+        raise TypeError(f"hosts must be 'host:port,host:port', or a list of 'host:port', not {hosts!r}")
     return ",".join(hosts)
 
 
