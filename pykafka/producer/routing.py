@@ -208,12 +208,15 @@ class Routing:
         """Wake the senders that own the partitions of these batches now, where there is something to send."""
         for batch in batches:
             queue = self.queues.get((batch.topic, batch.partition_id))
-            if queue is None or queue.owner is None:
+            if queue is None:
                 continue
+            with self._core.lock:
+                owner = queue.owner
+                if owner is not None:
+                    owner.disarm(queue)
             # in this order: a message that comes in between wakes the sender itself
-            queue.armed = self._core.options.sync
-            if queue.waiting:
-                queue.owner.wake.set()
+            if owner is not None and queue.waiting:
+                owner.wake.set()
 
     def _owner_for(self, broker: Broker | None) -> Owner | None:
         if broker is None:

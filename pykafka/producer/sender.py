@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.batches import Backlog, MessageBatch
 from pykafka.producer.dispatch import Dispatch, take_next
+from pykafka.producer.dozing import Doze
 from pykafka.producer.requests import divide
 from pykafka.producer.settlement import outcome_unknown
 
@@ -66,6 +67,7 @@ class Sender:
         self.active: dict[tuple[str, int], PartitionQueue] = {}
         self.running = False
         self._blocked = False
+        self._doze = Doze(options.linger_s, options.sync)
         # When leaders may be looked up again, and how often that has failed in a row.
         self._look_up_at = 0.0
         self._look_ups_failed = 0
@@ -171,6 +173,7 @@ class Sender:
         if not self._stepping.locked():
             with self._stepping:
                 again = self._send_ready()
+            self._doze.helped += 1
             if again is None and not self._routing.stale and not self._routing.moved:
                 return
         self.wake.set()
@@ -183,11 +186,30 @@ class Sender:
             deadline = self._send_ready()
         if self._routing.stale or self._core.cluster.metadata_is_old:
             if self._handler.now() >= self._look_up_at:
+                self._rouse()  # this may take its time
                 return self._look_up()
             deadline = self._look_up_at if deadline is None else min(deadline, self._look_up_at)
         elif self._routing.behind or self._routing.moved:
             self._routing.catch_up()
-        return None if deadline is None else max(0.0, deadline - self._handler.now())
+        now = self._handler.now()
+        with self._lock:
+            dozes = self._doze.goes_on(now)
+        if dozes:
+            deadline = min(math.inf if deadline is None else deadline, now + self._doze.linger_s)
+        else:
+            self._rouse()
+        return None if deadline is None else max(0.0, deadline - now)
+
+    def disarm(self, queue: PartitionQueue) -> None:
+        """Note that the next message of a partition wakes this sender, unless it looks soon anyway; under the lock."""
+        self._doze.disarm(queue)
+
+    def _rouse(self) -> None:
+        """End the doze."""
+        with self._lock:
+            missed = self._doze.end()
+        if missed:
+            self.wake.set()
 
     def _look_up(self) -> float:
         """Refresh the leaders; return how long to sleep unless woken (s)."""
@@ -220,7 +242,7 @@ class Sender:
             # an answer wakes the sender when requests may be sent again
             self._blocked = self._dispatch.full
             for queue in list(self.active.values()):
-                queue.armed = self._core.options.sync
+                self._doze.disarm(queue)
                 due = self._due(queue, now) if queue.waiting else None
                 if due is not None and muted_for:
                     due = self._dispatch.due_unheard(queue, max(due, now + muted_for))

@@ -11,6 +11,7 @@ from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer import accumulator
+from pykafka.producer.sender import Sender
 from tests.support.waiting import until
 
 
@@ -90,3 +91,40 @@ def test_code_outside_of_the_bridge_sends_nothing_itself() -> None:
 
     assert asyncio.run(ask()) == (False, True)
     assert ThreadingHandler().may_wait
+
+
+def test_a_caller_that_waits_for_each_message_wakes_no_sender(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+    step = Sender._step
+
+    def counted(self: Sender) -> float | None:
+        steps.append(1)
+        return step(self)
+
+    monkeypatch.setattr(Sender, "_step", counted)
+    with client.producer(linger_ms=250) as producer:
+        for _ in range(5):
+            producer.produce("t", b"one by one").get(10)
+        client.cluster.handler.sleep(0.3)
+        for _ in range(5):
+            producer.produce("t", b"one by one").get(10)
+        steps.clear()
+        begun = client.cluster.handler.now()
+        for _ in range(100):
+            producer.produce("t", b"one by one").get(10)
+        looks = (client.cluster.handler.now() - begun) / 0.25
+        assert len(steps) <= 2 * looks + 3
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.01, 0.03, 0.05, 0.08, 0.12, 0.3])
+def test_a_message_that_nobody_waits_for_goes_when_it_is_due(client: Any, pause_s: float) -> None:
+    handler = client.cluster.handler
+    with client.producer(linger_ms=50) as producer:
+        for _ in range(3):
+            for _ in range(5):
+                producer.produce("t", b"waited for").get(10)
+            handler.sleep(pause_s)
+            begun = handler.now()
+            last = producer.produce("t", b"left to the sender")
+            until(handler, lambda last=last: last.done)  # type: ignore[misc]
+            assert handler.now() - begun < 2  # not when the sender looks for other reasons, after five seconds
