@@ -143,7 +143,7 @@ class KafkaClient:
         buffer_memory: int | None = None,
         **other_names: Unpack[OtherNames],
     ) -> None:
-        hosts = joined_hosts(hosts)
+        addresses: str | bytes = joined_hosts(hosts)
         try:
             sasl, ssl_config = security_of(other_names, sasl, _one_of(ssl_config, tls))
             memory = optional(above_0)(buffer_memory, "buffer_memory")
@@ -151,7 +151,7 @@ class KafkaClient:
         finally:
             # They may hold secrets as text, and reports of errors may show the local variables of this function.
             del other_names, proxy, sasl, ssl_config, tls
-        self._seed_hosts = zookeeper_hosts if zookeeper_hosts is not None else hosts
+        self._seed_hosts = zookeeper_hosts if zookeeper_hosts is not None else addresses
         self._source_address = source_address
         self._socket_timeout_ms = socket_timeout_ms
         self._offsets_channel_socket_timeout_ms = offsets_channel_socket_timeout_ms
@@ -160,7 +160,7 @@ class KafkaClient:
         )
         self._use_greenlets = use_greenlets
         self.cluster = Cluster(
-            hosts,
+            addresses,
             self._handler,
             socket_timeout_ms=socket_timeout_ms,
             offsets_channel_socket_timeout_ms=offsets_channel_socket_timeout_ms,
