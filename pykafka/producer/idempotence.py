@@ -9,7 +9,9 @@ one of the last batches again, and refuses any other with OUT_OF_ORDER_SEQUENCE_
 - A batch of a higher epoch that begins at 0 is taken, whatever came before, and fences what older epochs have under way.
   The epoch of a producer without transactions is its own to raise: InitProducerId ignores the one it is shown, and gives
   another id.
-- A broker that knows nothing of the producer takes any first number (from 2.5 on).
+- A broker that knows nothing of the producer takes any first number (from 2.5 on), so also one behind a batch that it has
+  refused: where the log has no room for that one, the later one proves nothing (`skipped`). The embedded brokers look at
+  no numbers.
 
 Hence: batches are numbered when they are first sent, and keep their numbers. Until the first batch of an epoch is
 acknowledged, and whenever something has to be sent again, one batch is under way at a time, oldest first; else five. A
@@ -86,6 +88,7 @@ class Flight(Generic[T]):
         "passed",
         "producer_id",
         "sequence",
+        "skipped",
         "uncertain",
     )
 
@@ -108,6 +111,8 @@ class Flight(Generic[T]):
         self.broken = False
         # Part of a batch that may have been written whole, which the broker would not know by its parts.
         self.halved = False
+        # Uncertain, and the log has no room for it before a later one: it took that without regard to numbers.
+        self.skipped = False
 
     @property
     def numbered(self) -> bool:
@@ -228,7 +233,7 @@ class Lane(Generic[T]):
         self._hole = False
         for flight in self.window:
             flight.producer_id = flight.epoch = flight.sequence = -1
-            flight.uncertain = flight.absent = flight.passed = flight.broken = flight.halved = False
+            flight.uncertain = flight.absent = flight.passed = flight.broken = flight.halved = flight.skipped = False
         if self.producer_id < 0:
             return
         if self.epoch >= EPOCH_MAX:
@@ -246,17 +251,38 @@ class Lane(Generic[T]):
         """Take back a batch of which no byte has left."""
         self._land(flight)
 
-    def answered(self, flight: Flight[T], error: KafkaException | None) -> list[tuple[Flight[T], Verdict]]:
+    def answered(
+        self, flight: Flight[T], error: KafkaException | None, room: int | None = None
+    ) -> list[tuple[Flight[T], Verdict]]:
         """Take the outcome of a batch and say what is to be done; about others too, of which it tells.
 
         :param error: what the broker answered, or what kept the answer from coming; None is success
+        :param room: how many messages the log may have between this batch and those acknowledged before; None: unknown
         """
         self._land(flight)
         if error is None or isinstance(error, DuplicateSequenceNumber):
+            if room is not None and self.window[0] is not flight:
+                self._skip(flight, room)
             return self._delivered(flight)
         verdict = self._judge(flight, error)
         left = self.drop(flight) if verdict is Verdict.FAILED else [flight]
         return [(other, verdict) for other in left]
+
+    def _skip(self, flight: Flight[T], room: int) -> None:
+        """Note what a batch that was acknowledged cannot prove to be written, as there is no room for it in the log.
+
+        A broker that has lost what it knew of the producer (by an unclean election, or after a day), or does not look at
+        numbers, takes a batch behind one that it has refused. Those are asked about by sending them under their old numbers.
+        """
+        before = []
+        for other in self.window:
+            if other is flight:
+                break
+            if other.uncertain and other.numbered and other.epoch == flight.epoch:
+                before.append(other)
+        if sum(other.count for other in before) > room:
+            for other in before:
+                other.skipped = True
 
     def _delivered(self, flight: Flight[T]) -> list[tuple[Flight[T], Verdict]]:
         # Brokers take no number before those below it: what was uncertain is written too.
@@ -266,6 +292,8 @@ class Lane(Generic[T]):
                 break
             if flight.numbered and other.absent:  # this log is new: that goes behind, under other numbers
                 other.uncertain, other.broken = False, True
+            elif other.skipped:
+                continue
             elif flight.numbered and other.uncertain and other.numbered and other.epoch == flight.epoch:
                 self._land(other)  # it may be on its way again
                 self.window.remove(other)
@@ -353,6 +381,7 @@ class Lane(Generic[T]):
             part.producer_id, part.epoch, part.sequence = flight.producer_id, flight.epoch, sequence
             part.uncertain, part.absent, part.broken = flight.uncertain, flight.absent, flight.broken
             part.halved = flight.uncertain or flight.halved
+            part.skipped = flight.skipped
             if flight.numbered:
                 sequence = (sequence + count) & SEQUENCE_MAX
             self.window.insert(at + len(found), part)

@@ -69,7 +69,7 @@ class Outcomes:
             with self._lock:
                 queue = self._owner.queue_of(batch)
                 lane = queue.lane
-                judged = lane.answered(batch.flight, error) if batch.flight in lane.window else []
+                judged = lane.answered(batch.flight, error, _room(queue, batch)) if batch.flight in lane.window else []
                 if judged and judged[-1][1] is Verdict.DELIVERED:
                     _locate(queue, [flight.item for flight, _ in judged])
                 for flight, verdict in judged:
@@ -158,6 +158,11 @@ class Outcomes:
         for flight in left:
             self._owner.failed(flight.item, error, expired)
             _let_go(flight)
+
+
+def _room(queue: PartitionQueue, batch: MessageBatch) -> int | None:
+    """Return how many messages may be between a batch and those acknowledged before it; None where that is unknown."""
+    return batch.base_offset - queue.next_offset if batch.base_offset >= 0 and queue.next_offset >= 0 else None
 
 
 def _locate(queue: PartitionQueue, batches: list[MessageBatch]) -> None:

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient
+from pykafka import Delivery, KafkaClient
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     DeliveryUnknownError,
     InvalidRecord,
+    ResponseTimeoutError,
 )
+from tests.support.waiting import until
 
 
 @pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
@@ -43,3 +45,32 @@ def test_a_cluster_that_gives_ids_only_later(greenlets: bool, sync: bool) -> Non
             with client.topics["t"].get_producer(required_acks=-1, sync=sync, retry_backoff_ms=1) as producer:
                 messages = [producer.produce(b"v") for _ in range(3)]
             assert [message.offset for message in messages] == [0, 1, 2]
+
+
+def test_no_message_is_told_as_delivered_that_the_log_has_no_room_for(greenlets: bool) -> None:
+    # A leader that moves away and back refuses the first of two batches under way; the embedded brokers look at no
+    # numbers, and take the second one.
+    with EmbeddedCluster(brokers=2, topics={"t": 1}) as cluster:
+        cluster.set_leader("t", 0, 2)
+        with KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets) as client:
+            handler = client.cluster.handler
+            with client.producer(linger_ms=0, retry_backoff_ms=10) as producer:
+                producer.produce("t", b"first").get(10)
+                cluster.track_requests()
+                cluster.set_latency(2, 1000)
+
+                def sent_when_led_by(leader: int) -> Delivery:
+                    before = len(cluster.requests("Produce"))
+                    cluster.set_leader("t", 0, leader)
+                    delivery = producer.produce("t", b"%d" % leader)
+                    with pytest.raises(ResponseTimeoutError):
+                        delivery.get(0.01)  # sends it, though another one is under way
+                    until(handler, lambda: len(cluster.requests("Produce")) > before, 10)
+                    return delivery
+
+                made = [sent_when_led_by(1), sent_when_led_by(2)]
+                cluster.set_latency(2, 0)
+                producer.flush()
+            with client.topics["t"].get_simple_consumer(consumer_timeout_ms=500) as consumer:
+                assert [message.value for message in consumer] == [b"first", b"2", b"1"]
+            assert [one.offset for one in made] == [2, 1]

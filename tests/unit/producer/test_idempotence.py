@@ -274,3 +274,39 @@ def test_one_that_a_new_log_does_not_have_holds_up_nobody(lane: Lane[str]) -> No
     lane.answered(lost, SocketDisconnectedError())
     assert lane.answered(resent(lane), error_for(45)) == [(lost, Verdict.RESEND_IN_ORDER)]
     assert (resent(lane), refused.epoch) == (refused, 1)
+
+
+# -- brokers that take a batch behind one that they have refused ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("room", [0, 9, 19, -5])
+def test_an_acknowledged_batch_proves_nothing_of_those_without_room_in_the_log(lane: Lane[str], room: int) -> None:
+    first, second, third = sent(lane, "one"), sent(lane, "two"), sent(lane, "three")
+    lane.answered(first, error_for(6))
+    lane.answered(second, error_for(6))
+    assert lane.answered(third, None, room) == [(third, Verdict.DELIVERED)]
+    assert list(lane.window) == [first, second]
+    numbers = first.sequence, second.sequence
+    assert (resent(lane), first.sequence) == (first, numbers[0])  # asked about under its old number
+    assert lane.answered(first, error_for(45)) == [(first, Verdict.RESEND_IN_ORDER)]
+    assert resent(lane) is second
+    assert second.sequence == numbers[1]
+    assert lane.answered(second, error_for(45)) == [(second, Verdict.RESEND_IN_ORDER)]
+    assert resent(lane) is first
+    assert (first.epoch, first.sequence) == (1, 0)
+    assert lane.answered(first, None, 0) == [(first, Verdict.DELIVERED)]
+
+
+def test_what_had_no_room_stays_unproven_behind_others(lane: Lane[str]) -> None:
+    first, second, third = sent(lane, "one"), sent(lane, "two"), sent(lane, "three")
+    lane.answered(first, error_for(6))
+    lane.answered(second, None, 0)
+    assert lane.answered(third, None, 100) == [(third, Verdict.DELIVERED)]  # another producer's are between
+    assert lane.answered(resent(lane), None) == [(first, Verdict.DELIVERED)]
+
+
+@pytest.mark.parametrize("room", [None, 10, 11])
+def test_where_there_is_room_an_acknowledged_batch_proves_those_before_it(lane: Lane[str], room: int | None) -> None:
+    first, second = sent(lane, "one"), sent(lane, "two")
+    lane.answered(first, SocketDisconnectedError())
+    assert lane.answered(second, None, room) == [(first, Verdict.DELIVERED), (second, Verdict.DELIVERED)]
