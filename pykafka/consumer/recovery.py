@@ -10,15 +10,15 @@ metadata once for all of them, after the pause and right before it is used.
 from __future__ import annotations
 
 import logging
-import weakref
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafka.consumer.cases import Cases
 from pykafka.consumer.complaints import Complaints
 from pykafka.consumer.fetcher import Fetcher
-from pykafka.consumer.reader import WeakSubscriber
+from pykafka.consumer.ondemand import OnDemand
+from pykafka.consumer.reader import Reader, WeakSubscriber
 from pykafka.consumer.resets import Resets, recreated
 from pykafka.consumer.truncation import fetch_tells, find_truncations
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetNeededError
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.cases import Case
-    from pykafka.consumer.reader import Reader
 
 log = logging.getLogger(__name__)
 
@@ -38,28 +37,27 @@ BACKOFF_MAX_MS = 1000
 LOOK_S = 1.0
 
 
-class Recovery:
+class Recovery(OnDemand[Reader]):
     """The repair of one consumer's partitions that cannot be fetched.
 
-    State: `_failed` and `_worker` change under `_lock`; `Cases` and `Complaints` belong to the worker. Under `_attaching` a
+    State: `_failed` changes under `_lock`; `Cases` and `Complaints` belong to the worker. Under `_attaching` a
     partition that no fetcher has gets one: the worker does that, and those who call `attach`.
 
     :param reader: the consumer, held weakly, so that a dropped one can be freed
     """
 
+    worker_name = "pykafka.Recovery"
+    purpose = "fetches partitions again"
+
     def __init__(self, reader: Reader) -> None:
-        self._reader = weakref.ref(reader)
-        self._handler = reader.handler
+        super().__init__(reader)
         pauses = Backoff(max(reader.options.fetch_error_backoff_ms, 1), BACKOFF_MAX_MS, self._handler.random)
         self._cases = Cases(self._handler.now, pauses)
         self._complaints = Complaints(self._handler.now)
         self._resets = Resets(self._cases, self._complaints)
-        self._lock = self._handler.Lock()
         self._attaching = self._handler.Lock()
-        self._wake = self._handler.Event()
         # The partitions to look after, how often each had been moved, and its error; None: it only moves to another broker.
         self._failed: deque[tuple[OwnedPartition, int, KafkaException | None]] = deque()
-        self._worker: Any = None
 
     def failed(self, owned: OwnedPartition, error: KafkaException) -> None:
         """Take over a partition that has failed; return at once."""
@@ -89,31 +87,9 @@ class Recovery:
             self._start()
         self._wake.set()
 
-    def revive(self) -> None:
-        """Start the worker again if it could not be started, or an error has ended it."""
-        if self._worker is None and (self._failed or self._cases):
-            with self._lock:
-                self._start()
-
-    def _start(self) -> None:
-        """Start the worker if there is none; the caller holds the lock."""
-        if self._worker is not None:
-            return
-        try:
-            self._worker = self._handler.spawn(self._run, name="pykafka.Recovery")
-        except RuntimeError as error:  # the system cannot start a thread at present; consume() tries again
-            log.error("no worker can be started to fetch partitions again, for now: %s", error)
-
     def moved(self) -> None:
         """Wake the worker: the application has moved a partition, perhaps one that only the application could move."""
         self._wake.set()
-
-    def join(self) -> None:
-        """Wait for the worker to end; set the consumer's `running` to False before."""
-        self._wake.set()
-        worker = self._worker
-        if worker is not None:
-            worker.join(5.0)
 
     def is_recreated(self, owned: OwnedPartition) -> bool:
         """Return whether metadata has another topic under the name of the one that a partition's position is of."""
@@ -208,19 +184,9 @@ class Recovery:
 
     # -- the worker ------------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        try:
-            while self._step():
-                pass
-        except BaseException as error:
-            reader = self._reader()
-            if reader is not None and reader.running:
-                told = f"the worker that fetches partitions again has ended by {type(error).__name__}: {error}"
-                reader.worker_failed(KafkaException(told, topic=reader.name))
-            del reader
-            with self._lock:
-                self._worker = None
-            raise
+    def _is_left(self) -> bool:
+        """Return whether a partition has failed that is not fetched again yet."""
+        return bool(self._failed or self._cases)
 
     def _step(self) -> bool:
         """Serve the partitions that are due, or wait until one is; return False if nothing is left to do."""

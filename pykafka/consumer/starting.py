@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-import weakref
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka.consumer.complaints import Complaints
+from pykafka.consumer.ondemand import OnDemand
 from pykafka.consumer.reader import Reader
-from pykafka.exceptions import KafkaException
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -17,9 +15,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.lineage import Lineage
     from pykafka.consumer.positions import Position
-    from pykafka.handlers.base import Worker
-
-log = logging.getLogger(__name__)
+    from pykafka.exceptions import KafkaException
 
 #: Pauses before partitions whose start could not be found are tried again: the first and the longest (ms).
 FIRST_MS = 100
@@ -37,25 +33,24 @@ class Beginner(Reader, Protocol):
     def begun(self, owned: OwnedPartition) -> None: ...
 
 
-class Starting:
+class Starting(OnDemand[Beginner]):
     """The partitions of one consumer that wait for their start.
 
-    State: `_wanted` and `_worker` change under `_lock`; `Complaints` belongs to the worker.
+    State: `_wanted` changes under `_lock`; `Complaints` belongs to the worker.
 
     :param reader: the consumer, held weakly, so that a dropped one can be freed
     """
 
+    worker_name = "pykafka.Starting"
+    purpose = "looks where partitions begin"
+
     def __init__(self, reader: Beginner) -> None:
-        self._reader = weakref.ref(reader)
-        self._handler = reader.handler
+        super().__init__(reader)
         self._complaints = Complaints(self._handler.now)
         self._pauses = Backoff(FIRST_MS, LONGEST_MS, self._handler.random)
-        self._lock = self._handler.Lock()
-        self._wake = self._handler.Event()
         # What each partition waits for, and how often it had been moved then.
         self._wanted: dict[TopicPartition, tuple[Position | None, int]] = {}
         self._failures = 0
-        self._worker: Worker | None = None
 
     def begin(self, wanted: Iterable[tuple[OwnedPartition, Position | None]]) -> None:
         """Find where partitions begin, and fetch them from there; return at once. Until then they have no position.
@@ -84,43 +79,11 @@ class Starting:
         """Return what is waited for, so that a forked child goes on with it; this needs no lock."""
         return {key: position for key, (position, _) in list(self._wanted.items())}
 
-    def revive(self) -> None:
-        """Start the worker again if it could not be started, or an error has ended it."""
-        if self._worker is None and self._wanted:
-            with self._lock:
-                self._start()
-
-    def join(self) -> None:
-        """Wait for the worker to end; set the consumer's `running` to False before."""
-        self._wake.set()
-        worker = self._worker
-        if worker is not None:
-            worker.join(5.0)
-
-    def _start(self) -> None:
-        """Start the worker if there is none; the caller holds the lock."""
-        if self._worker is not None or not self._wanted:
-            return
-        try:
-            self._worker = self._handler.spawn(self._run, name="pykafka.Starting")
-        except RuntimeError as error:  # as in `Recovery`
-            log.error("no worker can be started to find where partitions begin, for now: %s", error)
-
     # -- the worker ------------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        try:
-            while self._step():
-                pass
-        except BaseException as error:
-            reader = self._reader()
-            if reader is not None and reader.running:
-                told = f"the worker that looks where partitions begin has ended by {type(error).__name__}: {error}"
-                reader.worker_failed(KafkaException(told, topic=reader.name))
-            del reader
-            with self._lock:
-                self._worker = None
-            raise
+    def _is_left(self) -> bool:
+        """Return whether a partition waits for its start."""
+        return bool(self._wanted)
 
     def _step(self) -> bool:
         """Look for all that is wanted; return False if nothing is left to do."""
