@@ -26,7 +26,7 @@ from pykafka.handlers.base import (
 )
 from pykafka.handlers.bridge import BridgeLocal, TaskLocal, await_in_bridge, bridged, in_bridge
 from pykafka.handlers.lookups import Reverse, await_lookup, is_numeric
-from pykafka.handlers.looplocks import Loop, LoopEvent, LoopLock, LoopQueue, LoopRLock, LoopSemaphore, Waiters
+from pykafka.handlers.looplocks import Loop, LoopEvent, LoopLock, LoopQueue, LoopRLock, LoopSemaphore, Overdue, Waiters
 from pykafka.handlers.loopsocket import LoopSocket, LoopWaiter
 from pykafka.handlers.native import NativeHandler
 from pykafka.handlers.patience import Patience
@@ -59,7 +59,7 @@ def running_loop() -> asyncio.AbstractEventLoop:
         ) from None
 
 
-class LoopTurns:
+class LoopTurns(Overdue):
     """Keeps a loop turning while its workers compute.
 
     State: changes in the loop's thread. `_since` is when a worker first called after the loop's last turn; None: none has.
@@ -68,11 +68,10 @@ class LoopTurns:
     """
 
     def __init__(self, loop: Loop) -> None:
+        super().__init__()
         self._loop = loop
         self._since: float | None = None
         self._waiting = Waiters(loop)
-        #: Whether code outside of the bridge, which cannot wait in `breathe`, is to await `turn` before it goes on.
-        self.overdue = False
 
     def held(self) -> bool:
         """Return whether workers have kept the loop for HELD_MAX_S."""

@@ -8,6 +8,11 @@ cdef class Loop:
     cdef object __weakref__
 
 
+cdef class Overdue:
+    cdef public bint overdue
+    cdef object __weakref__
+
+
 cdef class Waiters:
     cdef readonly Loop loop
     cdef readonly object futures

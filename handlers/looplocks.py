@@ -95,6 +95,13 @@ class Loop:
             timer.cancel()
 
 
+class Overdue:
+    """Whether code outside of the bridge, which cannot wait in `breathe`, is to let the loop turn before it goes on."""
+
+    def __init__(self) -> None:
+        self.overdue = False
+
+
 class Waiters:
     """The workers that wait for one thing, in the order in which they came.
 

@@ -140,7 +140,8 @@ class KafkaProducer(FastPath[K, V], Generic[K, V]):
         self._engine = AnyTopicEngine(cluster, options, self, chooses)
         self._interceptors = Interceptors(options.interceptors, self._handler) if options.interceptors else None
         self._engine.settlement.observed = self._interceptors is not None
-        self._told = self._callback(None if on_delivery is None else on_delivery)
+        self._told = self._callback(on_delivery)
+        self._last_told = None
         #: Whether a message needs nothing but to be written.
         self._plain = self._of_key is None and self._of_value is None and self._interceptors is None
         self._accumulator = self._engine.accumulator
@@ -199,19 +200,13 @@ class KafkaProducer(FastPath[K, V], Generic[K, V]):
         :param values_or_records: values; or `ProducerRecord` for messages with more than a value, whose topic may be left out
         :raises KafkaException: as of `produce()`; `.sent` of the error says how many messages were taken before
         """
-        count, send, told = 0, self._accumulator.send, self._told
-        plain = self._plain
-        try:
-            for one in values_or_records:
-                if isinstance(one, ProducerRecord):
-                    self._produce_record(topic, one)
-                elif not plain or send(topic, one, None, -1, None, -1, told, one, None) is None:
-                    self.produce(topic, one)
-                count += 1
-        except KafkaException as error:
-            error.sent = count  # type: ignore[attr-defined]
-            raise
-        return count
+        return self._produce_each(topic, values_or_records, self._produce_one)
+
+    def _produce_one(self, topic: str, one: Any) -> None:
+        if isinstance(one, ProducerRecord):
+            self._produce_record(topic, one)
+        else:
+            self.produce(topic, one)
 
     def _produce_record(self, topic: str, record: ProducerRecord[K, V]) -> Delivery[K, V]:
         return self.produce(

@@ -8,6 +8,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
+from pykafka.aio.steps import Sending, Taking
 from pykafka.exceptions import ConsumerStoppedException, WouldBlockError
 from pykafka.handlers.bridge import await_in_bridge, bridged
 from pykafka.kafkaconsumer import POLL_RECORDS
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pykafka.client import KafkaClient
-    from pykafka.exceptions import KafkaException
     from pykafka.handlers.aio import AsyncioHandler
     from pykafka.kafkaconsumer import KafkaConsumer
     from pykafka.kafkaproducer import Delivery, KafkaProducer
@@ -294,44 +294,22 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Sends(Closing["KafkaProducer[K, V]"], Generic[K, V]):
+class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
     """Producing to any topic: what has room is written at once, without a switch of greenlets."""
 
     def __init__(self, inner: KafkaProducer[K, V]) -> None:
         super().__init__(inner)
+        self._fast = inner
         self._turns = cast("AsyncioHandler", inner._handler)._turns
-        self._try = inner._try_produce
         # Serializers may run twice where a lock is taken, which is rare; interceptors may count.
         self._may_try = inner._interceptors is None
 
-    async def produce(
-        self,
-        topic: str,
-        value: V | None = None,
-        *,
-        key: K | None = None,
-        headers: Headers | None = None,
-        timestamp: int | datetime.datetime | None = None,
-        partition: int | None = None,
-        on_delivery: Callable[[KafkaException | None, Delivery[K, V]], object] | None = None,
-    ) -> Delivery[K, V]:
-        """Send a message; return its delivery. As `pykafka.KafkaProducer.produce`; it waits where that one blocks.
-
-        `await delivery` waits for the acknowledgement. A cancellation comes before the message was taken.
-        """
-        if self._turns.overdue:
-            await self._turns.turn()
-        if headers is None and timestamp is None and partition is None and on_delivery is None and self._may_try:
-            try:
-                made = self._try(topic, value, key=key)
-            except WouldBlockError:  # nothing was taken
-                return await bridged(self._inner.produce, topic, value, key=key)
-            return await bridged(made) if callable(made) else made
-        return await self._produce_fully(topic, value, key, headers, timestamp, partition, on_delivery)
-
-    async def _produce_fully(
+    async def _produce_slowly(
         self, topic: str, value: V | None, key: K | None, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V]:
+        """Produce what is not plain, or has to wait."""
+        if self._turns.overdue:
+            await cast("AsyncioHandler", self._inner._handler)._turns.turn()
         if isinstance(headers, Iterator):
             headers = tuple(headers)  # they may be read twice
         told = None if on_delivery is None else sync(on_delivery)
@@ -339,13 +317,13 @@ class Sends(Closing["KafkaProducer[K, V]"], Generic[K, V]):
         if not self._may_try:
             return await bridged(partial(self._inner.produce, topic, value, key=key, **options))
         try:
-            made = self._try(topic, value, key=key, **options)
+            made = self._inner._try_produce(topic, value, key=key, **options)
         except WouldBlockError:  # nothing was taken
             return await bridged(partial(self._inner.produce, topic, value, key=key, **options))
         return await bridged(made) if callable(made) else made
 
 
-class Records(Closing["KafkaConsumer[K, V]"], Generic[K, V]):
+class Records(Taking[K, V], Closing["KafkaConsumer[K, V]"], Generic[K, V]):
     """Consuming records of any topics: what is buffered is taken at once, without a switch of greenlets.
 
     A cancellation comes before a record is taken, so that it loses none: the next call returns it.
@@ -354,6 +332,7 @@ class Records(Closing["KafkaConsumer[K, V]"], Generic[K, V]):
     def __init__(self, inner: KafkaConsumer[K, V]) -> None:
         super().__init__(inner)
         self._turns = cast("AsyncioHandler", inner._handler)._turns
+        self._buffers, self._at_hand = inner._buffers, inner._handing.plain
         timeout_ms = inner._options.consumer_timeout_ms
         self._timeout = None if timeout_ms < 0 else timeout_ms / 1000
 
@@ -363,15 +342,12 @@ class Records(Closing["KafkaConsumer[K, V]"], Generic[K, V]):
         :param timeout: how long to wait for it (s); None for as long as it takes
         """
         if self._turns.overdue:
-            await self._turns.turn()
+            await cast("AsyncioHandler", self._inner._handler)._turns.turn()
         found = self._inner._at_once()
         return found if found is not None else await bridged(self._inner.one, timeout)
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Record[K, V]:
-        """Return the next record; end when none comes for `consumer_timeout_ms`, and by `close()`."""
+    async def _next_slowly(self) -> Record[K, V]:
+        """Return the next record where none is at hand."""
         found = None
         try:
             found = await self.one(self._timeout)

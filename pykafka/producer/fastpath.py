@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pykafka.exceptions import KafkaException
 from pykafka.producer.deliveries import Callback
+from pykafka.utils.error_handlers import valid_callable
 
 try:
     import cython
@@ -13,11 +15,21 @@ except ImportError:
 class FastPath:
     """The base of `KafkaProducer` that writes plain messages: bytes, without more than topic, value and key.
 
-    Attributes: `_plain`: whether there are such; `_accumulator`; `_told`: called with the outcome of each message, or None.
+    Attributes: `_plain`: whether there are such; `_accumulator`; `_told`: called with the outcome of each message, or
+    None; `_last_told`: the callback that a call of `produce()` gave last.
     """
 
     def __class_getitem__(cls, types):
         return cls
+
+    def _callback_for(self, on_delivery):
+        """Return the callback of a function, the last one where that is the same: most calls give the same function."""
+        told = self._last_told
+        if told is None or told.fn is not on_delivery:
+            valid_callable(on_delivery, "on_delivery")
+            told = Callback(on_delivery)
+            self._last_told = told
+        return told
 
     def produce(self, topic, value=None, *, key=None, headers=None, timestamp=None, partition=None, on_delivery=None):
         """Send a message; return its delivery, which tells offset and error when they are known.
@@ -45,7 +57,7 @@ class FastPath:
         if self._plain and partition is None and headers is None and timestamp is None:
             told = self._told
             if on_delivery is not None:
-                told = Callback(on_delivery)
+                told = self._callback_for(on_delivery)
             found = self._accumulator.send(topic, value, key, -1, None, -1, told, value, key)
             if found is not None:
                 return found
@@ -62,8 +74,28 @@ class FastPath:
         if self._plain and partition is None and headers is None and timestamp is None:
             told = self._told
             if on_delivery is not None:
-                told = Callback(on_delivery)
+                told = self._callback_for(on_delivery)
             found = self._accumulator.send(topic, value, key, -1, None, -1, told, value, key)
             if found is not None:
                 return found
         return self._try_fully(topic, value, key, headers, timestamp, partition, on_delivery)
+
+    def _produce_each(self, topic, values, produce_other):
+        """Send many values to one topic; the error of one has `.sent`, how many were taken before.
+
+        :param produce_other: called with a value that is not plain, or finds no room
+        """
+        count = 0
+        try:
+            for value in values:
+                if (
+                    not self._plain
+                    or (value is not None and type(value) is not bytes)
+                    or self._accumulator.send(topic, value, None, -1, None, -1, self._told, value, None) is None
+                ):
+                    produce_other(topic, value)
+                count += 1
+        except KafkaException as error:
+            error.sent = count
+            raise
+        return count

@@ -1,7 +1,7 @@
 """The types of `pykafka.producer.fastpath`; a test compares them with the class."""
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic
 
 from typing_extensions import TypeVar
@@ -18,6 +18,7 @@ class FastPath(Generic[K, V]):
     _plain: bool
     _accumulator: Accumulator
     _told: Any
+    _last_told: Any
 
     def produce(
         self,
@@ -41,3 +42,4 @@ class FastPath(Generic[K, V]):
         partition: int | None = None,
         on_delivery: Callable[[KafkaException | None, Delivery[K, V]], object] | None = None,
     ) -> Delivery[K, V] | Callable[[], Delivery[K, V]]: ...
+    def _produce_each(self, topic: str, values: Iterable[Any], produce_other: Callable[[str, Any], object]) -> int: ...
