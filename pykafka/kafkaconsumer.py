@@ -85,8 +85,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         it
     :param heartbeat_interval_ms: how often heartbeats go out (ms); below the session timeout
     :param max_poll_interval_ms: a member that takes no message for this long loses its share (ms)
-    :param assignor: how the group shares out partitions: "range" or "roundrobin"; several names, the best first: the best that
-        all members know
+    :param assignor: how the group shares out partitions: "range", "roundrobin", "sticky" (KIP-54), "cooperative-sticky"
+        (KIP-429) or an assignor of your own; several, the best first: the best that all members know
     :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `close()` does not leave the group, and a
         consumer that starts with the same id within the session timeout gets the same share, without a rebalance
     :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as it
@@ -132,7 +132,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         session_timeout_ms: int = 30 * 1000,
         heartbeat_interval_ms: int = 3000,
         max_poll_interval_ms: int = 5 * 60 * 1000,
-        assignor: str | Sequence[str] = "range",
+        assignor: str | type[Any] | Sequence[str | type[Any]] = "range",
         group_instance_id: str | None = None,
         consumer_timeout_ms: int = -1,
         isolation_level: str = "read_uncommitted",

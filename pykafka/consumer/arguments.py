@@ -64,7 +64,7 @@ class KafkaConsumerArguments(TypedDict, total=False):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     max_poll_interval_ms: int
-    assignor: str | Sequence[str]
+    assignor: str | type[Any] | Sequence[str | type[Any]]
     group_instance_id: str | None
     consumer_timeout_ms: int
     isolation_level: str

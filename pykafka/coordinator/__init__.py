@@ -4,3 +4,18 @@
 `ConsumerCoordinator` (`documented/`, at its documented place `consumer.py`) is the other `BaseCoordinator`. It is API for
 programs that bring their own consumer; no consumer of this package uses it.
 """
+
+from __future__ import annotations
+
+from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from pykafka.coordinator.assignors.range import RangePartitionAssignor
+from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from pykafka.coordinator.assignors.sticky import CooperativeStickyAssignor, StickyPartitionAssignor
+
+__all__ = [
+    "AbstractPartitionAssignor",
+    "CooperativeStickyAssignor",
+    "RangePartitionAssignor",
+    "RoundRobinPartitionAssignor",
+    "StickyPartitionAssignor",
+]

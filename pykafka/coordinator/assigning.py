@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pykafka.common import TopicPartition
 from pykafka.coordinator.topics import SharedTopics, readers_of
-from pykafka.exceptions import InconsistentGroupProtocol
+from pykafka.exceptions import InconsistentGroupProtocol, KafkaException
 from pykafka.protocol import documented
 
 if TYPE_CHECKING:
-    from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+    from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, Racks
     from pykafka.metadata.cluster import BaseCluster
+
+log = logging.getLogger(__name__)
+
+#: The version of a member's metadata that has its rack.
+RACK_VERSION = 3
 
 
 class Assigning:
@@ -38,11 +44,24 @@ class Assigning:
         if not self._assignors:
             raise ValueError("assignors must name one at least, such as RangePartitionAssignor")
         self.topics = SharedTopics(cluster)
+        #: This member's last share, and the generation that gave it.
+        self._last: tuple[Collection[TopicPartition], int] = ((), -1)
 
-    def protocols(self, topics: Iterable[str]) -> Sequence[tuple[str, bytes]]:
-        """Return the name of each assignor, the best first, with the metadata that names this member's topics."""
+    def protocols(self, topics: Iterable[str], rack: str = "") -> Sequence[tuple[str, bytes]]:
+        """Return the name of each assignor, the best first, with the metadata that names this member's topics.
+
+        :param rack: of this member; empty for none
+        """
         wanted = frozenset(topics)
-        return [(name, bytes(one.metadata(wanted).get_bytes())) for name, one in self._assignors.items()]
+        found = []
+        for name, one in self._assignors.items():
+            said = one.metadata(wanted)
+            if (data := one.user_data(*self._last)) is not None:
+                said.user_data = data
+            if rack:
+                said.version, said.rack_id = RACK_VERSION, rack
+            found.append((name, bytes(said.get_bytes())))
+        return found
 
     def share_out(
         self, protocol: str, members: Sequence[tuple[str, bytes]], timeout_ms: int | None = None
@@ -62,18 +81,39 @@ class Assigning:
             self._cluster.update(topics, timeout_ms)
         partitions = {name: self.topics.ids(name) for name in topics}
         self.topics.divided = {name: len(ids) for name, ids in partitions.items()}
-        shares = self._named(protocol).assign(partitions, wanted)
+        racks = self._racks(topics, timeout_ms) if any(one.rack_id for one in wanted.values()) else {}
+        shares = self._named(protocol).assign_near(partitions, wanted, racks)
         return {member: bytes(share.get_bytes()) for member, share in shares.items()}
 
-    def taken(self, protocol: str, share: bytes) -> list[TopicPartition]:
+    def _racks(self, topics: list[str], timeout_ms: int | None) -> Racks:
+        """Return the racks of the replicas of each partition, also those that are down; none if nobody tells them."""
+        try:
+            told = self._cluster.ask_metadata(topics, timeout_ms)
+        except KafkaException as error:
+            log.info("group %s: shared out without regard to racks: %s", self._group_id, error)
+            return {}
+        racks = {broker.node_id: broker.rack for broker in told.brokers}
+        return {
+            TopicPartition(topic.name, part.partition_index): frozenset(
+                rack for node in part.replica_nodes if (rack := racks.get(node))
+            )
+            for topic in told.topics
+            if topic.name
+            for part in topic.partitions
+        }
+
+    def taken(self, protocol: str, share: bytes, generation: int = -1) -> list[TopicPartition]:
         """Return a share as partitions, and tell it to the assignor.
 
         :param protocol: the assignor that has made it
         :param share: as it came from the leader
+        :param generation: of the group
         """
         assignment = documented.MemberAssignment.from_bytestring(share)
         self._named(protocol).on_assignment(assignment)
-        return [TopicPartition(topic, id_) for topic, ids in assignment.partition_assignment for id_ in ids]
+        keys = [TopicPartition(topic, id_) for topic, ids in assignment.partition_assignment for id_ in ids]
+        self._last = keys, generation
+        return keys
 
     def _named(self, name: str) -> AbstractPartitionAssignor | type[AbstractPartitionAssignor]:
         found = self._assignors.get(name)

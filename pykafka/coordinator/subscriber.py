@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pykafka.common import TopicPartition
 from pykafka.coordinator.assigning import Assigning
-from pykafka.coordinator.assignors.known import KNOWN, valid_assignor
+from pykafka.coordinator.assignors.known import assignors_of
 from pykafka.coordinator.base import BaseCoordinator
 from pykafka.coordinator.selection import Selection, Topics
 from pykafka.coordinator.state import State
@@ -83,17 +83,21 @@ class Subscriber(BaseCoordinator):
     :param cluster: that has the group
     :param hooks: the consumer
     :param member: what its commits name, which this changes
-    :param configs: as for `BaseCoordinator`; and `assignor`: "range", "roundrobin", or several of them, the best first
+    :param configs: as for `BaseCoordinator`; `assignor`: one, or several, the best first; `client_rack`
     :raises TypeError, ValueError: one of the configs is wrong
     """
 
-    DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {**BaseCoordinator.DEFAULT_CONFIG, "assignor": "range"}
+    DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
+        **BaseCoordinator.DEFAULT_CONFIG,
+        "assignor": "range",
+        "client_rack": "",
+    }
 
     def __init__(self, cluster: BaseCluster, hooks: ShareHooks, member: Identity, **configs: Any) -> None:
         super().__init__(cluster, None, **configs)
         self._hooks = hooks
         self.member = member
-        assignors = [KNOWN[name] for name in valid_assignor(self.config["assignor"], "assignor")]
+        assignors = assignors_of(self.config["assignor"], "assignor")
         self._assigning = Assigning(cluster, self.group_id, assignors)
         self._topics = self._assigning.topics
         self.sender.attendant = weakref.ref(hooks)
@@ -333,7 +337,7 @@ class Subscriber(BaseCoordinator):
     def group_protocols(self) -> Sequence[tuple[str, bytes]]:
         """Return the name of each assignor, the best first, with the metadata that names this member's topics."""
         self._joined_for = self.topics
-        return self._assigning.protocols(self._joined_for)
+        return self._assigning.protocols(self._joined_for, self.config["client_rack"])
 
     def _on_join_prepare(self, generation: int, member_id: str) -> None:
         self._relieve()
@@ -344,7 +348,7 @@ class Subscriber(BaseCoordinator):
         return self._assigning.share_out(protocol, members, self._left_ms())
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        self._pending = frozenset(self._assigning.taken(protocol, member_assignment))
+        self._pending = frozenset(self._assigning.taken(protocol, member_assignment, generation))
         self.member.generation_id, self.member.member_id = generation, member_id
         log.info("group %s: the share of generation %d: %s", self.group_id, generation, sorted(self._pending))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pykafka.consumer.positions import Position
-from pykafka.coordinator.assignors.known import valid_assignor
+from pykafka.coordinator.assignors.known import AssignorLike, valid_assignor
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_ms
@@ -139,11 +139,13 @@ class SubscriberOptions(MemberOptions):
         "that starts with the same id within the session timeout gets the same share, without a rebalance",
         costs="A member that does not come back keeps its partitions for `session_timeout_ms`.",
     )
-    assignor: str | Sequence[str] = setting(
+    assignor: AssignorLike = setting(
         "range",
         valid_assignor,
-        'how the group shares out partitions: "range" or "roundrobin"; several names, the best first: the best that all '
-        "members know",
-        allowed='`"range"`, `"roundrobin"`, or a list of both',
-        costs='`"range"` keeps partitions of the same number together; `"roundrobin"` shares many small topics more evenly.',
+        'how the group shares out partitions: "range", "roundrobin", "sticky" (KIP-54), "cooperative-sticky" (KIP-429) or an '
+        "assignor of your own; several, the best first: the best that all members know",
+        allowed='`"range"`, `"roundrobin"`, `"sticky"`, `"cooperative-sticky"`, a name of Kafka\'s Java classes for them, an '
+        "`AbstractPartitionAssignor`, or a list of these",
+        costs='`"range"` keeps partitions of the same number together; `"roundrobin"` shares many small topics more evenly; '
+        "the sticky ones move as few partitions as they can.",
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.offsets import may_commit_later
@@ -72,7 +71,10 @@ class Sharing:
                 self,
                 engine.membership,
                 group_id=engine.options.consumer_group,
-                **asdict(self._options),
+                client_rack=engine.cluster.client_rack
+                if engine.options.client_rack is None
+                else engine.options.client_rack,
+                **vars(self._options),
             )
             shares.subscribe(topics)
             engine.forget_topics(())  # the partitions of `assign()`

@@ -6,14 +6,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar
 
+from pykafka.common import TopicPartition
 from pykafka.protocol import documented
+
+#: The racks of the replicas of each partition.
+Racks = Mapping[TopicPartition, frozenset[str]]
 
 
 class AbstractPartitionAssignor(ABC):
-    """A way to share out partitions of any number of topics; `ConsumerCoordinator` calls it on the class or an instance."""
+    """A way to share out partitions of any number of topics; members call it on the class or an instance."""
 
     #: The name that all members of a group must know; other clients' assignors of this name must divide alike.
     name: ClassVar[str]
+    #: Whether it gives no partition to a member while another one says that it owns it (KIP-429).
+    cooperative: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
@@ -27,6 +33,21 @@ class AbstractPartitionAssignor(ABC):
         """
 
     @classmethod
+    def assign_near(
+        cls,
+        partitions: Mapping[str, Collection[int]],
+        members: Mapping[str, documented.ConsumerGroupProtocolMetadata],
+        racks: Racks,
+    ) -> dict[str, documented.MemberAssignment]:
+        """Return each member's share, in its own rack where that costs no balance (KIP-881); by default racks do not matter.
+
+        :param partitions: as of `assign`
+        :param members: as of `assign`
+        :param racks: of the replicas of each partition; none where brokers have none
+        """
+        return cls.assign(partitions, members)
+
+    @classmethod
     def metadata(cls, topics: Iterable[str]) -> documented.ConsumerGroupProtocolMetadata:
         """Return the metadata that a member sends when it joins.
 
@@ -36,18 +57,34 @@ class AbstractPartitionAssignor(ABC):
         said.topic_names = [*sorted(topics)]  # perhaps none
         return said
 
+    @classmethod
+    def user_data(cls, share: Iterable[TopicPartition], generation: int) -> bytes | None:
+        """Return what the member tells the leader's assignor; None to leave what `metadata` says.
+
+        :param share: what the member was given last
+        :param generation: the generation that gave it; -1 for none
+        """
+        return None
+
     @classmethod  # noqa: B027 - most forget what they have assigned
     def on_assignment(cls, assignment: documented.MemberAssignment) -> None:
-        """Note this member's share; `ConsumerCoordinator` calls it after each rebalance."""
+        """Note this member's share; members call it after each rebalance."""
 
 
 def as_assignments(
     members: Iterable[str], shares: Mapping[tuple[str, str], Iterable[int]]
 ) -> dict[str, documented.MemberAssignment]:
     """Return each member's share, given {(member id, topic): partition ids}."""
-    return {
-        member: documented.MemberAssignment(
-            [(topic, sorted(ids)) for (owner, topic), ids in sorted(shares.items()) if owner == member and ids], 0
-        )
-        for member in members
-    }
+    found: dict[str, list[tuple[str | bytes, list[int]]]] = {member: [] for member in members}
+    for (member, topic), ids in sorted(shares.items()):
+        if ids:
+            found[member].append((topic, sorted(ids)))
+    return {member: documented.MemberAssignment(share, 0) for member, share in found.items()}
+
+
+def by_topic(keys: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
+    """Return partitions as (topic, ids) pairs, sorted."""
+    found: dict[str, list[int]] = {}
+    for topic, id_ in sorted(keys):
+        found.setdefault(topic, []).append(id_)
+    return list(found.items())

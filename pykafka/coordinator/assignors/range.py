@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, as_assignments
+from pykafka.common import TopicPartition
+from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, Racks, as_assignments
+from pykafka.coordinator.assignors.racks import nearness
 from pykafka.coordinator.topics import readers_of
 from pykafka.membershipprotocol import in_runs
 from pykafka.protocol import documented
@@ -13,7 +15,8 @@ from pykafka.protocol import documented
 class RangePartitionAssignor(AbstractPartitionAssignor):
     """The assignor that cuts each topic into runs, one for each member that reads it; the first runs may be longer by one.
 
-    Partitions of the same number, in topics of the same size with the same readers, go to the same member.
+    Partitions of the same number, in topics of the same size with the same readers, go to the same member. With racks a member
+    gets partitions that have a replica in its rack first, as many as its run is long (KIP-881).
     """
 
     name = "range"
@@ -23,11 +26,42 @@ class RangePartitionAssignor(AbstractPartitionAssignor):
         cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, documented.ConsumerGroupProtocolMetadata]
     ) -> dict[str, documented.MemberAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign`."""
-        return as_assignments(
-            members,
-            {
-                (member, topic): ids
-                for topic, readers in readers_of(members).items()
-                for member, ids in in_runs(readers, sorted(partitions.get(topic, ()))).items()
-            },
-        )
+        return cls.assign_near(partitions, members, {})
+
+    @classmethod
+    def assign_near(
+        cls,
+        partitions: Mapping[str, Collection[int]],
+        members: Mapping[str, documented.ConsumerGroupProtocolMetadata],
+        racks: Racks,
+    ) -> dict[str, documented.MemberAssignment]:
+        """Return each member's share; parameters as of `AbstractPartitionAssignor.assign_near`."""
+        near = nearness(members, racks)
+        # topics with the same readers and the same partitions are divided alike
+        alike: dict[tuple[tuple[str, ...], tuple[int, ...]], list[str]] = {}
+        for topic, readers in readers_of(members).items():
+            alike.setdefault((tuple(readers), tuple(sorted(partitions.get(topic, ())))), []).append(topic)
+        shares = {}
+        for (readers_, ids), topics in alike.items():
+            runs = in_runs(readers_, ids) if near is None else _near(readers_, ids, topics, near)
+            shares.update({(member, topic): run for member, run in runs.items() for topic in topics})
+        return as_assignments(members, shares)
+
+
+def _near(
+    readers: Sequence[str], ids: Sequence[int], topics: Sequence[str], near: Callable[[str, TopicPartition], bool]
+) -> dict[str, list[int]]:
+    """Return runs of the usual lengths, with partitions that are near in all topics before the others."""
+    lengths = {member: len(run) for member, run in in_runs(readers, ids).items()}
+    found: dict[str, list[int]] = {member: [] for member in readers}
+    left = list(ids)
+    for wanted in (True, False):
+        for member in readers:
+            room = lengths[member] - len(found[member])
+            fits = [
+                id_ for id_ in left if not wanted or all(near(member, TopicPartition(topic, id_)) for topic in topics)
+            ]
+            found[member] += fits[:room]
+            taken = set(fits[:room])
+            left = [id_ for id_ in left if id_ not in taken]
+    return found

@@ -112,7 +112,7 @@ class ConsumerCoordinator(BaseCoordinator):
         return self._assigning.share_out(protocol, members)
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        share = self._assigning.taken(protocol, member_assignment)
+        share = self._assigning.taken(protocol, member_assignment, generation)
         self._refresh_needed = True
         self.offsets.shared_as = (generation, member_id)
         self._subscription.assigned(share)

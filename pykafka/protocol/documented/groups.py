@@ -13,13 +13,19 @@ from pykafka.protocol.documented.base import Request, Response
 from pykafka.utils import get_bytes, get_string
 from pykafka.utils.struct_helpers import unpack_from
 
+#: The fields of a member's metadata by version (KIP-429, KIP-792, KIP-881); later versions only add more.
+_FIELDS = ("h [S] Y", "h [S] Y [S [i]]", "h [S] Y [S [i]] i", "h [S] Y [S [i]] i S")
+
 
 class ConsumerGroupProtocolMetadata:
     """The subscription of a member: the metadata that consumers send when they join a group.
 
-    :param version: version of this format; fields of later versions are dropped
+    :param version: version of this format: 1 has `owned_partitions`, 2 also `generation_id`, 3 also `rack_id`
     :param topic_names: the topics that the member subscribes to
     :param user_data: data for the assignor; the standard protocols ignore it
+    :param owned_partitions: (topic name, partition ids) pairs that the member reads while it joins
+    :param generation_id: the generation that gave them to it; -1 for none
+    :param rack_id: the rack of the member; None for none
     """
 
     def __init__(
@@ -27,10 +33,16 @@ class ConsumerGroupProtocolMetadata:
         version: int = 0,
         topic_names: Iterable[str | bytes] | None = None,
         user_data: bytes | None = b"testuserdata",
+        owned_partitions: Iterable[tuple[str, Sequence[int]]] = (),
+        generation_id: int = -1,
+        rack_id: str | None = None,
     ) -> None:
         self.version = version
         self.topic_names: list[str | bytes] = list(topic_names or [b"dummytopic"])
         self.user_data = user_data
+        self.owned_partitions = [(name, list(ids)) for name, ids in owned_partitions]
+        self.generation_id = generation_id
+        self.rack_id = rack_id
 
     def __len__(self) -> int:
         """Return the length of the bytes."""
@@ -43,6 +55,12 @@ class ConsumerGroupProtocolMetadata:
         for name in self.topic_names:
             output += _short_string(name)
         output += _long_bytes(self.user_data)
+        if self.version >= 1:
+            output += _partitions(self.owned_partitions)
+        if self.version >= 2:
+            output += self.generation_id.to_bytes(4, "big", signed=True)
+        if self.version >= 3:
+            output += b"\xff\xff" if self.rack_id is None else _short_string(self.rack_id)
         return output
 
     @classmethod
@@ -54,9 +72,17 @@ class ConsumerGroupProtocolMetadata:
         if not buff:
             return cls()
         with _reading(buff, "a member's metadata"):
-            version, names, user_data = unpack_from("h [S] Y", bytes(buff))
+            version = int.from_bytes(buff[:2], "big", signed=True)
+            known = _FIELDS[max(0, min(version, len(_FIELDS) - 1))]
+            _, names, user_data, *more = unpack_from(known, bytes(buff))
             found = cls(version, user_data=user_data)
             found.topic_names = [get_string(name) for name in names]  # perhaps none
+            if more:
+                found.owned_partitions = [(get_string(name), list(ids)) for name, ids in more[0]]
+            if len(more) > 1:
+                found.generation_id = more[1]
+            if len(more) > 2 and more[2] is not None:
+                found.rack_id = get_string(more[2])
         return found
 
 
@@ -78,12 +104,7 @@ class MemberAssignment:
     def get_bytes(self) -> bytearray:
         """Return the bytes of the assignment."""
         output = bytearray(self.version.to_bytes(2, "big", signed=True))
-        output += len(self.partition_assignment).to_bytes(4, "big")
-        for name, ids in self.partition_assignment:
-            output += _short_string(name)
-            output += len(ids).to_bytes(4, "big")
-            for id_ in ids:
-                output += id_.to_bytes(4, "big", signed=True)
+        output += _partitions(self.partition_assignment)
         output += _long_bytes(b"")
         return output
 
@@ -98,6 +119,16 @@ class MemberAssignment:
         with _reading(buff, "a member's assignment"):
             version, topics = unpack_from("h [S [i]]", bytes(buff))
             return cls(topics, version)
+
+
+def _partitions(pairs: Sequence[tuple[str, Sequence[int]]]) -> bytes:
+    output = bytearray(len(pairs).to_bytes(4, "big"))
+    for name, ids in pairs:
+        output += _short_string(name)
+        output += len(ids).to_bytes(4, "big")
+        for id_ in ids:
+            output += id_.to_bytes(4, "big", signed=True)
+    return bytes(output)
 
 
 def _short_string(text: str | bytes) -> bytes:

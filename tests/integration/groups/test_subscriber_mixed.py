@@ -56,7 +56,7 @@ def test_shares_a_group_with_balanced_consumers(members: Members, first: str) ->
 @pytest.mark.needs("latest")
 @pytest.mark.later("greenlets")
 @pytest.mark.parametrize("first", ["ours", "theirs"])
-@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
 def test_shares_a_group_with_confluent_kafka(members: Members, kafka: KafkaCluster, first: str, strategy: str) -> None:
     theirs = Consumer(
         {

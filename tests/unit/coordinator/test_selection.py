@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pykafka.coordinator.assignors.known import valid_assignor
+from pykafka.coordinator import AbstractPartitionAssignor, RangePartitionAssignor
+from pykafka.coordinator.assignors.known import assignors_of, valid_assignor
 from pykafka.coordinator.selection import Selection
 
 
@@ -57,13 +58,29 @@ def test_assignors_by_name() -> None:
     assert valid_assignor(["roundrobin", "range", "range"], "assignor") == ("roundrobin", "range")
 
 
+class Mine(RangePartitionAssignor):
+    """An application's own."""
+
+    name = "mine"
+
+
+def test_names_of_java_s_classes_and_classes_of_one_s_own() -> None:
+    java = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+    assert valid_assignor([java, RangePartitionAssignor, Mine], "assignor") == ("cooperative-sticky", "range", Mine)
+    assert assignors_of((Mine, "range"), "assignor") == [Mine, RangePartitionAssignor]
+    one = Mine()
+    assert assignors_of(one, "assignor") == [one]
+
+
 @pytest.mark.parametrize(
     ("value", "error", "text"),
     [
-        ("sticky", ValueError, "assignor must be 'range' or 'roundrobin', not 'sticky'; members"),
+        ("stick", ValueError, "assignor must be 'range' or 'roundrobin' or 'sticky' or .* not 'stick'; members"),
+        (["range", Mine, type("Other", (Mine,), {})], ValueError, "two assignors of the name 'mine'"),
+        (AbstractPartitionAssignor, TypeError, "must be a name or an AbstractPartitionAssignor"),
         ([], ValueError, "assignor must name one at least"),
-        (3, TypeError, "assignor must be a name, or a list of names, not int: 3"),
-        ([3], TypeError, r"not list: \[3\]"),
+        (3, TypeError, "assignor must be a name or an AbstractPartitionAssignor, or a list of them, not int: 3"),
+        ([3], TypeError, "not int: 3"),
     ],
 )
 def test_other_assignors_are_refused(value: Any, error: type[Exception], text: str) -> None:
