@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: The version of a member's metadata that has its rack.
-RACK_VERSION = 3
+#: The version of a member's metadata that has its owned partitions, their generation, and its rack.
+WHOLE_VERSION = 3
 
 
 class Assigning:
@@ -58,8 +58,8 @@ class Assigning:
             said = one.metadata(wanted)
             if (data := one.user_data(*self._last)) is not None:
                 said.user_data = data
-            if rack:
-                said.version, said.rack_id = RACK_VERSION, rack
+            if rack or one.cooperative:  # librdkafka, as the leader, crashes where a cooperative member owns "unknown"
+                said.version, said.rack_id = WHOLE_VERSION, rack or None
             found.append((name, bytes(said.get_bytes())))
         return found
 

@@ -51,17 +51,21 @@ class RangePartitionAssignor(AbstractPartitionAssignor):
 def _near(
     readers: Sequence[str], ids: Sequence[int], topics: Sequence[str], near: Callable[[str, TopicPartition], bool]
 ) -> dict[str, list[int]]:
-    """Return runs of the usual lengths, with partitions that are near in all topics before the others."""
-    lengths = {member: len(run) for member, run in in_runs(readers, ids).items()}
+    """Return runs of the usual lengths, with partitions that are near in all topics before the others.
+
+    Those that can be given longer runs of near partitions are the ones that get longer runs.
+    """
+    size, more = divmod(len(ids), len(readers))
     found: dict[str, list[int]] = {member: [] for member in readers}
     left = list(ids)
     for wanted in (True, False):
         for member in readers:
-            room = lengths[member] - len(found[member])
             fits = [
                 id_ for id_ in left if not wanted or all(near(member, TopicPartition(topic, id_)) for topic in topics)
             ]
-            found[member] += fits[:room]
+            room = size + (more > 0 or len(found[member]) > size) - len(found[member])
             taken = set(fits[:room])
+            found[member] += fits[:room]
+            more -= bool(taken) and len(found[member]) > size
             left = [id_ for id_ in left if id_ not in taken]
     return found
