@@ -12,7 +12,7 @@ Near = Callable[[str, TopicPartition], bool]
 
 
 class Claim(NamedTuple):
-    """What a member says that it has, and since which generation; -1 if it does not say."""
+    """The partitions that a member says that it has, and since which generation; -1 if it does not say."""
 
     keys: frozenset[TopicPartition]
     generation: int
