@@ -232,6 +232,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         :param topics: names, a list of them, or one pattern, as of the constructor; partitions and topics that appear are
             read within `metadata_max_age_ms`
         :raises TopicNotFoundError: there is no such topic
+        :raises TopicAuthorizationFailed: an ACL denies the topic
         :raises KafkaException: the brokers refuse, or cannot be reached
         """
         self._check_open()
@@ -250,6 +251,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
         :param partitions: any, of any topics; none to read nothing
         :raises TopicNotFoundError: there is no such topic
+        :raises TopicAuthorizationFailed: an ACL denies the topic
         :raises UnknownTopicOrPartition: there is no such partition
         :raises KafkaException: the brokers refuse, or cannot be reached
         """

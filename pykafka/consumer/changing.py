@@ -11,7 +11,13 @@ from pykafka.common import TopicPartition
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.lineage import Lineage
 from pykafka.consumer.starting import Starting
-from pykafka.exceptions import ConsumerStoppedException, KafkaException, UnknownTopicOrPartition
+from pykafka.exceptions import (
+    ConsumerStoppedException,
+    KafkaException,
+    TopicAuthorizationFailed,
+    TopicNotFoundError,
+    UnknownTopicOrPartition,
+)
 
 if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
@@ -104,16 +110,27 @@ class ChangingEngine(ConsumerEngine):
 
     # -- partitions ------------------------------------------------------------------------------------------------
 
+    def _topic(self, name: str) -> TopicView:
+        """Return a topic; an ACL that hides it is told as such, and not as a topic that does not exist."""
+        try:
+            topic: TopicView = self.cluster.topics[name]
+        except TopicNotFoundError as error:
+            if isinstance(error.__cause__, TopicAuthorizationFailed):
+                raise error.__cause__ from None
+            raise
+        return topic
+
     def find(self, keys: Iterable[TopicPartition]) -> list[Partition]:
         """Return partitions by name, and hold their topics.
 
         :raises TopicNotFoundError: there is no such topic
+        :raises TopicAuthorizationFailed: an ACL denies the topic
         :raises UnknownTopicOrPartition: the topic has no such partition
         """
         topics: dict[str, TopicView] = {}
         found = []
         for key in keys:
-            topic = self.topics.get(key.topic) or topics.get(key.topic) or self.cluster.topics[key.topic]
+            topic = self.topics.get(key.topic) or topics.get(key.topic) or self._topic(key.topic)
             topics[key.topic] = topic
             if key.partition not in topic.partitions:
                 self.cluster.update([key.topic])
@@ -232,10 +249,11 @@ class ChangingEngine(ConsumerEngine):
         """Read all partitions of topics, and those that are added to them; of a pattern, topics that appear, too.
 
         :raises TopicNotFoundError: there is no such topic
+        :raises TopicAuthorizationFailed: an ACL denies the topic
         """
         self.pattern = pattern
         wanted = list(names) if pattern is None else self._matching(pattern)
-        topics = {name: self.topics.get(name) or self.cluster.topics[name] for name in wanted}
+        topics = {name: self.topics.get(name) or self._topic(name) for name in wanted}
         self.topics = topics
         self.whole_topics = dict(topics)
         keep = {(name, id_) for name, topic in topics.items() for id_ in topic.partitions}
@@ -274,7 +292,7 @@ class ChangingEngine(ConsumerEngine):
         missing = self.whole_topics.keys() - set(names)
         self._lacking = {name: self._lacking.get(name, 0) + 1 for name in missing}
         gone = {name for name, times in self._lacking.items() if times >= LACKING}
-        fresh = {name: self.cluster.topics[name] for name in names if name not in self.whole_topics}
+        fresh = {name: self._topic(name) for name in names if name not in self.whole_topics}
         if gone:
             log.info("topics %s are gone; this consumer reads them no more", ", ".join(sorted(gone)))
             self.give_up([key for key in self.partitions if key.topic in gone])

@@ -23,7 +23,7 @@ from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.record import Record
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.on_asyncio]
 
 numbers = itertools.count()
 
@@ -206,7 +206,7 @@ def test_seeking(client: KafkaClient, make: Any) -> None:
         assert drain(consumer, 1) == values[4:5]
 
 
-@pytest.mark.later("threads")
+@pytest.mark.later("threads", "asyncio")
 def test_a_pattern_reads_topics_that_appear(client: KafkaClient, make: Any, cluster: EmbeddedCluster) -> None:
     prefix = f"p{next(numbers)}-"
     first = make(name=prefix)

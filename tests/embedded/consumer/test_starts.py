@@ -15,7 +15,7 @@ from tests.embedded.consumer.test_kafkaconsumer import cluster, drain, fill, mak
 from tests.support.waiting import until
 
 __all__ = ["cluster", "make"]
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.on_asyncio]
 
 
 @pytest.fixture

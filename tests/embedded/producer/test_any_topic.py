@@ -1,4 +1,4 @@
-"""`client.producer()`: messages for any topic, on threads and on greenlets."""
+"""`client.producer()`: messages for any topic, on threads, greenlets and asyncio."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ from pykafka.exceptions import (
 )
 from pykafka.utils.murmur2 import partition_for
 from tests.support.waiting import until
+
+pytestmark = pytest.mark.on_asyncio
 
 REFUSED = "INVALID_RECORD"
 
@@ -215,6 +217,7 @@ def test_messages_take_no_more_memory_than_they_may(cluster: EmbeddedCluster, cl
 
 
 @pytest.mark.later("greenlets")
+@pytest.mark.later("asyncio")
 def test_without_room_it_raises_at_once_or_in_time(cluster: EmbeddedCluster, client: KafkaClient) -> None:
     slow_down(cluster, 400)
     with client.producer(buffer_memory=3000, on_full="raise") as producer:
@@ -258,6 +261,7 @@ def test_a_topic_is_created_at_its_first_message(client: KafkaClient) -> None:
         assert producer.produce("fresh", b"x").get(10).offset == 0
 
 
+@pytest.mark.later("asyncio")
 def test_many_topics_share_senders_and_requests(cluster: EmbeddedCluster, client: KafkaClient) -> None:
     for number in range(60):
         cluster.create_topic(f"many-{number}", 2)
