@@ -104,8 +104,9 @@ def _secure() -> Iterable[Workload]:
 
 def _responsiveness() -> Iterable[Workload]:
     peers = ("pykafka", "pykafka-greenlets", "confluent-kafka", "aiokafka", "kafka-python")
-    yield Workload("sync-latency", "sync_latency", ("bare-socket", *peers), 2000, partitions=1)
-    yield Workload("end-to-end", "end_to_end", peers, 5000, partitions=1, seconds=8)
+    front = ("pykafka-front", "pykafka-front-greenlets")
+    yield Workload("sync-latency", "sync_latency", ("bare-socket", *front, *peers), 2000, partitions=1)
+    yield Workload("end-to-end", "end_to_end", (*front, *peers), 5000, partitions=1, seconds=8)
     yield Workload("idle", "idle", OURS_AND_CONFLUENT, 0, seconds=25)
     yield Workload("hub-stall-producing", "hub_stall_producing", HUBS, 0, seconds=14)
     yield Workload("hub-stall-consuming", "hub_stall_consuming", HUBS, 2_000_000, reads=True, seconds=14)

@@ -33,6 +33,8 @@ CLIENTS = {
     "pykafka": Entry("ours", "Threads", ours=True),
     "pykafka-greenlets": Entry("ours", "Greenlets", ours=True),
     "pykafka-pure": Entry("ours", "Pure", _PURE, {"PYKAFKA_PURE_PYTHON": "1"}, ours=True),
+    "pykafka-front": Entry("alone", "AloneThreads", ours=True),
+    "pykafka-front-greenlets": Entry("alone", "AloneGreenlets", ours=True),
     "pykafka-asyncio": Entry("loops", "Asyncio", ours=True),
     "pykafka-uvloop": Entry("loops", "Uvloop", ours=True),
     "confluent-kafka": Entry("confluent", "Tuned"),
