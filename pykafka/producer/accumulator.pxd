@@ -60,6 +60,10 @@ cdef class Accumulator:
 
     @cython.locals(batch=MessageBatch)
     cpdef MessageBatch take_open(self, PartitionQueue queue)
+    @cython.locals(batch=MessageBatch)
+    cpdef MessageBatch shut(self, PartitionQueue queue)
+    @cython.locals(batch=MessageBatch)
+    cpdef bint shut_empty(self, PartitionQueue queue) except -1
     cpdef close(self)
     cpdef release(self, MessageBatch batch)
 

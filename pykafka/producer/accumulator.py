@@ -237,6 +237,29 @@ class Accumulator:
             queue.expected = likely_size(batch.builder.size)
         return batch
 
+    def shut(self, queue: PartitionQueue) -> MessageBatch | None:
+        """Take the open batch of a partition away, and leave none, also where it is empty; return one with messages.
+
+        In one step: an `append` between a look and a store would write into a batch that nobody has any more.
+        """
+        with self.lock:
+            batch = queue.open
+            queue.open = None
+            if batch is None or not batch.count:
+                return None
+            queue.taken += batch.builder.size
+            queue.expected = likely_size(batch.builder.size)
+        return batch
+
+    def shut_empty(self, queue: PartitionQueue) -> bool:
+        """Leave a partition without an open batch; return False, and change nothing, where that has messages."""
+        with self.lock:
+            batch = queue.open
+            if batch is not None and batch.count:
+                return False
+            queue.open = None
+        return True
+
     def close(self) -> None:
         """Refuse messages, until `closed` is set to False."""
         with self.lock:
@@ -319,7 +342,7 @@ class Accumulator:
             need += len(key)
         if headers is not None:
             need += headers_size(headers)
-        if self.closed:
+        if self.closed or not isinstance(topic, str):
             return None
         route = self.routes.get(topic)
         if route is None:

@@ -66,9 +66,6 @@ class AnyTopicEngine(ProducerEngine):
         super()._begin()
         self.accumulator.chooses = self._partitioner is None
         self.waits = Waits(self)
-        self.memory.join(self)
-        if self.memory.shared is not None:
-            self.memory.shared.join(self)
 
     def set_up(self) -> None:
         """Bring all topics up to date, and leave those to which nothing was written for five minutes."""
@@ -103,7 +100,7 @@ class AnyTopicEngine(ProducerEngine):
                 if not wait:
                     return None
                 deadline = deadline or self._deadline()
-                self._ask_for(route, partition, deadline)
+                self._ask_for(route, key, partition, deadline)
                 continue
             if self._partitioner is not None:  # which is asked once
                 partition = queue.partition_id
@@ -241,7 +238,7 @@ class AnyTopicEngine(ProducerEngine):
             self.handler.sleep(pause)
             self.check_running()
 
-    def _ask_for(self, route: Route, partition: int, deadline: float) -> None:
+    def _ask_for(self, route: Route, key: bytes | None, partition: int, deadline: float) -> None:
         """Ask for a partition that is not there, or has no leader yet."""
         seen = self.cluster.generation
         left = deadline - self.handler.now()
@@ -254,13 +251,13 @@ class AnyTopicEngine(ProducerEngine):
                 topic=route.name,
                 partition=partition,
             )
-        if lacking or self._chosen(route, None, partition) is not None:
+        if lacking or self._chosen(route, key, partition) is not None:
             return
         if left <= 0:
             raise LeaderNotFoundError(
                 f"no broker leads this partition after max_block_ms={self.front.max_block_ms}; check that its replicas are up",
                 topic=route.name,
-                partition=partition,
+                partition=None if partition < 0 else partition,
             )
         self.handler.sleep(min(ROOM_S, left))
 

@@ -76,6 +76,9 @@ class ProducerEngine(ProducerCore):
             raise ClientClosedError("this client was closed; make a new KafkaClient", topic=self.topic_name)
         self.worker_exception = None
         self.routing = Routing(self)
+        for memory in (self.memory, self.memory.shared):
+            if memory is not None:
+                memory.join(self)
         self.identity = Identity(self.cluster, self.options.enable_idempotence)
         if self.topic is not None:
             self.targets.begin(self.topic.name)
@@ -257,8 +260,7 @@ class ProducerEngine(ProducerCore):
             for queue in self.routing.queues.values():
                 left += [flight.item for flight in queue.lane.window]
                 left += queue.sealed
-                left.append(self.accumulator.take_open(queue))
-                queue.open = None  # for good: somebody may still wait for room in this queue
+                left.append(self.accumulator.shut(queue))  # for good: somebody may still wait for room in this queue
         for batch in left:
             if batch is not None and not batch.done:
                 reason = batch.last_error or error

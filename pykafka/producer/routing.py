@@ -166,14 +166,15 @@ class Routing:
         core, numbered = self._core, False
         with core.lock:
             for route in [route for route in self.routes.values() if route.used_at < before]:
-                busy = any(queue.sealed or queue.lane.window or _written(queue) for queue in route.queues)
-                if busy:
+                known = core.accumulator.routes.pop(route.name, None)
+                shut = core.accumulator.shut_empty
+                if not all(not queue.sealed and not queue.lane.window and shut(queue) for queue in route.queues):
+                    if known is not None:
+                        core.accumulator.routes[route.name] = route
                     continue
-                core.accumulator.routes.pop(route.name, None)
                 del self.routes[route.name]
                 for queue in route.queues:
                     numbered = numbered or queue.lane.numbers
-                    queue.open = None
                     self._hand_over(queue, None)
                     self.queues.pop(queue.key, None)
         return numbered
@@ -233,10 +234,9 @@ class Routing:
         if queue.owner is not None:
             queue.owner.queues.pop(queue.key, None)
             queue.owner.active.pop(queue.key, None)
-            batch = self._core.accumulator.take_open(queue)
+            batch = self._core.accumulator.shut(queue)
             if batch is not None:
                 queue.sealed.append(batch)
-            queue.open = None
         for flight in queue.lane.window:
             flight.item.retry_at = 0.0  # what it waited for has come
         if owner is not None:
@@ -277,7 +277,3 @@ class Routing:
             if shortest is None or waiting < len(shortest.sealed) + len(shortest.lane.window):
                 shortest = queue
         return shortest or before
-
-
-def _written(queue: PartitionQueue) -> bool:
-    return queue.open is not None and queue.open.count > 0

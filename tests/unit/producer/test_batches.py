@@ -8,6 +8,7 @@ import pytest
 
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer import batches
+from pykafka.producer.accumulator import Accumulator, PartitionQueue
 from pykafka.producer.batches import Backlog, MessageBatch
 from pykafka.protocol.records_write import RecordBatchBuilder
 
@@ -35,3 +36,29 @@ def test_messages_are_looked_up_while_their_batch_is_split(monkeypatch: pytest.M
     assert batch.parts == parts
     parts[0].base_offset, parts[1].base_offset = 100, 105
     assert [batch.offset_of(index) for index in range(10)] == list(range(100, 110))
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_a_partition_is_left_without_an_open_batch_in_one_step(written: bool) -> None:
+    """An `append` between a look at the batch and its removal wrote a message that nobody sent."""
+    handler = ThreadingHandler()
+    accumulator, queue = Accumulator(handler, 1000), PartitionQueue(0, "t")
+    accumulator.closed = False
+    queue.open = batch = MessageBatch("t", 0, Backlog(handler.Event(), 10, 10_000, 1), 0.0, lambda: 0)
+    if written:
+        assert accumulator.append(b"v", None, -1, None, queue, None) is not None
+        assert not accumulator.shut_empty(queue)
+        assert queue.open is batch
+    assert accumulator.shut(queue) is (batch if written else None)
+    left: Any = queue.open
+    assert left is None
+    assert accumulator.shut_empty(queue)
+    assert accumulator.append(b"v", None, -1, None, queue, None) is None
+
+
+def test_a_topic_that_is_no_text_is_left_to_the_way_that_refuses_it() -> None:
+    accumulator = Accumulator(ThreadingHandler(), 1000)
+    accumulator.closed = False
+    topics: list[Any] = [["t"], {}, b"t", None]
+    for topic in topics:
+        assert accumulator.send(topic, b"v", None, -1, None, -1, None, b"v", None) is None
