@@ -24,7 +24,7 @@ from pykafka.handlers.base import (
     SemaphoreType,
     Worker,
 )
-from pykafka.handlers.bridge import BridgeLocal, TaskLocal, await_in_bridge, bridged, in_bridge
+from pykafka.handlers.bridge import BridgeLocal, TaskLocal, await_in_bridge, bridged, in_bridge, running
 from pykafka.handlers.lookups import Reverse, await_lookup, is_numeric
 from pykafka.handlers.looplocks import Loop, LoopEvent, LoopLock, LoopQueue, LoopRLock, LoopSemaphore, Overdue, Waiters
 from pykafka.handlers.loopsocket import LoopSocket, LoopWaiter
@@ -216,8 +216,12 @@ class AsyncioHandler(SocketHandler):
 
     @property
     def may_wait(self) -> bool:
-        """Whether the code that runs now is inside of the bridge. As `Handler.may_wait`."""
-        return in_bridge()
+        """Whether the code that runs now is inside of the bridge, on this loop. As `Handler.may_wait`."""
+        return in_bridge() and running() is self._loop.loop
+
+    def require_wait(self) -> None:
+        """Raise an error outside of the bridge, and on another loop. As `Handler.require_wait`."""
+        self._loop.require()
 
     def breathe(self) -> None:
         """Yield to the loop if it has not turned for HELD_MAX_S; outside of the bridge leave a note. As `Handler.breathe`."""

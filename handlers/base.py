@@ -254,6 +254,14 @@ class Handler(ABC):
         """Whether the code that runs now may wait: everywhere, except on an event loop outside of its bridge."""
         return True
 
+    def require_wait(self) -> None:
+        """Raise an error where the caller may not wait, before it begins what it may have to wait for.
+
+        :raises WouldBlockError: it would block an event loop
+        :raises RuntimeError: it runs on another event loop than this handler
+        """
+        return
+
     def now(self) -> float:
         """Return a monotonic time (s) for deadlines; it does not tell the date."""
         return time.monotonic()

@@ -82,6 +82,31 @@ def _turn() -> Generator[None]:
     yield
 
 
+def elsewhere(loop: Any) -> RuntimeError:
+    """Return the error of a wait in another loop than the client's."""
+    if loop.is_closed():
+        return RuntimeError("the event loop of this client is closed: open a client in the loop that runs now")
+    return RuntimeError(
+        "this client belongs to another event loop, where it was opened: open one in this loop, or hand the call over by "
+        "asyncio.run_coroutine_threadsafe()"
+    )
+
+
+def running() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs in this thread; None: none does."""
+    return asyncio._get_running_loop()
+
+
+def require_home(home: asyncio.AbstractEventLoop | None) -> None:
+    """Raise an error where another loop runs than the one to which an object belongs; what is left of a closed one may be used.
+
+    :param home: the loop that ran when the object was made
+    :raises RuntimeError: another one runs, or none does, while that one is open
+    """
+    if home is not None and asyncio._get_running_loop() is not home and not home.is_closed():
+        raise elsewhere(home)
+
+
 async def bridged(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call a blocking function so that its waits become those of the present task; return its result.
 

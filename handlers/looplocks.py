@@ -19,7 +19,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pykafka.handlers.bridge import _getcurrent, await_in_bridge, require_bridge
+from pykafka.handlers.bridge import _getcurrent, await_in_bridge, elsewhere, require_bridge
 from pykafka.handlers.patching import original
 
 if TYPE_CHECKING:
@@ -39,16 +39,6 @@ def _expire(future: asyncio.Future[bool]) -> None:
 def was_given(future: asyncio.Future[bool]) -> bool:
     """Return whether a waiter was woken, though it may have been cancelled since."""
     return future.done() and not future.cancelled() and future.result()
-
-
-def _elsewhere(loop: Any) -> RuntimeError:
-    """Return the error of a wait in another loop than the client's."""
-    if loop.is_closed():
-        return RuntimeError("the event loop of this client is closed: open a client in the loop that runs now")
-    return RuntimeError(
-        "this client belongs to another event loop, where it was opened: open one in this loop, or hand the call over by "
-        "asyncio.run_coroutine_threadsafe()"
-    )
 
 
 class Loop:
@@ -81,7 +71,7 @@ class Loop:
         if _get_running_loop() is not self.loop:
             if _getcurrent().closing:
                 await_in_bridge(None)  # which says that the task is closed
-            raise _elsewhere(self.loop)
+            raise elsewhere(self.loop)
 
     def wait(self, future: asyncio.Future[bool], timeout: float) -> bool:
         """Wait for a future in the bridge; return its result, False after the timeout (s; below 0: never)."""

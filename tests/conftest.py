@@ -48,11 +48,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests of clients on what `--concurrency` names, and those that are marked on asyncio as well."""
+    """Run tests of clients and handlers on what `--concurrency` names; those of clients that are marked, on asyncio as well."""
     chosen = metafunc.config.getoption("--concurrency")
     if "concurrency" in metafunc.fixturenames:
         kinds = [*CONCURRENCY, *(("asyncio",) if metafunc.definition.get_closest_marker("on_asyncio") else ())]
         metafunc.parametrize("concurrency", [chosen] if chosen else kinds, indirect=True)
+    own = "handler" in metafunc.fixturenames and metafunc._arg2fixturedefs["handler"][-1].params is None
+    if own and not any("handler" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")):
+        metafunc.parametrize("handler", [chosen] if chosen else list(HANDLERS), indirect=True)
 
 
 @pytest.fixture
@@ -62,10 +65,10 @@ def concurrency(request: pytest.FixtureRequest) -> Callable[[], dict[str, Any]]:
     return CONCURRENCY.get(kind, lambda: {"handler": AsyncioHandler()})
 
 
-@pytest.fixture(params=list(HANDLERS))
+@pytest.fixture
 def handler(request: pytest.FixtureRequest) -> Handler:
     """Return each handler in turn."""
-    return HANDLERS[request.param]()
+    return HANDLERS.get(request.param, AsyncioHandler)()
 
 
 @pytest.fixture
@@ -137,7 +140,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         needed, lacked = (
             [name for mark in item.iter_markers(kind) for name in mark.args] for kind in ("needs", "lacks")
         )
-        if (reason := obstacle(needed, lacked)) is not None:
+        reason = obstacle(needed, lacked)
+        if reason is None and loops.kind_of(item) is not None:
+            reason = next((mark.args[0] for mark in item.iter_markers("no_loop")), None)
+        if reason is not None:
             left_out[item] = reason
     if left_out:
         items[:] = [item for item in items if item not in left_out]

@@ -293,7 +293,7 @@ class Writer:
             returns, value = ast.unparse(node.returns) if node.returns is not None else "Any", f"self._inner.{name}"
         else:
             self.names.needed.add((HOMES[made], made, made))
-            returns, value = made, f"{made}(self._inner.{name})"
+            returns, value = made, f"{made}(self._here.{name})"
         return [
             "    @property",
             f"    def {name}(self) -> {returns}:",
@@ -346,10 +346,12 @@ class Writer:
 
     def _body(self, name: str, opened: str | None, call: str, node: Function) -> list[str]:
         if opened is not None:
+            call = call.replace("self._inner.", "self._here.", 1)
             return [f"return Opening(lambda: {opened}({call}))"]
         if name in self.face.plain:
             return [f"return {call}"]
         self.names.needed.add(("pykafka.handlers.bridge", "bridged", "bridged"))
+        call = call.replace("self._inner.", "self._here.", 1)
         fn = call.removesuffix("()")
         waiting = f"await bridged({fn})" if fn != call else f"await bridged(lambda: {call})"
         if ast.unparse(_returns(node)) == "Self":

@@ -91,6 +91,9 @@ CASES += [f"{INTEGRATION}/admin/test_{name}.py" for name in ("cluster", "deadlin
 CASES += [f"{INTEGRATION}/test_failures.py", f"--deselect={FIVE_MILLION}"]
 #: Logins, administration, command lines and configuration files.
 ACCESS = [f"{INTEGRATION}/{name}" for name in ("security", "admin", "cli", "config")]
+#: What an event loop can make a difference to: logins by ticket and renewed credentials have parts of their own.
+ACCESS_ON_LOOPS = [f"{INTEGRATION}/{name}" for name in ("security", "admin", "config")]
+ON_ASYNCIO = ["--concurrency=asyncio", "-k", "asyncio"]
 #: Groups through ZooKeeper, in its outages, and together with other clients.
 BALANCED = [f"{INTEGRATION}/groups/test_balanced_{name}.py" for name in ("outages", "mixed")]
 #: Pipelines, as Python calls them and as programs.
@@ -317,7 +320,15 @@ MATRIX = {
     "closing": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_closing.py"], 4),
     "registry": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/serialization"], 2),
     # Clients on an event loop: the integration suite as far as its tests take a client of `concurrency`.
-    "asyncio-core": Part("4.3.1", [INTEGRATION, "--concurrency=asyncio", "-k", "asyncio", "-m", "not slow"], 5),
+    **{
+        f"asyncio-{name}": Part("4.3.1", [*paths, *ON_ASYNCIO], minutes)
+        for name, (paths, minutes) in {
+            "core": ([INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS])], 6),
+            "groups": (GROUPS, 8),
+            "access": (ACCESS_ON_LOOPS, 8),
+            "outages": (OUTAGES, 8),
+        }.items()
+    },
     "uvloop": Part("4.3.1", [*CORE[:-2], "tests/embedded", "--concurrency=uvloop", "-k", "uvloop"], 5),
     "idempotence-threads": Part("4.3.1", [FIVE_MILLION, "-k", "threads"], 5),
     "idempotence-greenlets": Part("4.3.1", [FIVE_MILLION, "-k", "greenlets"], 5),

@@ -61,7 +61,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str, Committed]:
         """Return the committed offsets of groups: {partition: OffsetAndMetadata} of each; only of partitions that have one."""
         return await bridged(
-            lambda: self._inner.list_group_offsets(
+            lambda: self._here.list_group_offsets(
                 groups=groups, require_stable=require_stable, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -76,7 +76,7 @@ class Admin(Face[_Admin]):
     ) -> Results[TopicPartition, None]:
         """Commit offsets for a group without members, each that of the next message to consume (since Kafka 0.9)."""
         return await bridged(
-            lambda: self._inner.alter_group_offsets(
+            lambda: self._here.alter_group_offsets(
                 group=group, offsets=offsets, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -91,7 +91,7 @@ class Admin(Face[_Admin]):
     ) -> Results[TopicPartition, None]:
         """Delete committed offsets of topics that no member of the group reads (since Kafka 2.4)."""
         return await bridged(
-            lambda: self._inner.delete_group_offsets(
+            lambda: self._here.delete_group_offsets(
                 group=group, partitions=partitions, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -109,7 +109,7 @@ class Admin(Face[_Admin]):
     ) -> Results[TopicPartition, OffsetChange]:
         """Commit for a group without members the offset at a place, in each partition. It may be a share group."""
         return await bridged(
-            lambda: self._inner.reset_group_offsets(
+            lambda: self._here.reset_group_offsets(
                 group=group,
                 to=to,
                 topics=topics,
@@ -132,7 +132,7 @@ class Admin(Face[_Admin]):
     ) -> Results[ConfigResource, Configs]:
         """Return settings: {name: ConfigEntry} of each resource (since Kafka 0.11)."""
         return await bridged(
-            lambda: self._inner.describe_configs(
+            lambda: self._here.describe_configs(
                 resources=resources,
                 names=names,
                 synonyms=synonyms,
@@ -152,7 +152,7 @@ class Admin(Face[_Admin]):
     ) -> Results[ConfigResource, None]:
         """Change settings one by one; the others stay as they are (since Kafka 2.3)."""
         return await bridged(
-            lambda: self._inner.alter_configs(
+            lambda: self._here.alter_configs(
                 changes=changes, validate_only=validate_only, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -161,18 +161,18 @@ class Admin(Face[_Admin]):
         self, types: ConfigType | Iterable[ConfigType] = (), *, timeout_ms: int = TIMEOUT_MS
     ) -> list[ConfigResource]:
         """Return the resources that have settings (since Kafka 4.1; subscriptions to clients' metrics since 3.7)."""
-        return await bridged(lambda: self._inner.list_config_resources(types=types, timeout_ms=timeout_ms))
+        return await bridged(lambda: self._here.list_config_resources(types=types, timeout_ms=timeout_ms))
 
     async def describe_acls(self, acls: AclFilter | None = None, *, timeout_ms: int = TIMEOUT_MS) -> list[AclBinding]:
         """Return the ACLs that match a filter (since Kafka 0.11)."""
-        return await bridged(lambda: self._inner.describe_acls(acls=acls, timeout_ms=timeout_ms))
+        return await bridged(lambda: self._here.describe_acls(acls=acls, timeout_ms=timeout_ms))
 
     async def create_acls(
         self, acls: AclBinding | Iterable[AclBinding], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
     ) -> Results[AclBinding, None]:
         """Create ACLs; one that is there already counts as created (since Kafka 0.11)."""
         return await bridged(
-            lambda: self._inner.create_acls(acls=acls, timeout_ms=timeout_ms, raise_errors=raise_errors)
+            lambda: self._here.create_acls(acls=acls, timeout_ms=timeout_ms, raise_errors=raise_errors)
         )
 
     async def delete_acls(
@@ -180,7 +180,7 @@ class Admin(Face[_Admin]):
     ) -> Results[AclFilter, list[AclBinding]]:
         """Delete the ACLs that match filters, and return them (since Kafka 0.11)."""
         return await bridged(
-            lambda: self._inner.delete_acls(acls=acls, timeout_ms=timeout_ms, raise_errors=raise_errors)
+            lambda: self._here.delete_acls(acls=acls, timeout_ms=timeout_ms, raise_errors=raise_errors)
         )
 
     async def describe_user_scram_credentials(
@@ -188,7 +188,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str, tuple[ScramCredentialInfo, ...]]:
         """Return mechanisms and iterations of users (since Kafka 2.7)."""
         return await bridged(
-            lambda: self._inner.describe_user_scram_credentials(
+            lambda: self._here.describe_user_scram_credentials(
                 users=users, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -204,7 +204,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str, None]:
         """Set and delete users' credentials (since Kafka 2.7)."""
         return await bridged(
-            lambda: self._inner.alter_user_scram_credentials(
+            lambda: self._here.alter_user_scram_credentials(
                 changes=changes, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -214,7 +214,7 @@ class Admin(Face[_Admin]):
     ) -> dict[QuotaEntity, Quotas]:
         """Return quotas: {name: value} of each entity that matches (since Kafka 2.6)."""
         return await bridged(
-            lambda: self._inner.describe_client_quotas(entity=entity, strict=strict, timeout_ms=timeout_ms)
+            lambda: self._here.describe_client_quotas(entity=entity, strict=strict, timeout_ms=timeout_ms)
         )
 
     async def alter_client_quotas(
@@ -227,7 +227,7 @@ class Admin(Face[_Admin]):
     ) -> Results[QuotaEntity, None]:
         """Set and remove quotas (since Kafka 2.6)."""
         return await bridged(
-            lambda: self._inner.alter_client_quotas(
+            lambda: self._here.alter_client_quotas(
                 quotas=quotas, validate_only=validate_only, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -242,7 +242,7 @@ class Admin(Face[_Admin]):
     ) -> DelegationToken:
         """Create a token."""
         return await bridged(
-            lambda: self._inner.create_delegation_token(
+            lambda: self._here.create_delegation_token(
                 owner=owner, renewers=renewers, max_lifetime_ms=max_lifetime_ms, timeout_ms=timeout_ms
             )
         )
@@ -252,7 +252,7 @@ class Admin(Face[_Admin]):
     ) -> int:
         """Put off the end of a token, and return it (ms since 1970)."""
         return await bridged(
-            lambda: self._inner.renew_delegation_token(token=token, period_ms=period_ms, timeout_ms=timeout_ms)
+            lambda: self._here.renew_delegation_token(token=token, period_ms=period_ms, timeout_ms=timeout_ms)
         )
 
     async def expire_delegation_token(
@@ -260,14 +260,14 @@ class Admin(Face[_Admin]):
     ) -> int:
         """Bring a token's end forward, and return it (ms since 1970)."""
         return await bridged(
-            lambda: self._inner.expire_delegation_token(token=token, period_ms=period_ms, timeout_ms=timeout_ms)
+            lambda: self._here.expire_delegation_token(token=token, period_ms=period_ms, timeout_ms=timeout_ms)
         )
 
     async def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None, *, timeout_ms: int = TIMEOUT_MS
     ) -> list[DelegationToken]:
         """Return the tokens that this user may see, the oldest first."""
-        return await bridged(lambda: self._inner.describe_delegation_tokens(owners=owners, timeout_ms=timeout_ms))
+        return await bridged(lambda: self._here.describe_delegation_tokens(owners=owners, timeout_ms=timeout_ms))
 
     async def list_transactions(
         self,
@@ -281,7 +281,7 @@ class Admin(Face[_Admin]):
     ) -> Listing[TransactionListing]:
         """Return the transactions of all coordinators, by id (since Kafka 3.0)."""
         return await bridged(
-            lambda: self._inner.list_transactions(
+            lambda: self._here.list_transactions(
                 states=states,
                 producer_ids=producer_ids,
                 longer_than_ms=longer_than_ms,
@@ -296,7 +296,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str, TransactionDescription]:
         """Return the state of transactions (since Kafka 3.0)."""
         return await bridged(
-            lambda: self._inner.describe_transactions(
+            lambda: self._here.describe_transactions(
                 transactional_ids=transactional_ids, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -306,7 +306,7 @@ class Admin(Face[_Admin]):
     ) -> Results[TopicPartition, Producers]:
         """Return the producers with sequence numbers that leaders of partitions know (since Kafka 2.8)."""
         return await bridged(
-            lambda: self._inner.describe_producers(
+            lambda: self._here.describe_producers(
                 partitions=partitions, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -320,7 +320,7 @@ class Admin(Face[_Admin]):
     ) -> list[HangingTransaction]:
         """Return transactions that no coordinator will ever end: they stop consumers that read committed messages."""
         return await bridged(
-            lambda: self._inner.find_hanging_transactions(
+            lambda: self._here.find_hanging_transactions(
                 partitions=partitions, max_timeout_ms=max_timeout_ms, timeout_ms=timeout_ms
             )
         )
@@ -335,14 +335,14 @@ class Admin(Face[_Admin]):
     ) -> None:
         """Abort a hanging transaction in a partition. Never do that to one that a coordinator still has."""
         return await bridged(
-            lambda: self._inner.abort_transaction(
+            lambda: self._here.abort_transaction(
                 partition=partition, producer=producer, start_offset=start_offset, timeout_ms=timeout_ms
             )
         )
 
     async def list_topics(self, *, internal: bool = False, timeout_ms: int = TIMEOUT_MS) -> list[TopicListing]:
         """Return all topics by name."""
-        return await bridged(lambda: self._inner.list_topics(internal=internal, timeout_ms=timeout_ms))
+        return await bridged(lambda: self._here.list_topics(internal=internal, timeout_ms=timeout_ms))
 
     async def describe_topics(
         self,
@@ -354,7 +354,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str, TopicDescription]:
         """Return partitions, leaders and replicas of topics. This creates no topic."""
         return await bridged(
-            lambda: self._inner.describe_topics(
+            lambda: self._here.describe_topics(
                 topics=topics,
                 authorized_operations=authorized_operations,
                 timeout_ms=timeout_ms,
@@ -372,7 +372,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str, CreatedTopic]:
         """Create topics, and wait a moment until the brokers know them (since Kafka 0.10.1)."""
         return await bridged(
-            lambda: self._inner.create_topics(
+            lambda: self._here.create_topics(
                 topics=topics, validate_only=validate_only, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -382,7 +382,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str | UUID, None]:
         """Delete topics with all their messages, and wait a moment until they are gone (since Kafka 0.10.1)."""
         return await bridged(
-            lambda: self._inner.delete_topics(topics=topics, timeout_ms=timeout_ms, raise_errors=raise_errors)
+            lambda: self._here.delete_topics(topics=topics, timeout_ms=timeout_ms, raise_errors=raise_errors)
         )
 
     async def create_partitions(
@@ -395,7 +395,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str, None]:
         """Give topics more partitions (since Kafka 1.0)."""
         return await bridged(
-            lambda: self._inner.create_partitions(
+            lambda: self._here.create_partitions(
                 partitions=partitions, validate_only=validate_only, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -405,7 +405,7 @@ class Admin(Face[_Admin]):
     ) -> Results[TopicPartition, int]:
         """Delete the messages before an offset, in each partition (since Kafka 0.11)."""
         return await bridged(
-            lambda: self._inner.delete_records(offsets=offsets, timeout_ms=timeout_ms, raise_errors=raise_errors)
+            lambda: self._here.delete_records(offsets=offsets, timeout_ms=timeout_ms, raise_errors=raise_errors)
         )
 
     async def alter_partition_reassignments(
@@ -417,7 +417,7 @@ class Admin(Face[_Admin]):
     ) -> Results[TopicPartition, None]:
         """Begin to move partitions to other brokers, or cancel moves (since Kafka 2.4)."""
         return await bridged(
-            lambda: self._inner.alter_partition_reassignments(
+            lambda: self._here.alter_partition_reassignments(
                 replicas=replicas, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -427,7 +427,7 @@ class Admin(Face[_Admin]):
     ) -> dict[TopicPartition, PartitionReassignment]:
         """Return the moves that are under way (since Kafka 2.4)."""
         return await bridged(
-            lambda: self._inner.list_partition_reassignments(partitions=partitions, timeout_ms=timeout_ms)
+            lambda: self._here.list_partition_reassignments(partitions=partitions, timeout_ms=timeout_ms)
         )
 
     async def elect_leaders(
@@ -440,7 +440,7 @@ class Admin(Face[_Admin]):
     ) -> Results[TopicPartition, bool]:
         """Elect leaders of partitions (since Kafka 2.2)."""
         return await bridged(
-            lambda: self._inner.elect_leaders(
+            lambda: self._here.elect_leaders(
                 partitions=partitions, election=election, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -455,7 +455,7 @@ class Admin(Face[_Admin]):
     ) -> Results[int, tuple[LogDir, ...]]:
         """Return the directories of brokers, with the replicas in each (since Kafka 1.0)."""
         return await bridged(
-            lambda: self._inner.describe_log_dirs(
+            lambda: self._here.describe_log_dirs(
                 brokers=brokers, partitions=partitions, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -465,7 +465,7 @@ class Admin(Face[_Admin]):
     ) -> Results[Replica, None]:
         """Begin to move replicas to other directories of their brokers (since Kafka 1.0)."""
         return await bridged(
-            lambda: self._inner.alter_replica_log_dirs(paths=paths, timeout_ms=timeout_ms, raise_errors=raise_errors)
+            lambda: self._here.alter_replica_log_dirs(paths=paths, timeout_ms=timeout_ms, raise_errors=raise_errors)
         )
 
     async def list_groups(
@@ -479,7 +479,7 @@ class Admin(Face[_Admin]):
     ) -> Listing[GroupListing]:
         """Return all groups by name (since Kafka 0.9). Each broker lists those that it coordinates."""
         return await bridged(
-            lambda: self._inner.list_groups(
+            lambda: self._here.list_groups(
                 types=types,
                 states=states,
                 protocol_types=protocol_types,
@@ -498,7 +498,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str, GroupDescription]:
         """Return state and members of groups of any type (since Kafka 0.9)."""
         return await bridged(
-            lambda: self._inner.describe_groups(
+            lambda: self._here.describe_groups(
                 groups=groups,
                 authorized_operations=authorized_operations,
                 timeout_ms=timeout_ms,
@@ -511,7 +511,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str, None]:
         """Delete groups without members, and with them their offsets (since Kafka 1.1)."""
         return await bridged(
-            lambda: self._inner.delete_groups(groups=groups, timeout_ms=timeout_ms, raise_errors=raise_errors)
+            lambda: self._here.delete_groups(groups=groups, timeout_ms=timeout_ms, raise_errors=raise_errors)
         )
 
     async def remove_members(
@@ -526,7 +526,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str, None]:
         """Remove members from a group; those that still run join again."""
         return await bridged(
-            lambda: self._inner.remove_members(
+            lambda: self._here.remove_members(
                 group=group,
                 members=members,
                 instance_ids=instance_ids,
@@ -546,7 +546,7 @@ class Admin(Face[_Admin]):
     ) -> Results[TopicPartition, ListedOffset]:
         """Return the offset at a place, in each partition."""
         return await bridged(
-            lambda: self._inner.list_offsets(
+            lambda: self._here.list_offsets(
                 places=places, read_committed=read_committed, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -556,9 +556,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str, Offsets]:
         """Return how far share groups have come: {partition: ShareGroupOffset} of each."""
         return await bridged(
-            lambda: self._inner.list_share_group_offsets(
-                groups=groups, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
+            lambda: self._here.list_share_group_offsets(groups=groups, timeout_ms=timeout_ms, raise_errors=raise_errors)
         )
 
     async def alter_share_group_offsets(
@@ -571,7 +569,7 @@ class Admin(Face[_Admin]):
     ) -> Results[TopicPartition, None]:
         """Set where a share group without members starts."""
         return await bridged(
-            lambda: self._inner.alter_share_group_offsets(
+            lambda: self._here.alter_share_group_offsets(
                 group=group, offsets=offsets, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
@@ -581,21 +579,21 @@ class Admin(Face[_Admin]):
     ) -> Results[str, None]:
         """Delete the offsets of topics from a share group without members."""
         return await bridged(
-            lambda: self._inner.delete_share_group_offsets(
+            lambda: self._here.delete_share_group_offsets(
                 group=group, topics=topics, timeout_ms=timeout_ms, raise_errors=raise_errors
             )
         )
 
     async def describe_metadata_quorum(self, *, timeout_ms: int = TIMEOUT_MS) -> QuorumInfo:
         """Return leader, voters and observers of the quorum (since Kafka 3.3)."""
-        return await bridged(lambda: self._inner.describe_metadata_quorum(timeout_ms=timeout_ms))
+        return await bridged(lambda: self._here.describe_metadata_quorum(timeout_ms=timeout_ms))
 
     async def add_raft_voter(
         self, voter: int, directory_id: UUID, endpoints: Endpoint | Iterable[Endpoint], *, timeout_ms: int = TIMEOUT_MS
     ) -> None:
         """Make a running controller a voter (since Kafka 3.9, with a dynamic quorum)."""
         return await bridged(
-            lambda: self._inner.add_raft_voter(
+            lambda: self._here.add_raft_voter(
                 voter=voter, directory_id=directory_id, endpoints=endpoints, timeout_ms=timeout_ms
             )
         )
@@ -603,7 +601,7 @@ class Admin(Face[_Admin]):
     async def remove_raft_voter(self, voter: int, directory_id: UUID, *, timeout_ms: int = TIMEOUT_MS) -> None:
         """Take a controller out of the voters (since Kafka 3.9, with a dynamic quorum)."""
         return await bridged(
-            lambda: self._inner.remove_raft_voter(voter=voter, directory_id=directory_id, timeout_ms=timeout_ms)
+            lambda: self._here.remove_raft_voter(voter=voter, directory_id=directory_id, timeout_ms=timeout_ms)
         )
 
     async def describe_cluster(
@@ -611,18 +609,18 @@ class Admin(Face[_Admin]):
     ) -> ClusterDescription:
         """Return the brokers of the cluster; all releases do."""
         return await bridged(
-            lambda: self._inner.describe_cluster(
+            lambda: self._here.describe_cluster(
                 authorized_operations=authorized_operations, fenced_brokers=fenced_brokers, timeout_ms=timeout_ms
             )
         )
 
     async def unregister_broker(self, broker_id: int, *, timeout_ms: int = TIMEOUT_MS) -> None:
         """Make a cluster without ZooKeeper forget a broker that is gone for good (since Kafka 3.3)."""
-        return await bridged(lambda: self._inner.unregister_broker(broker_id=broker_id, timeout_ms=timeout_ms))
+        return await bridged(lambda: self._here.unregister_broker(broker_id=broker_id, timeout_ms=timeout_ms))
 
     async def describe_features(self, *, timeout_ms: int = TIMEOUT_MS) -> FeatureDescription:
         """Return the features of the cluster (since Kafka 2.7)."""
-        return await bridged(lambda: self._inner.describe_features(timeout_ms=timeout_ms))
+        return await bridged(lambda: self._here.describe_features(timeout_ms=timeout_ms))
 
     async def update_features(
         self,
@@ -635,7 +633,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str, None]:
         """Change the levels of features, all or none since Kafka 4.0 (since Kafka 2.7; useful since 3.3)."""
         return await bridged(
-            lambda: self._inner.update_features(
+            lambda: self._here.update_features(
                 levels=levels,
                 upgrade=upgrade,
                 validate_only=validate_only,

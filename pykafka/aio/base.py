@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 from pykafka.aio.steps import Sending, Taking
 from pykafka.exceptions import ConsumerStoppedException, WouldBlockError
-from pykafka.handlers.bridge import await_in_bridge, bridged
+from pykafka.handlers.bridge import await_in_bridge, bridged, require_home, running
+from pykafka.handlers.patching import original
 from pykafka.kafkaconsumer import POLL_RECORDS
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pykafka.producer.values import Headers
     from pykafka.protocol.message import Message
     from pykafka.record import Record
+
+_thread_number = original("_thread", "get_ident")
 
 #: What listeners of rebalances have.
 LISTENS = ("on_revoked", "on_assigned", "on_lost")
@@ -83,6 +86,18 @@ class Face(Generic[T]):
 
     def __init__(self, inner: T) -> None:
         self._inner = inner
+        self._home = running()
+        self._thread = _thread_number()
+
+    @property
+    def _here(self) -> T:
+        """The object, for calls that may wait.
+
+        :raises RuntimeError: it belongs to another event loop than the one that runs
+        """
+        inner = self._inner
+        require_home(self._home)
+        return inner
 
     def __repr__(self) -> str:
         return f"<pykafka.aio.{type(self).__name__} over {self._inner!r}>"
@@ -110,13 +125,13 @@ class Closing(Face[C]):
     """A face of what has to be closed: `async with` does."""
 
     async def __aenter__(self) -> Self:
-        await bridged(self._inner.__enter__)
+        await bridged(self._here.__enter__)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await bridged(self._inner.__exit__, kind, error, trace)
+        await bridged(self._here.__exit__, kind, error, trace)
 
 
 O = TypeVar("O", bound=Closing[Any])  # noqa: E741 - what is opened
@@ -200,6 +215,7 @@ class Client(Closing[CL]):
 
             try:
                 self._inner = await bridged(make, AsyncioHandler())
+                self._home, self._thread = running(), _thread_number()
             except BaseException:
                 self._make = make  # it may be tried again
                 raise
@@ -213,7 +229,7 @@ class Client(Closing[CL]):
 
         :raises KafkaException: a producer could not deliver, or a consumer not commit; everything is closed nevertheless
         """
-        await bridged(self._inner.close)
+        await bridged(self._here.close)
 
 
 P = TypeVar("P", bound="Producer")
@@ -240,6 +256,8 @@ class Produces(Closing[P]):
         A cancellation may come before the message was taken, or in a wait for its acknowledgement, never between: a call that
         returns has taken the message once.
         """
+        if _thread_number() != self._thread:
+            require_home(self._home)
         if self._turns.overdue:
             await self._turns.turn()
         inner = self._inner
@@ -247,7 +265,9 @@ class Produces(Closing[P]):
             found = inner._at_once(message, partition_key)
             if found is not None:
                 return found
-        return await bridged(inner.produce, message, partition_key, timestamp, headers, on_delivery=sync(on_delivery))
+        return await bridged(
+            self._here.produce, message, partition_key, timestamp, headers, on_delivery=sync(on_delivery)
+        )
 
 
 class Reader(Context, Protocol):
@@ -277,7 +297,7 @@ class Messages(Closing[R]):
         if self._turns.overdue:
             await self._turns.turn()
         found = self._inner._at_once()
-        return found if found is not None else await bridged(self._inner.consume, block, unblock_event)
+        return found if found is not None else await bridged(self._here.consume, block, unblock_event)
 
     def __aiter__(self) -> Self:
         return self
@@ -308,6 +328,7 @@ class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
         self, topic: str, value: V | None, key: K | None, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V]:
         """Produce what is not plain, or has to wait."""
+        require_home(self._home)
         if self._turns.overdue:
             await cast("AsyncioHandler", self._inner._handler)._turns.turn()
         if isinstance(headers, Iterator):
@@ -315,11 +336,11 @@ class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
         told = None if on_delivery is None else sync(on_delivery)
         options = {"headers": headers, "timestamp": timestamp, "partition": partition, "on_delivery": told}
         if not self._may_try:
-            return await bridged(partial(self._inner.produce, topic, value, key=key, **options))
+            return await bridged(partial(self._here.produce, topic, value, key=key, **options))
         try:
             made = self._inner._try_produce(topic, value, key=key, **options)
         except WouldBlockError:  # nothing was taken
-            return await bridged(partial(self._inner.produce, topic, value, key=key, **options))
+            return await bridged(partial(self._here.produce, topic, value, key=key, **options))
         return await bridged(made) if callable(made) else made
 
 
@@ -344,7 +365,7 @@ class Records(Taking[K, V], Closing["KafkaConsumer[K, V]"], Generic[K, V]):
         if self._turns.overdue:
             await cast("AsyncioHandler", self._inner._handler)._turns.turn()
         found = self._inner._at_once()
-        return found if found is not None else await bridged(self._inner.one, timeout)
+        return found if found is not None else await bridged(self._here.one, timeout)
 
     async def _next_slowly(self) -> Record[K, V]:
         """Return the next record where none is at hand."""
@@ -365,7 +386,7 @@ class Records(Taking[K, V], Closing["KafkaConsumer[K, V]"], Generic[K, V]):
         """
         while True:
             try:
-                found = await bridged(self._inner.poll, max_records, self._timeout)
+                found = await bridged(self._here.poll, max_records, self._timeout)
             except ConsumerStoppedException:
                 if not self._inner._closed:
                     raise

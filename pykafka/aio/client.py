@@ -106,12 +106,12 @@ class KafkaClient(Client[_KafkaClient]):
     @property
     def topics(self) -> Topics:
         """The known topics by name. A look-up creates the `Topic` object."""
-        return Topics(self._inner.topics)
+        return Topics(self._here.topics)
 
     @property
     def admin(self) -> Admin:
         """The administration of the cluster: topics, settings, groups and so on."""
-        return Admin(self._inner.admin)
+        return Admin(self._here.admin)
 
     @overload
     def consumer(
@@ -141,7 +141,7 @@ class KafkaClient(Client[_KafkaClient]):
     ) -> Opening[KafkaConsumer[K, V]]: ...
     def consumer(self, *topics: str | re.Pattern[str], **options: Any) -> Opening[KafkaConsumer[Any, Any]]:
         """Return a `KafkaConsumer` of topics; without any, `assign()` says what it reads."""
-        return Opening(lambda: KafkaConsumer(self._inner.consumer(*topics, **sync_all(options))))
+        return Opening(lambda: KafkaConsumer(self._here.consumer(*topics, **sync_all(options))))
 
     @overload
     def producer(
@@ -173,8 +173,8 @@ class KafkaClient(Client[_KafkaClient]):
     ) -> Opening[KafkaProducer[K, V]]: ...
     def producer(self, **options: Any) -> Opening[KafkaProducer[Any, Any]]:
         """Return a producer for any topic."""
-        return Opening(lambda: KafkaProducer(self._inner.producer(**sync_all(options))))
+        return Opening(lambda: KafkaProducer(self._here.producer(**sync_all(options))))
 
     async def update_cluster(self) -> None:
         """Fetch metadata and update brokers, topics and partitions in place."""
-        return await bridged(self._inner.update_cluster)
+        return await bridged(self._here.update_cluster)

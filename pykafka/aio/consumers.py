@@ -41,22 +41,22 @@ class SimpleConsumer(Messages[_SimpleConsumer]):
 
     async def start(self) -> None:
         """Ask the brokers where to begin, then start fetching; a stopped consumer goes on behind the last message consumed."""
-        return await bridged(self._inner.start)
+        return await bridged(self._here.start)
 
     async def stop(self) -> None:
         """Stop fetching; if auto-commit is on, commit all that was returned. Do nothing if the consumer is stopped."""
-        return await bridged(self._inner.stop)
+        return await bridged(self._here.stop)
 
     async def stop_midway(self) -> None:
         """Stop as `stop()` does, but commit nothing of what the last call returned: the application may not be done with it."""
-        return await bridged(self._inner.stop_midway)
+        return await bridged(self._here.stop_midway)
 
     async def consume_batch(
         self, max_messages: int = BATCH_MESSAGES, block: bool = True, unblock_event: Any = None
     ) -> list[Message]:
         """Return the next messages: those that are buffered; wait only for the first."""
         return await bridged(
-            lambda: self._inner.consume_batch(max_messages=max_messages, block=block, unblock_event=unblock_event)
+            lambda: self._here.consume_batch(max_messages=max_messages, block=block, unblock_event=unblock_event)
         )
 
     async def consume_arrow(
@@ -70,7 +70,7 @@ class SimpleConsumer(Messages[_SimpleConsumer]):
     ) -> pa.RecordBatch | None:
         """Return the next messages as Arrow columns, with no Python object for each message; wait only for the first."""
         return await bridged(
-            lambda: self._inner.consume_arrow(
+            lambda: self._here.consume_arrow(
                 max_messages=max_messages,
                 columns=columns,
                 max_bytes=max_bytes,
@@ -81,19 +81,19 @@ class SimpleConsumer(Messages[_SimpleConsumer]):
 
     async def reset_offsets(self, partition_offsets: Iterable[tuple[Partition, Position]] | None = None) -> None:
         """Move partitions, and commit the new positions if there is a consumer group."""
-        return await bridged(lambda: self._inner.reset_offsets(partition_offsets=partition_offsets))
+        return await bridged(lambda: self._here.reset_offsets(partition_offsets=partition_offsets))
 
     async def seek(self, partition: Partition, offset: int) -> None:
         """Go to the message at `offset`, or the next one that exists."""
-        return await bridged(lambda: self._inner.seek(partition=partition, offset=offset))
+        return await bridged(lambda: self._here.seek(partition=partition, offset=offset))
 
     async def commit_offsets(self, partition_offsets: Iterable[tuple[Partition, int]] | None = None) -> None:
         """Commit how far messages were consumed: all that was returned, whether the application is done with it or not."""
-        return await bridged(lambda: self._inner.commit_offsets(partition_offsets=partition_offsets))
+        return await bridged(lambda: self._here.commit_offsets(partition_offsets=partition_offsets))
 
     async def fetch_offsets(self) -> list[tuple[int, documented.OffsetFetchPartitionResponse]]:
         """Return what the group has committed for each partition, and go there, unless `reset_offset_on_fetch` is False."""
-        return await bridged(self._inner.fetch_offsets)
+        return await bridged(self._here.fetch_offsets)
 
 
 class GroupConsumer(Messages[_GroupConsumer]):
@@ -104,15 +104,15 @@ class GroupConsumer(Messages[_GroupConsumer]):
 
     async def stop_midway(self) -> None:
         """Stop as `stop()` does, but commit nothing of what the last call returned: the application may not be done with it."""
-        return await bridged(self._inner.stop_midway)
+        return await bridged(self._here.stop_midway)
 
     async def start(self) -> None:
         """Join the group and take a share; a worker looks after it from then on."""
-        return await bridged(self._inner.start)
+        return await bridged(self._here.start)
 
     async def stop(self) -> None:
         """Stop consuming, committing first where auto-commit is on; then leave the group, so that others can take over."""
-        return await bridged(self._inner.stop)
+        return await bridged(self._here.stop)
 
     @property
     def partitions(self) -> dict[int, Partition]:
@@ -129,7 +129,7 @@ class GroupConsumer(Messages[_GroupConsumer]):
     ) -> list[Message]:
         """Return the next messages of this consumer's share: those that are buffered; wait only for the first."""
         return await bridged(
-            lambda: self._inner.consume_batch(max_messages=max_messages, block=block, unblock_event=unblock_event)
+            lambda: self._here.consume_batch(max_messages=max_messages, block=block, unblock_event=unblock_event)
         )
 
     async def consume_arrow(
@@ -143,7 +143,7 @@ class GroupConsumer(Messages[_GroupConsumer]):
     ) -> pa.RecordBatch | None:
         """Return the next messages of this consumer's share as Arrow columns; wait only for the first."""
         return await bridged(
-            lambda: self._inner.consume_arrow(
+            lambda: self._here.consume_arrow(
                 max_messages=max_messages,
                 columns=columns,
                 max_bytes=max_bytes,
@@ -154,8 +154,8 @@ class GroupConsumer(Messages[_GroupConsumer]):
 
     async def commit_offsets(self, partition_offsets: Iterable[tuple[Partition, int]] | None = None) -> None:
         """Commit how far this consumer's share was consumed."""
-        return await bridged(lambda: self._inner.commit_offsets(partition_offsets=partition_offsets))
+        return await bridged(lambda: self._here.commit_offsets(partition_offsets=partition_offsets))
 
     async def reset_offsets(self, partition_offsets: Iterable[tuple[Partition, Position]] | None = None) -> None:
         """Move partitions of this consumer's share, and commit the new positions."""
-        return await bridged(lambda: self._inner.reset_offsets(partition_offsets=partition_offsets))
+        return await bridged(lambda: self._here.reset_offsets(partition_offsets=partition_offsets))

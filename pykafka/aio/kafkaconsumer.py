@@ -36,25 +36,25 @@ class KafkaConsumer(Records[K, V]):
 
     async def subscribe(self, *topics: str | re.Pattern[str] | Collection[str]) -> None:
         """Read topics as a whole, instead of what was read before: those that stay keep their positions."""
-        return await bridged(lambda: self._inner.subscribe(*topics))
+        return await bridged(lambda: self._here.subscribe(*topics))
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions, instead of what was read before: those that stay keep their positions."""
-        return await bridged(lambda: self._inner.assign(partitions=partitions))
+        return await bridged(lambda: self._here.assign(partitions=partitions))
 
     async def unsubscribe(self, *, keeping: Collection[TopicPartition] = ()) -> None:
         """Read nothing any more; a member leaves its group."""
-        return await bridged(lambda: self._inner.unsubscribe(keeping=keeping))
+        return await bridged(lambda: self._here.unsubscribe(keeping=keeping))
 
     async def subscription(self) -> list[str]:
         """Return the names of the topics that are read as a whole; none for partitions of `assign()`."""
-        return await bridged(self._inner.subscription)
+        return await bridged(self._here.subscription)
 
     async def poll(
         self, max_records: int = POLL_RECORDS, timeout: float | None = None, **elsewhere: Never
     ) -> list[Record[K, V]]:
         """Return the next records: those that are buffered; wait only for the first."""
-        return await bridged(lambda: self._inner.poll(max_records=max_records, timeout=timeout, **sync_all(elsewhere)))
+        return await bridged(lambda: self._here.poll(max_records=max_records, timeout=timeout, **sync_all(elsewhere)))
 
     async def arrow(
         self,
@@ -66,68 +66,68 @@ class KafkaConsumer(Records[K, V]):
     ) -> pa.Table | None:
         """Return the next records as a `pyarrow.Table`, with no Python object for each record; wait only for the first."""
         return await bridged(
-            lambda: self._inner.arrow(max_records=max_records, columns=columns, max_bytes=max_bytes, timeout=timeout)
+            lambda: self._here.arrow(max_records=max_records, columns=columns, max_bytes=max_bytes, timeout=timeout)
         )
 
     async def close(self, timeout: float | None = None) -> None:
         """Commit what was returned if auto-commit is on, leave the group, and end; do nothing if the consumer is closed."""
-        return await bridged(lambda: self._inner.close(timeout=timeout))
+        return await bridged(lambda: self._here.close(timeout=timeout))
 
     async def assignment(self) -> list[TopicPartition]:
         """Return the partitions that are read now."""
-        return await bridged(self._inner.assignment)
+        return await bridged(self._here.assignment)
 
     async def pause(self, *partitions: TopicPartition) -> None:
         """Return no more records of partitions until `resume()`; what is buffered stays. It also lasts over rebalances."""
-        return await bridged(lambda: self._inner.pause(*partitions))
+        return await bridged(lambda: self._here.pause(*partitions))
 
     async def resume(self, *partitions: TopicPartition) -> None:
         """Return records of paused partitions again."""
-        return await bridged(lambda: self._inner.resume(*partitions))
+        return await bridged(lambda: self._here.resume(*partitions))
 
     async def paused(self) -> list[TopicPartition]:
         """Return the partitions that are paused."""
-        return await bridged(self._inner.paused)
+        return await bridged(self._here.paused)
 
     async def seek(self, partition: TopicPartition, offset: int) -> None:
         """Go to an offset of a partition, or to the next one that exists. Records that were returned stay returned."""
-        return await bridged(lambda: self._inner.seek(partition=partition, offset=offset))
+        return await bridged(lambda: self._here.seek(partition=partition, offset=offset))
 
     async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Go to the first message of partitions. A worker asks for it: this returns at once, and `position()` waits."""
-        return await bridged(lambda: self._inner.seek_to_beginning(*partitions))
+        return await bridged(lambda: self._here.seek_to_beginning(*partitions))
 
     async def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Go behind the last message of partitions, as `seek_to_beginning` goes to the first one."""
-        return await bridged(lambda: self._inner.seek_to_end(*partitions))
+        return await bridged(lambda: self._here.seek_to_end(*partitions))
 
     async def seek_to_time(self, moment: datetime.datetime | int, *partitions: TopicPartition) -> None:
         """Go to the first message that is not older than a time, or to the end where all are; else as `seek_to_beginning`."""
-        return await bridged(lambda: self._inner.seek_to_time(moment, *partitions))
+        return await bridged(lambda: self._here.seek_to_time(moment, *partitions))
 
     async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """Return the offset of the next record of a partition; wait until it is known."""
-        return await bridged(lambda: self._inner.position(partition=partition, timeout=timeout))
+        return await bridged(lambda: self._here.position(partition=partition, timeout=timeout))
 
     async def lag(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
         """Return how many offsets there are between the position of each partition and its end; this asks the leaders."""
-        return await bridged(lambda: self._inner.lag(*partitions))
+        return await bridged(lambda: self._here.lag(*partitions))
 
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return what the group has committed for each partition; None where that is nothing."""
-        return await bridged(lambda: self._inner.committed(*partitions))
+        return await bridged(lambda: self._here.committed(*partitions))
 
     async def explain_start(self, *partitions: TopicPartition) -> list[Start]:
         """Tell for each partition where it will begin, or stands, and why; this asks the brokers, and moves nothing."""
-        return await bridged(lambda: self._inner.explain_start(*partitions))
+        return await bridged(lambda: self._here.explain_start(*partitions))
 
     async def commit(self, what: What = None, *, metadata: str = "") -> None:
         """Commit offsets for the group, and wait until the coordinator has them."""
-        return await bridged(lambda: self._inner.commit(what=what, metadata=metadata))
+        return await bridged(lambda: self._here.commit(what=what, metadata=metadata))
 
     async def commit_async(self, what: What = None, on_commit: OnCommit | None = None, *, metadata: str = "") -> None:
         """Commit offsets as `commit` does, by a worker; return at once. Commits are made in the order of the calls."""
-        return await bridged(lambda: self._inner.commit_async(what=what, on_commit=sync(on_commit), metadata=metadata))
+        return await bridged(lambda: self._here.commit_async(what=what, on_commit=sync(on_commit), metadata=metadata))
 
     def parallel(
         self,
@@ -149,7 +149,7 @@ class KafkaConsumer(Records[K, V]):
         """Return a run that handles records by many workers at a time, and commits those that are done."""
         return Opening(
             lambda: ParallelRun(
-                self._inner.parallel(
+                self._here.parallel(
                     handle=sync(handle),
                     workers=workers,
                     order=order,
@@ -169,4 +169,4 @@ class KafkaConsumer(Records[K, V]):
 
     async def wakeup(self) -> None:
         """End the `poll()` or `one()` that waits now, or the next one that would wait: it returns nothing."""
-        return await bridged(self._inner.wakeup)
+        return await bridged(self._here.wakeup)

@@ -27,7 +27,7 @@ class KafkaProducer(Sends[K, V]):
 
     async def produce_many(self, topic: str, values_or_records: Iterable[V | ProducerRecord[K, V] | None]) -> int:
         """Send many messages to one topic; return how many."""
-        return await bridged(lambda: self._inner.produce_many(topic=topic, values_or_records=values_or_records))
+        return await bridged(lambda: self._here.produce_many(topic=topic, values_or_records=values_or_records))
 
     def room(self) -> int:
         """Return how many bytes `produce()` would take now without waiting; a message takes up to 32 besides key and value."""
@@ -35,16 +35,16 @@ class KafkaProducer(Sends[K, V]):
 
     async def partitions_for(self, topic: str) -> list[int]:
         """Return the numbers of a topic's partitions, looking the topic up where it is not known."""
-        return await bridged(lambda: self._inner.partitions_for(topic=topic))
+        return await bridged(lambda: self._here.partitions_for(topic=topic))
 
     async def flush(self, timeout: float | None = None) -> None:
         """Send what is queued without lingering, and wait until each message is acknowledged or has failed."""
-        return await bridged(lambda: self._inner.flush(timeout=timeout))
+        return await bridged(lambda: self._here.flush(timeout=timeout))
 
     async def close(self, timeout: float | None = None) -> None:
         """Deliver what is queued and end the senders; does nothing when it is closed. Takes no messages from its start on."""
-        return await bridged(lambda: self._inner.close(timeout=timeout))
+        return await bridged(lambda: self._here.close(timeout=timeout))
 
     async def purge(self) -> int:
         """Drop the messages that were not sent yet; return how many. They fail with `ProducerPurgedError`."""
-        return await bridged(self._inner.purge)
+        return await bridged(self._here.purge)

@@ -22,24 +22,24 @@ class ParallelRun(Closing[_ParallelRun]):
 
     async def run(self) -> None:
         """Read and handle on this worker until `stop()`, an error, or Ctrl-C; then commit what is acknowledged."""
-        return await bridged(self._inner.run)
+        return await bridged(self._here.run)
 
     async def start(self) -> Self:
         """Begin to read on a worker of the run's own; `stop()` ends it."""
-        await bridged(self._inner.start)
+        await bridged(self._here.start)
         return self
 
     async def wait(self, timeout: float | None = None) -> bool:
         """Wait until the run has ended, and raise the error that ended it; return whether it has ended."""
-        return await bridged(lambda: self._inner.wait(timeout=timeout))
+        return await bridged(lambda: self._here.wait(timeout=timeout))
 
     async def stop(self, timeout: float | None = None) -> bool:
         """Hand out nothing more, wait for the records under way, commit, and return whether the run has ended."""
-        return await bridged(lambda: self._inner.stop(timeout=timeout))
+        return await bridged(lambda: self._here.stop(timeout=timeout))
 
     async def end(self, timeout: float | None = None) -> None:
         """Stop, and leave the error that ended the run to `run`, `wait` or `stop`; the consumer calls this as it is closed."""
-        return await bridged(lambda: self._inner.end(timeout=timeout))
+        return await bridged(lambda: self._here.end(timeout=timeout))
 
     @property
     def running(self) -> bool:
@@ -48,4 +48,4 @@ class ParallelRun(Closing[_ParallelRun]):
 
     async def stats(self) -> Stats:
         """Return the counts of this moment."""
-        return await bridged(self._inner.stats)
+        return await bridged(self._here.stats)

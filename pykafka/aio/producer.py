@@ -21,18 +21,18 @@ class Producer(Produces[_Producer]):
 
     async def start(self) -> None:
         """Start a sender for each leader; a stopped producer starts afresh."""
-        return await bridged(self._inner.start)
+        return await bridged(self._here.start)
 
     async def stop(self) -> None:
         """Deliver what is queued and end the senders; does nothing when it is stopped. Takes no messages from its start on."""
-        return await bridged(self._inner.stop)
+        return await bridged(self._here.stop)
 
     async def flush(self, timeout_ms: int | None = None) -> None:
         """Send what is queued without lingering, and wait until each message is acknowledged or has failed."""
-        return await bridged(lambda: self._inner.flush(timeout_ms=timeout_ms))
+        return await bridged(lambda: self._here.flush(timeout_ms=timeout_ms))
 
     async def get_delivery_report(
         self, block: bool = True, timeout: float | None = None
     ) -> tuple[Message, KafkaException | None]:
         """Return the next report on a message that this thread, greenlet or task produced."""
-        return await bridged(lambda: self._inner.get_delivery_report(block=block, timeout=timeout))
+        return await bridged(lambda: self._here.get_delivery_report(block=block, timeout=timeout))

@@ -4,6 +4,9 @@ from pykafka.consumer.buffers cimport Buffers
 from pykafka.handlers.looplocks cimport Overdue
 from pykafka.producer.fastpath cimport FastPath
 
+cdef extern from "pythread.h":
+    unsigned long thread_number "PyThread_get_thread_ident"()
+
 # Tasks and `await` drive a coroutine by the slot am_send, which returns a result without an exception. Cython has no name for it.
 cdef extern from *:
     """
@@ -56,6 +59,7 @@ cdef object begin(Step step)
 
 cdef class Sending:
     cdef public FastPath _fast
+    cdef public unsigned long _thread
     cdef public Overdue _turns
     cdef object __weakref__
 

@@ -10,10 +10,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Coroutine
 
+from pykafka.handlers.patching import original
+
 try:
     import cython
 except ImportError:
     from pykafka.compiled import cython
+
+if not cython.compiled:
+    thread_number = original("_thread", "get_ident")  # in C it is the interpreter's own function
 
 #: What a step is at: not begun, waiting in its coroutine, ended.
 NEW, WAITING, ENDED = 0, 1, 2
@@ -97,7 +102,8 @@ class Produce(Step):
 
     def _first(self):
         if (
-            not self._face._turns.overdue
+            thread_number() == self._face._thread
+            and not self._face._turns.overdue
             and self._timestamp is None
             and self._headers is None
             and self._partition is None
@@ -156,7 +162,7 @@ def new_next(face):
 
 
 class Sending:
-    """The base of the producer's face. `_fast`: the producer; `_turns`: says when the loop has to turn."""
+    """The base of the producer's face. `_fast`: the producer; `_turns`: when the loop has to turn; `_thread`: its number."""
 
     def __class_getitem__(cls, types):
         return cls

@@ -19,6 +19,7 @@ V = TypeVar("V", default=bytes)
 class Sending(Generic[K, V]):
     _fast: Any
     _turns: Overdue
+    _thread: int
 
     def produce(
         self,

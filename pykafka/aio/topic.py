@@ -47,33 +47,33 @@ class Topic(Face[_Topic]):
     ) -> dict[int, documented.OffsetPartitionResponse]:
         """Return the offsets of each partition by time."""
         return await bridged(
-            lambda: self._inner.fetch_offset_limits(
+            lambda: self._here.fetch_offset_limits(
                 offsets_before=offsets_before, max_offsets=max_offsets, partitions=partitions
             )
         )
 
     async def earliest_available_offsets(self) -> dict[int, documented.OffsetPartitionResponse]:
         """Return the oldest offset kept in each partition, in the form of `fetch_offset_limits`."""
-        return await bridged(self._inner.earliest_available_offsets)
+        return await bridged(self._here.earliest_available_offsets)
 
     async def latest_available_offsets(self) -> dict[int, documented.OffsetPartitionResponse]:
         """Return the offset of the next message of each partition, in the form of `fetch_offset_limits`."""
-        return await bridged(self._inner.latest_available_offsets)
+        return await bridged(self._here.latest_available_offsets)
 
     def get_producer(self, **kwargs: Unpack[ProducerArguments]) -> Opening[Producer]:
         """Return a `Producer` for this topic."""
-        return Opening(lambda: Producer(self._inner.get_producer(**sync_all(kwargs))))
+        return Opening(lambda: Producer(self._here.get_producer(**sync_all(kwargs))))
 
     def get_sync_producer(self, **kwargs: Unpack[ProducerArguments]) -> Opening[Producer]:
         """Return a `Producer` whose `produce()` waits for the broker's acknowledgement; parameters of `get_producer`."""
-        return Opening(lambda: Producer(self._inner.get_sync_producer(**sync_all(kwargs))))
+        return Opening(lambda: Producer(self._here.get_sync_producer(**sync_all(kwargs))))
 
     def get_simple_consumer(
         self, consumer_group: str | bytes | None = None, **kwargs: Unpack[SimpleConsumerArguments]
     ) -> Opening[SimpleConsumer]:
         """Return a `SimpleConsumer` of this topic."""
         return Opening(
-            lambda: SimpleConsumer(self._inner.get_simple_consumer(consumer_group=consumer_group, **sync_all(kwargs)))
+            lambda: SimpleConsumer(self._here.get_simple_consumer(consumer_group=consumer_group, **sync_all(kwargs)))
         )
 
     @overload
@@ -94,6 +94,6 @@ class Topic(Face[_Topic]):
         """Return a consumer that shares this topic with the other members of its group."""
         return Opening(
             lambda: GroupConsumer(
-                self._inner.get_balanced_consumer(consumer_group=consumer_group, managed=managed, **sync_all(kwargs))
+                self._here.get_balanced_consumer(consumer_group=consumer_group, managed=managed, **sync_all(kwargs))
             )
         )

@@ -23,16 +23,16 @@ class Topics(Face[TopicDict[BlockingTopic]]):
         return self._look_up(name)
 
     async def _look_up(self, name: str | bytes) -> Topic:
-        return Topic(await bridged(lambda: self._inner[name]))
+        return Topic(await bridged(lambda: self._here[name]))
 
     async def get(self, name: str | bytes) -> Topic | None:
         """Return the topic of this name where the cluster has it, else None; this never creates one."""
-        found = await bridged(lambda: self._inner.get(name))
+        found = await bridged(lambda: self._here.get(name))
         return None if found is None else Topic(found)
 
     async def keys(self) -> list[str]:
         """Return the names of all topics."""
-        return await bridged(lambda: [str(name) for name in self._inner])
+        return await bridged(lambda: [str(name) for name in self._here])
 
     async def __aiter__(self) -> AsyncIterator[str]:
         for name in await self.keys():

@@ -50,6 +50,7 @@ class Waits:
                 topic=batch.topic,
                 partition=batch.partition_id,
             )
+        self._handler.require_wait()  # another loop's thread would send and read beside the client's
         deadline = self._handler.now() + (self._longest(engine) if timeout is None else max(timeout, 0))
         with self._lock:
             if batch.event is None:

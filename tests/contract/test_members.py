@@ -24,6 +24,7 @@ PROMISED = {
         "wrap_tls",
         "native",
         "may_wait",
+        "require_wait",
         "at_fork",
         "kazoo",
         "report",

@@ -13,14 +13,10 @@ from pykafka.exceptions import KafkaException, MessagesNotDelivered, NoBrokersAv
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION
+from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(400)]
-
-
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def greenlets(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
 
 
 def broker_of(cluster: KafkaCluster, topic: Topic, partition: int = 0) -> int:
@@ -29,9 +25,12 @@ def broker_of(cluster: KafkaCluster, topic: Topic, partition: int = 0) -> int:
     return leader.id
 
 
+@pytest.mark.on_asyncio
 @pytest.mark.later("greenlets")
-def test_a_leader_killed_while_producing_loses_nothing_acknowledged(kafka3: KafkaCluster, greenlets: bool) -> None:
-    with KafkaClient(hosts=kafka3.hosts, use_greenlets=greenlets) as client:
+def test_a_leader_killed_while_producing_loses_nothing_acknowledged(
+    kafka3: KafkaCluster, concurrency: Concurrency
+) -> None:
+    with KafkaClient(hosts=kafka3.hosts, **concurrency()) as client:
         topic = create_topic(client, partitions=3, replicas=3, config={"min.insync.replicas": "2"})
         victim = broker_of(kafka3, topic)
         producer = topic.get_producer(
@@ -62,8 +61,8 @@ def test_a_leader_killed_while_producing_loses_nothing_acknowledged(kafka3: Kafk
 
 
 @pytest.mark.later("threads")
-def test_a_leader_killed_while_consuming_is_followed(kafka3: KafkaCluster, greenlets: bool) -> None:
-    with KafkaClient(hosts=kafka3.hosts, use_greenlets=greenlets) as client:
+def test_a_leader_killed_while_consuming_is_followed(kafka3: KafkaCluster, concurrency: Concurrency) -> None:
+    with KafkaClient(hosts=kafka3.hosts, **concurrency()) as client:
         topic = create_topic(client, partitions=3, replicas=3)
         wanted = [b"%d" % number for number in range(3000)]
         with topic.get_producer(required_acks=-1) as producer:
@@ -83,8 +82,8 @@ def test_a_leader_killed_while_consuming_is_followed(kafka3: KafkaCluster, green
 
 
 @pytest.mark.later("greenlets")
-def test_a_dead_cluster_is_reported_by_stop_in_bounded_time(greenlets: bool) -> None:
-    with KafkaCluster(KAFKA_VERSION) as cluster, KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets) as client:
+def test_a_dead_cluster_is_reported_by_stop_in_bounded_time(concurrency: Concurrency) -> None:
+    with KafkaCluster(KAFKA_VERSION) as cluster, KafkaClient(hosts=cluster.hosts, **concurrency()) as client:
         topic = create_topic(client)
         producer = topic.get_producer(linger_ms=0, pending_timeout_ms=1500)
         producer.produce(b"delivered")
@@ -100,10 +99,10 @@ def test_a_dead_cluster_is_reported_by_stop_in_bounded_time(greenlets: bool) -> 
 
 
 @pytest.mark.later("threads")
-def test_a_consumer_of_a_dead_cluster_hears_of_it(greenlets: bool) -> None:
+def test_a_consumer_of_a_dead_cluster_hears_of_it(concurrency: Concurrency) -> None:
     with (
         KafkaCluster(KAFKA_VERSION) as cluster,
-        KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets, socket_timeout_ms=2000) as client,
+        KafkaClient(hosts=cluster.hosts, **concurrency(), socket_timeout_ms=2000) as client,
     ):
         topic = create_topic(client)
         with topic.get_sync_producer() as producer:
@@ -129,10 +128,10 @@ def test_a_consumer_of_a_dead_cluster_hears_of_it(greenlets: bool) -> None:
 
 
 @pytest.mark.later("threads")
-def test_a_broker_that_hangs_is_given_up_within_the_timeout(greenlets: bool) -> None:
+def test_a_broker_that_hangs_is_given_up_within_the_timeout(concurrency: Concurrency) -> None:
     with (
         KafkaCluster(KAFKA_VERSION) as cluster,
-        KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets, socket_timeout_ms=2000) as client,
+        KafkaClient(hosts=cluster.hosts, **concurrency(), socket_timeout_ms=2000) as client,
     ):
         topic = create_topic(client)
         producer = topic.get_producer(linger_ms=0, ack_timeout_ms=1000, max_retries=1, pending_timeout_ms=6000)
@@ -149,16 +148,16 @@ def test_a_broker_that_hangs_is_given_up_within_the_timeout(greenlets: bool) -> 
             cluster.resume(1)
 
 
-def test_a_broker_that_is_not_there_is_named(greenlets: bool) -> None:
+def test_a_broker_that_is_not_there_is_named(concurrency: Concurrency) -> None:
     start = time.monotonic()
     with pytest.raises(NoBrokersAvailableError, match="127.0.0.1:1") as caught:
-        KafkaClient(hosts="127.0.0.1:1", use_greenlets=greenlets)
+        KafkaClient(hosts="127.0.0.1:1", **concurrency())
     assert time.monotonic() - start < 20
     assert caught.value.ledger
 
 
-def test_an_unknown_topic_is_named(kafka3: KafkaCluster, greenlets: bool) -> None:
-    with KafkaClient(hosts=kafka3.hosts, use_greenlets=greenlets) as client, pytest.raises(KeyError, match="no topic!"):
+def test_an_unknown_topic_is_named(kafka3: KafkaCluster, concurrency: Concurrency) -> None:
+    with KafkaClient(hosts=kafka3.hosts, **concurrency()) as client, pytest.raises(KeyError, match="no topic!"):
         client.topics["no topic!"]
 
 

@@ -29,6 +29,7 @@ from pykafka.topic import Topic
 from pykafka.utils import deserialize_utf8, serialize_utf8
 from tests.brokers import KafkaCluster
 from tests.support.features import kafka_since
+from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 
@@ -282,9 +283,8 @@ def test_a_forgotten_consumer_stops_fetching(make_topic: Callable[..., Topic]) -
     until(fetcher._handler, lambda: not fetcher._roster, 20)
 
 
-@pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
-def test_a_forgotten_client_ends_its_connections(kafka: KafkaCluster, use_greenlets: bool) -> None:
-    client = KafkaClient(hosts=kafka.hosts, use_greenlets=use_greenlets)
+def test_a_forgotten_client_ends_its_connections(kafka: KafkaCluster, concurrency: Concurrency) -> None:
+    client = KafkaClient(hosts=kafka.hosts, **concurrency())
     (broker,) = client.brokers.values()
     topic = create_topic(client, 1)
     consumer = topic.get_simple_consumer(consumer_timeout_ms=100)

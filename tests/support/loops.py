@@ -13,6 +13,8 @@ import pytest
 from pykafka.handlers.bridge import await_in_bridge, bridged, in_bridge
 
 KINDS = ("asyncio", "uvloop")
+#: What the fixture `concurrency` returns: it makes the options of a client.
+Concurrency = Callable[[], dict[str, Any]]
 with suppress(ImportError):
     import uvloop
 

@@ -11,6 +11,7 @@ from pykafka import KafkaClient
 from pykafka.admin import Admin, NewTopic
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION
+from tests.support.loops import Concurrency
 
 
 def unique(kind: str) -> str:
@@ -39,10 +40,10 @@ def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
         yield cluster
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client3(request: pytest.FixtureRequest, kafka3: KafkaCluster) -> Iterator[KafkaClient]:
+@pytest.fixture
+def client3(concurrency: Concurrency, kafka3: KafkaCluster) -> Iterator[KafkaClient]:
     """Yield a client of three brokers, on threads and on greenlets."""
-    with KafkaClient(hosts=kafka3.hosts, use_greenlets=request.param) as client:
+    with KafkaClient(hosts=kafka3.hosts, **concurrency()) as client:
         yield client
 
 
@@ -52,10 +53,10 @@ def admin(client3: KafkaClient) -> Admin:
     return client3.admin
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def keeper(request: pytest.FixtureRequest, guarded: KafkaCluster) -> Iterator[KafkaClient]:
+@pytest.fixture
+def keeper(concurrency: Concurrency, guarded: KafkaCluster) -> Iterator[KafkaClient]:
     """Yield a client of the broker with an authorizer, on threads and on greenlets."""
-    with KafkaClient(hosts=guarded.hosts, use_greenlets=request.param) as client:
+    with KafkaClient(hosts=guarded.hosts, **concurrency()) as client:
         yield client
 
 

@@ -22,6 +22,7 @@ from pykafka.exceptions import (
 )
 from tests.brokers import KafkaCluster
 from tests.integration.admin.conftest import unique
+from tests.support.loops import Concurrency
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("latest")]
@@ -98,9 +99,8 @@ def test_directories(admin: Admin, topic: str) -> None:
     assert isinstance(results.errors[77], BrokerNotAvailable)
 
 
-@pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
-def test_a_replica_moves_to_another_directory(roomy: KafkaCluster, use_greenlets: bool) -> None:
-    with KafkaClient(hosts=roomy.hosts, use_greenlets=use_greenlets) as client:
+def test_a_replica_moves_to_another_directory(roomy: KafkaCluster, concurrency: Concurrency) -> None:
+    with KafkaClient(hosts=roomy.hosts, **concurrency()) as client:
         admin, name = client.admin, unique("t")
         admin.create_topics(NewTopic(name, assignments={0: [1, 2]}))
         with client.topics[name].get_sync_producer() as producer:
@@ -110,6 +110,7 @@ def test_a_replica_moves_to_another_directory(roomy: KafkaCluster, use_greenlets
             dirs = admin.describe_log_dirs(broker, partitions=[(name, 0)])[broker]
             return {one.path: its.is_future for one in dirs for its in one.replicas.values()}
 
+        until(client.cluster.handler, lambda: places(1) and places(2))  # the follower makes its log a moment later
         (here,), (there,) = places(1), places(2)
         both = {one.path for one in admin.describe_log_dirs(1)[1]}
         assert len(both) == 2

@@ -11,6 +11,7 @@ from pykafka.admin import AclFilter, Admin, ConfigResource, NewTopic, OffsetSpec
 from pykafka.exceptions import KafkaException
 from tests.brokers import KafkaCluster
 from tests.integration.admin.conftest import unique
+from tests.support.loops import Concurrency
 from tests.support.waiting import until
 
 # Brokers with ZooKeeper have lost their sessions afterwards, and take a while to come back.
@@ -49,11 +50,10 @@ def is_silent(admin: Admin) -> bool:
     return False
 
 
-@pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
 @pytest.mark.later("greenlets")
-def test_brokers_that_hang(roomy: KafkaCluster, use_greenlets: bool) -> None:
+def test_brokers_that_hang(roomy: KafkaCluster, concurrency: Concurrency) -> None:
     topic, group = unique("t"), unique("g")
-    with KafkaClient(hosts=roomy.hosts, use_greenlets=use_greenlets) as client:
+    with KafkaClient(hosts=roomy.hosts, **concurrency()) as client:
         admin, now = client.admin, client.cluster.handler.now
         admin.create_topics(NewTopic(topic, 1, 1))
         admin.alter_group_offsets(group, {(topic, 0): 0})

@@ -24,6 +24,7 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("admin")]
 
 
+@pytest.mark.on_asyncio
 def test_a_topic_is_created_described_listed_and_deleted(admin: Admin) -> None:
     name = unique("t")
     made = admin.create_topics(NewTopic(name, partitions=3, replication=2, configs={"retention.ms": 86_400_000}))[name]

@@ -34,6 +34,7 @@ from pykafka.exceptions import (
 )
 from tests.brokers import KafkaCluster
 from tests.integration.admin.conftest import unique
+from tests.support.loops import Concurrency
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("latest")]
@@ -90,33 +91,32 @@ def test_scram_users(admin: Admin) -> None:
         admin.alter_user_scram_credentials(UserScramCredentialDeletion(user, ScramMechanism.SCRAM_SHA_512))
 
 
-@pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
 def test_a_user_made_here_logs_in(
-    secure_kafka: KafkaCluster, use_greenlets: bool, caplog: pytest.LogCaptureFixture
+    secure_kafka: KafkaCluster, concurrency: Concurrency, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     user = unique("u")
     hosts = secure_kafka.hosts_of("SASL_PLAINTEXT")
-    with KafkaClient(secure_kafka.hosts, use_greenlets=use_greenlets) as client:
+    with KafkaClient(secure_kafka.hosts, **concurrency()) as client:
         change = UserScramCredentialUpsertion(user, ScramMechanism.SCRAM_SHA_512, PASSWORD)
         salt, salted = change.salted()
         assert PASSWORD not in repr(change)
         client.admin.alter_user_scram_credentials(change)
         until(client.cluster.handler, lambda: user in client.admin.describe_user_scram_credentials())
-        with KafkaClient(hosts, use_greenlets=use_greenlets, sasl=Scram(user, PASSWORD)) as other:
+        with KafkaClient(hosts, **concurrency(), sasl=Scram(user, PASSWORD)) as other:
             assert other.admin.describe_cluster().brokers
         client.admin.alter_user_scram_credentials(UserScramCredentialDeletion(user, ScramMechanism.SCRAM_SHA_512))
         until(client.cluster.handler, lambda: user not in client.admin.describe_user_scram_credentials())
 
         def is_refused() -> bool:
             with suppress(KafkaException):
-                KafkaClient(hosts, use_greenlets=use_greenlets, sasl=Scram(user, PASSWORD)).close()
+                KafkaClient(hosts, **concurrency(), sasl=Scram(user, PASSWORD)).close()
                 return False
             return True
 
         until(client.cluster.handler, is_refused)
         with pytest.raises(KafkaException) as caught:
-            KafkaClient(hosts, use_greenlets=use_greenlets, sasl=Scram(user, PASSWORD))
+            KafkaClient(hosts, **concurrency(), sasl=Scram(user, PASSWORD))
     assert PASSWORD not in repr(caught.value)
     assert PASSWORD not in caplog.text
     assert repr(salted) not in caplog.text
@@ -151,11 +151,10 @@ def test_quotas(admin: Admin) -> None:
             admin.alter_client_quotas({QuotaEntity(user="carol"): {"producer_byte_rate": value}})
 
 
-@pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
-def test_delegation_tokens(secure_kafka: KafkaCluster, use_greenlets: bool) -> None:
+def test_delegation_tokens(secure_kafka: KafkaCluster, concurrency: Concurrency) -> None:
     hosts = secure_kafka.hosts_of("SASL_PLAINTEXT")
     alice = Scram("alice", dict(secure_kafka.sasl.users)["alice"]) if secure_kafka.sasl is not None else None
-    with KafkaClient(hosts, use_greenlets=use_greenlets, sasl=alice) as client:
+    with KafkaClient(hosts, **concurrency(), sasl=alice) as client:
         admin = client.admin
         token = admin.create_delegation_token(renewers="User:bob", max_lifetime_ms=3_600_000)
         assert (token.owner, token.renewers) == ("User:alice", ("User:bob",))
@@ -167,7 +166,7 @@ def test_delegation_tokens(secure_kafka: KafkaCluster, use_greenlets: bool) -> N
         )
         assert admin.describe_delegation_tokens("User:alice")
         assert admin.renew_delegation_token(token, 60_000) <= token.max_ms
-        with KafkaClient(hosts, use_greenlets=use_greenlets, sasl=token.login()) as other:
+        with KafkaClient(hosts, **concurrency(), sasl=token.login()) as other:
             assert other.admin.describe_cluster().brokers
             with pytest.raises(DelegationTokenRequestNotAllowed):
                 other.admin.create_delegation_token()

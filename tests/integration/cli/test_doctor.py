@@ -17,6 +17,7 @@ from pykafka.cli.statuses import Status
 from pykafka.exceptions import ConnectionRefused, MessagesNotDelivered
 from tests.brokers import LATEST, KafkaCluster
 from tests.support.features import KAFKA_VERSION
+from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
@@ -81,9 +82,8 @@ def test_an_advertised_address_that_leads_nowhere(astray: KafkaCluster) -> None:
 
 
 @pytest.mark.needs("latest")
-@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
-def test_errors_say_that_the_address_was_advertised(astray: KafkaCluster, greenlets: bool) -> None:
-    with KafkaClient(hosts=astray.hosts, use_greenlets=greenlets, socket_timeout_ms=1000) as client:
+def test_errors_say_that_the_address_was_advertised(astray: KafkaCluster, concurrency: Concurrency) -> None:
+    with KafkaClient(hosts=astray.hosts, **concurrency(), socket_timeout_ms=1000) as client:
         topic = client.topics[f"doctor-{uuid.uuid4().hex}"]
         producer = topic.get_producer(linger_ms=0, pending_timeout_ms=1500)
         producer.produce(b"astray")

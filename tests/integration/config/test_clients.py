@@ -15,6 +15,7 @@ from pykafka.cli.app import tools
 from pykafka.common import CompressionType
 from pykafka.exceptions import ConfigurationError, NoBrokersAvailableError, SaslAuthenticationFailed
 from tests.brokers import KafkaCluster
+from tests.support.loops import Concurrency
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("sasl"), pytest.mark.timeout(400)]
 
@@ -53,11 +54,10 @@ def trust_password(secure_kafka: KafkaCluster, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TRUST_PASSWORD", secure_kafka.certificates.password)
 
 
-@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
-def test_a_round_trip(secure_kafka: KafkaCluster, tmp_path: Path, greenlets: bool) -> None:
+def test_a_round_trip(secure_kafka: KafkaCluster, tmp_path: Path, concurrency: Concurrency) -> None:
     path = _java(secure_kafka, tmp_path)
-    with KafkaClient.from_config(path, use_greenlets=greenlets) as client:
-        topic = client.topics[f"configured-{greenlets}"]
+    with KafkaClient.from_config(path, **concurrency()) as client:
+        topic = client.topics[f"configured-{client.cluster.handler.name}"]
         with topic.get_producer() as producer:
             assert producer._options.required_acks == -1
             assert producer._options.linger_ms == 3
@@ -78,7 +78,9 @@ def test_a_round_trip(secure_kafka: KafkaCluster, tmp_path: Path, greenlets: boo
             values.append(message.value)
         consumer.commit_offsets()
         consumer.stop()
-        member = topic.get_balanced_consumer(f"members-{greenlets}", managed=True, consumer_timeout_ms=20_000)
+        member = topic.get_balanced_consumer(
+            f"members-{client.cluster.handler.name}", managed=True, consumer_timeout_ms=20_000
+        )
         message = member.consume()
         assert message is not None
         member.stop()

@@ -31,7 +31,7 @@ from pykafka.protocol import wire
 from tests.support.groups import Balanced, Place, balanced
 from tests.support.waiting import CutOff, cut_off, until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.no_loop("consume in groups of ZooKeeper")]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pykafka import KafkaClient
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from tests.support.groups import Balanced, Place, balanced
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.no_loop("consume in groups of ZooKeeper")]
 
 
 @pytest.fixture

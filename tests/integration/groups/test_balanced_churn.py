@@ -18,10 +18,17 @@ from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
 from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted
 from pykafka.groups.groupconsumer import GroupConsumer
 from tests.brokers import KafkaCluster
+from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 from tests.support.zookeeper import ZooKeeper
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.no_loop("consume in groups of ZooKeeper"),
+    pytest.mark.slow,
+    pytest.mark.matrix,
+    pytest.mark.timeout(600),
+]
 
 #: Of each kind of consumer, in all, for four cases.
 REBALANCES = int(os.environ.get("REBALANCES", "200"))
@@ -134,18 +141,17 @@ class ManagedChurn(Churn):
         self.cluster.get_group_coordinator(self.group).leave_group("other", self.group, member._consumer_id)
 
 
-@pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
 @pytest.mark.parametrize("losses", [0.1, 0.0], ids=["lossy", "orderly"])
 @pytest.mark.parametrize("managed", [False, True], ids=["zookeeper", "managed"])
 def test_nothing_is_lost_and_nothing_unowned_at_rest(
     kafka: KafkaCluster,
     zookeeper: ZooKeeper,
     managed: bool,
-    use_greenlets: bool,
+    concurrency: Concurrency,
     losses: float,
     record_property: Any,
 ) -> None:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=use_greenlets) as client:
+    with KafkaClient(hosts=kafka.hosts, **concurrency()) as client:
         churn: Churn = ManagedChurn(client, losses) if managed else ZooKeeperChurn(client, losses, zookeeper.hosts)
         produced = 0
         with churn.topic.get_producer(linger_ms=5) as producer:

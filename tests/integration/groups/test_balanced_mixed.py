@@ -11,10 +11,17 @@ import pytest
 
 from pykafka import KafkaClient
 from tests.brokers import KafkaCluster
+from tests.support.loops import Concurrency
 from tests.support.oldpykafka import OldMember, old_python
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(400)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.no_loop("consume in groups of ZooKeeper"),
+    pytest.mark.slow,
+    pytest.mark.matrix,
+    pytest.mark.timeout(400),
+]
 
 #: More than ten: sorted as text they are in another order than as numbers.
 PARTITIONS = 12
@@ -27,10 +34,9 @@ def cluster() -> Iterator[KafkaCluster]:
         yield cluster
 
 
-@pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
-def test_ours_and_old_ones_share_a_topic(cluster: KafkaCluster, use_greenlets: bool) -> None:
+def test_ours_and_old_ones_share_a_topic(cluster: KafkaCluster, concurrency: Concurrency) -> None:
     found: Counter[bytes | None] = Counter()
-    with KafkaClient(hosts=cluster.hosts, use_greenlets=use_greenlets) as client:
+    with KafkaClient(hosts=cluster.hosts, **concurrency()) as client:
         topic = create_topic(client, PARTITIONS)
         group = f"g-{uuid.uuid4().hex[:8]}"
         everything = list(range(PARTITIONS))

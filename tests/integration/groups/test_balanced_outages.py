@@ -25,7 +25,12 @@ from tests.support.topics import create_topic
 from tests.support.waiting import until
 from tests.support.zookeeper import ZooKeeper
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.matrix]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.no_loop("consume in groups of ZooKeeper"),
+    pytest.mark.slow,
+    pytest.mark.matrix,
+]
 
 
 @pytest.fixture(scope="module")

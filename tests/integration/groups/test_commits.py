@@ -12,6 +12,7 @@ import pytest
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
 from tests.brokers import KafkaCluster
 from tests.support.groups import Group
+from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 from tests.support.zookeeper import ZooKeeper
@@ -27,7 +28,12 @@ def zookeeper() -> Iterator[ZooKeeper]:
         yield zookeeper
 
 
-@pytest.fixture(params=[pytest.param("managed", marks=pytest.mark.needs("groups")), "zookeeper"])
+@pytest.fixture(
+    params=[
+        pytest.param("managed", marks=pytest.mark.needs("groups")),
+        pytest.param("zookeeper", marks=pytest.mark.no_loop("consume in groups of ZooKeeper")),
+    ]
+)
 def group(request: pytest.FixtureRequest, client: KafkaClient, zookeeper: ZooKeeper) -> Iterator[Group[Any]]:
     if request.param == "managed":
         made: Group[Any] = Group(ManagedBalancedConsumer, client, heartbeat_interval_ms=200, **SELDOM)
@@ -89,11 +95,10 @@ def acknowledged(consumer: Any) -> int:
 
 
 @pytest.mark.needs("groups")
-@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
 @pytest.mark.parametrize("kind", ["simple", "managed"])
 @pytest.mark.later("managed-threads", "simple-greenlets")
 def test_a_coordinator_that_is_killed_ends_no_loop(
-    kafka3: KafkaCluster, kind: str, greenlets: bool, caplog: pytest.LogCaptureFixture
+    kafka3: KafkaCluster, kind: str, concurrency: Concurrency, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Auto-commit gave up after five seconds, and `for message in consumer` ended: brokers take longer to move groups."""
     settings: dict[str, Any] = {
@@ -103,7 +108,7 @@ def test_a_coordinator_that_is_killed_ends_no_loop(
         "offsets_channel_backoff_ms": 300,
         "consumer_timeout_ms": 60_000,
     }
-    with KafkaClient(hosts=kafka3.hosts, use_greenlets=greenlets, offsets_channel_socket_timeout_ms=2000) as client:
+    with KafkaClient(hosts=kafka3.hosts, **concurrency(), offsets_channel_socket_timeout_ms=2000) as client:
         topic = create_topic(client, 3, replicas=3, config={"min.insync.replicas": "1"})
         group = f"g-{uuid.uuid4().hex[:8]}"
         topic.get_simple_consumer(group, auto_start=False).fetch_offsets()  # there is a coordinator

@@ -14,6 +14,7 @@ from pykafka.exceptions import OffsetsNotCommitted
 from pykafka.groups.listener import RebalanceListener
 from pykafka.kafkaconsumer import KafkaConsumer
 from tests.brokers import KafkaCluster
+from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups"), pytest.mark.timeout(600)]
@@ -193,21 +194,20 @@ def test_members_that_stall_lose_no_message(client: KafkaClient) -> None:
 
 
 @pytest.mark.matrix
-def test_dying_coordinators_lose_no_message(kafka3: KafkaCluster) -> None:
-    for use_greenlets in (False, True):
-        with KafkaClient(kafka3.hosts, use_greenlets=use_greenlets, socket_timeout_ms=4000) as client:
-            history = History(client)
-            history.may_fail = True
-            history.join()
-            history.join()
-            for _ in range(3):
-                history.rebalances(3)
-                victim = client.cluster.get_group_coordinator(history.group).id
-                kafka3.kill(victim)
-                try:
-                    history.handler.sleep(3)
-                    history.join()
-                finally:
-                    kafka3.start(victim)
-                history.leave(history.readers[0])
-            finish(history, once=False)
+def test_dying_coordinators_lose_no_message(kafka3: KafkaCluster, concurrency: Concurrency) -> None:
+    with KafkaClient(kafka3.hosts, **concurrency(), socket_timeout_ms=4000) as client:
+        history = History(client)
+        history.may_fail = True
+        history.join()
+        history.join()
+        for _ in range(3):
+            history.rebalances(3)
+            victim = client.cluster.get_group_coordinator(history.group).id
+            kafka3.kill(victim)
+            try:
+                history.handler.sleep(3)
+                history.join()
+            finally:
+                kafka3.start(victim)
+            history.leave(history.readers[0])
+        finish(history, once=False)

@@ -23,6 +23,7 @@ from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, R
 from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment
 from tests.brokers import KafkaCluster
 from tests.support.groups import Group
+from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.on_asyncio, pytest.mark.needs("groups")]
@@ -294,16 +295,17 @@ def test_members_by_the_broker_s_own_calls(client: KafkaClient) -> None:
     assert broker.heartbeat("b", *identity).error_code == 25
 
 
-@pytest.mark.parametrize("use_greenlets", [False, True], ids=["threads", "greenlets"])
-def test_closing_the_client_stops_members_before_what_they_read_with(kafka: KafkaCluster, use_greenlets: bool) -> None:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=use_greenlets) as client:
+def test_closing_the_client_stops_members_before_what_they_read_with(
+    kafka: KafkaCluster, concurrency: Concurrency
+) -> None:
+    with KafkaClient(hosts=kafka.hosts, **concurrency()) as client:
         group = managed(client)
         group.produce(30)
         for _ in range(4):
             group.join()
         group.sizes(0, 1, 1, 1)
         consumed = [member.consume() for member in group.members if member.partitions]
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=use_greenlets) as client:
+    with KafkaClient(hosts=kafka.hosts, **concurrency()) as client:
         topic = client.topics[group.topic.name]
         with topic.get_simple_consumer(consumer_group=group.name, auto_offset_reset=OffsetType.EARLIEST) as reader:
             committed = {id_: held + 1 for id_, held in reader.held_offsets.items()}

@@ -11,13 +11,14 @@ from pykafka import KafkaClient, ManagedBalancedConsumer
 from pykafka.exceptions import KafkaException
 from tests.brokers import KafkaCluster
 from tests.support.groups import Group
+from tests.support.loops import Concurrency
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups"), pytest.mark.timeout(300)]
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def client(request: pytest.FixtureRequest, kafka3: KafkaCluster) -> Iterator[KafkaClient]:
-    with KafkaClient(hosts=kafka3.hosts, use_greenlets=request.param, socket_timeout_ms=4000) as client:
+@pytest.fixture
+def client(concurrency: Concurrency, kafka3: KafkaCluster) -> Iterator[KafkaClient]:
+    with KafkaClient(hosts=kafka3.hosts, **concurrency(), socket_timeout_ms=4000) as client:
         yield client
 
 

@@ -13,15 +13,16 @@ from pykafka.coordinator.consumer import ConsumerCoordinator
 from pykafka.exceptions import ConsumerStoppedException, FencedInstanceId, OffsetsNotCommitted, UnsupportedVersion
 from tests.brokers import KafkaCluster
 from tests.support.groups import Group, Reader
+from tests.support.loops import Concurrency
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("static")]
 
 Static = Group[ManagedBalancedConsumer]
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def group(request: pytest.FixtureRequest, kafka: KafkaCluster) -> Iterator[Static]:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=request.param) as client:
+@pytest.fixture
+def group(concurrency: Concurrency, kafka: KafkaCluster) -> Iterator[Static]:
+    with KafkaClient(hosts=kafka.hosts, **concurrency()) as client:
         yield Group(ManagedBalancedConsumer, client, session_timeout_ms=6000, heartbeat_interval_ms=200)
 
 

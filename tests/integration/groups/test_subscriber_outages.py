@@ -14,16 +14,17 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.exceptions import UnsupportedVersion
 from tests.brokers import KafkaCluster
+from tests.support.loops import Concurrency
 from tests.support.subscribers import Member, Members
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def members3(request: pytest.FixtureRequest, kafka3: KafkaCluster) -> Iterator[Members]:
+@pytest.fixture
+def members3(concurrency: Concurrency, kafka3: KafkaCluster) -> Iterator[Members]:
     """Yield a group on three brokers."""
-    with KafkaClient(hosts=kafka3.hosts, use_greenlets=request.param, socket_timeout_ms=4000) as client:
+    with KafkaClient(hosts=kafka3.hosts, **concurrency(), socket_timeout_ms=4000) as client:
         group = Members(client)
         yield group
         group.leave()

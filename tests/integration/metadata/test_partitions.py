@@ -9,18 +9,16 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.protocol import wire
 from tests.brokers import KafkaCluster
+from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
-
-
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def greenlets(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
 
 
 @pytest.mark.needs("partitions")
 @pytest.mark.later("greenlets")
-def test_a_producer_notices_new_partitions_when_its_metadata_is_old(kafka: KafkaCluster, greenlets: bool) -> None:
-    with KafkaClient(kafka.hosts, use_greenlets=greenlets) as client:
+def test_a_producer_notices_new_partitions_when_its_metadata_is_old(
+    kafka: KafkaCluster, concurrency: Concurrency
+) -> None:
+    with KafkaClient(kafka.hosts, **concurrency()) as client:
         topic = create_topic(client, 1)
         with topic.get_producer(linger_ms=0, delivery_reports=True) as producer:
             producer.produce(b"x")

@@ -20,6 +20,7 @@ from tests.brokers.certificates import make_authority
 from tests.support.certs import Authority
 from tests.support.features import KAFKA_VERSION
 from tests.support.groups import Group
+from tests.support.loops import Concurrency
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("tls"), pytest.mark.timeout(400)]
 
@@ -29,12 +30,11 @@ def _trusting(cluster: KafkaCluster) -> SslConfig:
     return SslConfig(str(cluster.certificates.cafile))
 
 
-@pytest.mark.parametrize("greenlets", [False, True])
-def test_a_round_trip(secure: KafkaCluster, greenlets: bool) -> None:
+@pytest.mark.on_asyncio
+def test_a_round_trip(secure: KafkaCluster, concurrency: Concurrency) -> None:
     messages = [bytes([number]) * 1000 for number in range(100)]
-    name = f"tls-{greenlets}"
-    with KafkaClient(hosts=secure.tls_hosts, use_greenlets=greenlets, ssl_config=_trusting(secure)) as client:
-        topic = client.topics[name]
+    with KafkaClient(hosts=secure.tls_hosts, **concurrency(), ssl_config=_trusting(secure)) as client:
+        topic = client.topics[f"tls-{client.cluster.handler.name}"]
         with topic.get_producer(linger_ms=5) as producer:
             for message in messages:
                 producer.produce(message)
@@ -44,11 +44,10 @@ def test_a_round_trip(secure: KafkaCluster, greenlets: bool) -> None:
     assert {message.value for message in found if message is not None} == set(messages)
 
 
-@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
 @pytest.mark.later("threads")
-def test_a_group(secure: KafkaCluster, greenlets: bool) -> None:
+def test_a_group(secure: KafkaCluster, concurrency: Concurrency) -> None:
     """The heartbeats' own thread speaks TLS as well, and holds the membership while a hub is held."""
-    with KafkaClient(hosts=secure.tls_hosts, use_greenlets=greenlets, ssl_config=_trusting(secure)) as client:
+    with KafkaClient(hosts=secure.tls_hosts, **concurrency(), ssl_config=_trusting(secure)) as client:
         group = Group(ManagedBalancedConsumer, client, partitions=2, session_timeout_ms=6000, heartbeat_interval_ms=500)
         values = group.produce(20)
         one, two = group.join(), group.join()
@@ -125,9 +124,8 @@ def _presenting(mutual: tuple[KafkaCluster, Path], name: str, versions: tuple[st
     return SslConfig(str(cluster.certificates.cafile), *files, versions=versions)
 
 
-@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
 @pytest.mark.parametrize("form", ["files", "text", "store"])
-def test_a_client_certificate(mutual: tuple[KafkaCluster, Path], greenlets: bool, form: str) -> None:
+def test_a_client_certificate(mutual: tuple[KafkaCluster, Path], concurrency: Concurrency, form: str) -> None:
     cluster, directory = mutual
     assert cluster.certificates is not None
     config = _presenting(mutual, "known")
@@ -137,8 +135,8 @@ def test_a_client_certificate(mutual: tuple[KafkaCluster, Path], greenlets: bool
         secret = cluster.certificates.password
         truststore = str(cluster.certificates.truststore)
         config = SslConfig(truststore, str(directory / "known.p12"), password=secret, ca_password=lambda: secret)
-    with KafkaClient(hosts=cluster.tls_hosts, use_greenlets=greenlets, tls=config) as client:
-        topic = client.topics[f"presented-{form}-{greenlets}"]
+    with KafkaClient(hosts=cluster.tls_hosts, **concurrency(), tls=config) as client:
+        topic = client.topics[f"presented-{form}-{client.cluster.handler.name}"]
         with topic.get_sync_producer() as producer:
             producer.produce(b"known")
         consumer = topic.get_simple_consumer(consumer_timeout_ms=5000)
@@ -185,16 +183,15 @@ def test_no_version_in_common(secure: KafkaCluster, handler: Handler) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
 @pytest.mark.later("greenlets")
-def test_a_change_of_all_certificates_under_load(tmp_path: Path, greenlets: bool) -> None:
+def test_a_change_of_all_certificates_under_load(tmp_path: Path, concurrency: Concurrency) -> None:
     """The broker gets a certificate of another authority, and the client's files follow, while it produces."""
     with KafkaCluster(KAFKA_VERSION, tls=True) as cluster:
         assert cluster.certificates is not None
         cafile = tmp_path / "trusted.pem"
         cafile.write_bytes(cluster.certificates.cafile.read_bytes())
         sent = 0
-        with KafkaClient(hosts=cluster.tls_hosts, use_greenlets=greenlets, tls=SslConfig(str(cafile))) as client:
+        with KafkaClient(hosts=cluster.tls_hosts, **concurrency(), tls=SslConfig(str(cafile))) as client:
             topic = client.topics["changing"]
             producer = topic.get_producer(linger_ms=5, enable_idempotence=True, required_acks=-1)
 

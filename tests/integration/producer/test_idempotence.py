@@ -25,16 +25,12 @@ from pykafka.protocol.records import scan
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.support.features import kafka_since
+from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 
 needs_producer_ids = pytest.mark.needs("producers")
-
-
-@pytest.fixture(params=[False, True], ids=["threads", "greenlets"])
-def greenlets(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
 
 
 class InTurn:
@@ -110,10 +106,10 @@ def check(topic: Topic, partitions: int, count: int) -> None:
     assert ends == expected, "more than was sent"
 
 
-def produce_in_trouble(cluster: KafkaCluster, greenlets: bool, count: int, kills: int, every_s: float) -> None:
+def produce_in_trouble(cluster: KafkaCluster, concurrency: Concurrency, count: int, kills: int, every_s: float) -> None:
     """Produce at least `count` messages, and on until all kills are done; then check each."""
     partitions = 3
-    with KafkaClient(hosts=cluster.hosts, use_greenlets=greenlets) as client:
+    with KafkaClient(hosts=cluster.hosts, **concurrency()) as client:
         topic = create_topic(client, partitions=partitions, replicas=3, config={"min.insync.replicas": "2"})
         sleep = client.cluster.handler.sleep
         producer = topic.get_producer(
@@ -144,15 +140,15 @@ def produce_in_trouble(cluster: KafkaCluster, greenlets: bool, count: int, kills
 @pytest.mark.slow
 @needs_producer_ids
 @pytest.mark.later("threads")
-def test_nothing_is_lost_doubled_or_reordered(kafka3: KafkaCluster, greenlets: bool) -> None:
-    produce_in_trouble(kafka3, greenlets, 200_000, kills=1, every_s=0.05)
+def test_nothing_is_lost_doubled_or_reordered(kafka3: KafkaCluster, concurrency: Concurrency) -> None:
+    produce_in_trouble(kafka3, concurrency, 200_000, kills=1, every_s=0.05)
 
 
 @needs_producer_ids
 @pytest.mark.later("greenlets")
-def test_too_few_replicas_in_sync_for_a_while(kafka3: KafkaCluster, greenlets: bool) -> None:
+def test_too_few_replicas_in_sync_for_a_while(kafka3: KafkaCluster, concurrency: Concurrency) -> None:
     """With default options, messages failed 0.3 s after a broker was restarted (NOT_ENOUGH_REPLICAS)."""
-    with KafkaClient(hosts=kafka3.hosts, use_greenlets=greenlets) as client:
+    with KafkaClient(hosts=kafka3.hosts, **concurrency()) as client:
         topic = create_topic(client, partitions=2, replicas=3, config={"min.insync.replicas": "3"})
         handler = client.cluster.handler
         producer = topic.get_producer(
@@ -188,8 +184,8 @@ def test_too_few_replicas_in_sync_for_a_while(kafka3: KafkaCluster, greenlets: b
 @pytest.mark.matrix
 @pytest.mark.timeout(1800)
 @needs_producer_ids
-def test_five_million_messages(kafka3: KafkaCluster, greenlets: bool) -> None:
-    produce_in_trouble(kafka3, greenlets, 5_000_000, kills=4, every_s=0.2)
+def test_five_million_messages(kafka3: KafkaCluster, concurrency: Concurrency) -> None:
+    produce_in_trouble(kafka3, concurrency, 5_000_000, kills=4, every_s=0.2)
 
 
 def producer_ids(client: KafkaClient, topic: Topic) -> list[int]:
@@ -204,8 +200,8 @@ def producer_ids(client: KafkaClient, topic: Topic) -> list[int]:
 
 
 @needs_producer_ids
-def test_it_is_on_where_all_replicas_are_waited_for(kafka: KafkaCluster, greenlets: bool) -> None:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=greenlets) as client:
+def test_it_is_on_where_all_replicas_are_waited_for(kafka: KafkaCluster, concurrency: Concurrency) -> None:
+    with KafkaClient(hosts=kafka.hosts, **concurrency()) as client:
         topic = create_topic(client)
         combinations: list[dict[str, Any]] = [
             {"required_acks": -1},
@@ -228,8 +224,8 @@ def test_it_is_on_where_all_replicas_are_waited_for(kafka: KafkaCluster, greenle
 
 
 @pytest.mark.parametrize("use_rdkafka", [False, True])
-def test_it_is_demanded(kafka: KafkaCluster, greenlets: bool, use_rdkafka: bool) -> None:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=greenlets) as client:
+def test_it_is_demanded(kafka: KafkaCluster, concurrency: Concurrency, use_rdkafka: bool) -> None:
+    with KafkaClient(hosts=kafka.hosts, **concurrency()) as client:
         topic = create_topic(client)
         with topic.get_sync_producer(required_acks=-1) as producer:
             assert [producer.produce(b"v").offset for _ in range(3)] == [0, 1, 2]
@@ -243,8 +239,8 @@ def test_it_is_demanded(kafka: KafkaCluster, greenlets: bool, use_rdkafka: bool)
                 topic.get_producer(use_rdkafka=use_rdkafka, required_acks=-1, enable_idempotence=True)
 
 
-def test_it_is_refused_by_name_where_it_cannot_be(kafka: KafkaCluster, greenlets: bool) -> None:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=greenlets) as client:
+def test_it_is_refused_by_name_where_it_cannot_be(kafka: KafkaCluster, concurrency: Concurrency) -> None:
+    with KafkaClient(hosts=kafka.hosts, **concurrency()) as client:
         topic = create_topic(client)
         with pytest.raises(ValueError, match="enable_idempotence=True needs required_acks"):
             topic.get_producer(enable_idempotence=True)
@@ -256,9 +252,12 @@ def test_it_is_refused_by_name_where_it_cannot_be(kafka: KafkaCluster, greenlets
 
 @needs_producer_ids
 def test_a_cluster_that_gives_no_id(
-    kafka: KafkaCluster, greenlets: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    kafka: KafkaCluster,
+    concurrency: Concurrency,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=greenlets) as client:
+    with KafkaClient(hosts=kafka.hosts, **concurrency()) as client:
         topic = create_topic(client, partitions=1)
         call = Broker.call
 
@@ -278,8 +277,8 @@ def test_a_cluster_that_gives_no_id(
 
 
 @needs_producer_ids
-def test_batches_that_are_too_large_are_split_in_order(kafka: KafkaCluster, greenlets: bool) -> None:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=greenlets) as client:
+def test_batches_that_are_too_large_are_split_in_order(kafka: KafkaCluster, concurrency: Concurrency) -> None:
+    with KafkaClient(hosts=kafka.hosts, **concurrency()) as client:
         topic = create_topic(client, config={"max.message.bytes": "2000"})
         count = 3000
         with topic.get_producer(required_acks=-1, max_request_size=10_000, linger_ms=5) as producer:
@@ -291,8 +290,10 @@ def test_batches_that_are_too_large_are_split_in_order(kafka: KafkaCluster, gree
 
 @needs_producer_ids
 @pytest.mark.parametrize("compression", [CompressionType.NONE, CompressionType.GZIP])
-def test_one_that_fails_leaves_no_gap(kafka: KafkaCluster, greenlets: bool, compression: CompressionType) -> None:
-    with KafkaClient(hosts=kafka.hosts, use_greenlets=greenlets) as client:
+def test_one_that_fails_leaves_no_gap(
+    kafka: KafkaCluster, concurrency: Concurrency, compression: CompressionType
+) -> None:
+    with KafkaClient(hosts=kafka.hosts, **concurrency()) as client:
         topic = create_topic(client, config={"max.message.bytes": "2000"})
         producer = topic.get_producer(required_acks=-1, linger_ms=1, max_request_size=6000, compression=compression)
         handler = client.cluster.handler

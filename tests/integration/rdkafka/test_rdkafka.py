@@ -244,6 +244,7 @@ def zookeeper() -> Iterator[ZooKeeper]:
         yield zookeeper
 
 
+@pytest.mark.no_loop("consume in groups of ZooKeeper")
 def test_members_that_agree_through_zookeeper_do_so_too(client: KafkaClient, zookeeper: ZooKeeper) -> None:
     group = Group(BalancedConsumer, client, partitions=2, zookeeper_hosts=zookeeper.hosts, use_rdkafka=True)
     values = group.produce(40)

@@ -19,6 +19,7 @@ from tests.brokers import KafkaCluster
 from tests.support import loops
 from tests.support.groups import Group
 from tests.support.logins import credentials, eventually, log_in, logs_in
+from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("sasl"), pytest.mark.timeout(400)]
@@ -27,7 +28,6 @@ PROTOCOLS = ["SASL_PLAINTEXT", "SASL_SSL"]
 TOKENS = pytest.param("OAUTHBEARER", marks=pytest.mark.needs("bearer tokens"))
 DELEGATED = pytest.param("DELEGATION-TOKEN", marks=pytest.mark.needs("scram users"))
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", TOKENS]
-GREENLETS = pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
 
 
 def round_trip(client: KafkaClient, count: int = 100) -> None:
@@ -51,11 +51,10 @@ def allowed(kafka: KafkaCluster, mechanism: str) -> Mechanism:
     return sasl
 
 
-@GREENLETS
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("mechanism", [*MECHANISMS, DELEGATED])
-def test_the_table(secure_kafka: KafkaCluster, mechanism: str, protocol: str, greenlets: bool) -> None:
-    with log_in(secure_kafka, protocol, allowed(secure_kafka, mechanism), use_greenlets=greenlets) as client:
+def test_the_table(secure_kafka: KafkaCluster, mechanism: str, protocol: str, concurrency: Concurrency) -> None:
+    with log_in(secure_kafka, protocol, allowed(secure_kafka, mechanism), **concurrency()) as client:
         round_trip(client)
 
 
@@ -108,15 +107,14 @@ def test_the_engine_of_librdkafka_refuses_delegation_tokens_by_name(secure_kafka
             topic.get_simple_consumer(use_rdkafka=True)
 
 
-@GREENLETS
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("mechanism", [*MECHANISMS, DELEGATED])
 @pytest.mark.later("threads", "SASL_PLAINTEXT", "PLAIN", "SCRAM-SHA-512", "OAUTHBEARER", "DELEGATION")
 def test_heartbeats_log_in_on_their_native_thread(
-    secure_kafka: KafkaCluster, mechanism: str, protocol: str, greenlets: bool
+    secure_kafka: KafkaCluster, mechanism: str, protocol: str, concurrency: Concurrency
 ) -> None:
     """The membership outlasts a hub, or a process, that does nothing for longer than the group's session."""
-    with log_in(secure_kafka, protocol, allowed(secure_kafka, mechanism), use_greenlets=greenlets) as client:
+    with log_in(secure_kafka, protocol, allowed(secure_kafka, mechanism), **concurrency()) as client:
         group = Group(ManagedBalancedConsumer, client, partitions=2, session_timeout_ms=6000, heartbeat_interval_ms=500)
         values = group.produce(20)
         one, two = group.join(), group.join()

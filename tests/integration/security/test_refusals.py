@@ -15,7 +15,7 @@ from pykafka.exceptions import (
     SaslRequiredError,
     UnsupportedSaslMechanism,
 )
-from pykafka.handlers import GEventHandler, Handler
+from pykafka.handlers import Handler
 from pykafka.security import Mechanism
 from tests.brokers import KafkaCluster
 from tests.support.logins import credentials, log_in
@@ -30,7 +30,7 @@ def refusal(
 ) -> KafkaException:
     started = time.monotonic()
     with pytest.raises(expected) as refused:
-        log_in(kafka, listener, sasl, use_greenlets=isinstance(handler, GEventHandler))
+        log_in(kafka, listener, sasl, handler=handler)
     # Not after attempt upon attempt: the next broker would refuse them, too.
     assert time.monotonic() - started < 10
     address = kafka.hosts_of(listener)
@@ -76,7 +76,7 @@ def test_a_listener_with_sasl_met_without(secure_kafka: KafkaCluster, handler: H
     tls = SslConfig(secure_kafka.cafile) if listener == "SASL_SSL" else None
     hosts = secure_kafka.hosts_of(listener)
     with pytest.raises(KafkaException) as refused:
-        KafkaClient(hosts=hosts, ssl_config=tls, use_greenlets=isinstance(handler, GEventHandler))
+        KafkaClient(hosts=hosts, ssl_config=tls, handler=handler)
     if tls is not None and secure_kafka.release.numbers < (1, 0):
         # It neither answers nor closes such a connection.
         assert "or SASL (give sasl=)" in str(refused.value)

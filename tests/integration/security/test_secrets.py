@@ -15,7 +15,7 @@ import pytest
 from pykafka import KafkaClient, SslConfig
 from pykafka.connection import BrokerConnection
 from pykafka.exceptions import KafkaException
-from pykafka.handlers import GEventHandler, Handler
+from pykafka.handlers import Handler
 from pykafka.network.login import Ask
 from pykafka.protocol import wire
 from pykafka.security import DelegationToken, Mechanism, OAuthBearer, OidcClientCredentials, Plain, Scram
@@ -53,7 +53,7 @@ def test_of_a_client_at_work(secure_kafka: KafkaCluster, handler: Handler, mecha
     sasl = credentials(secure_kafka, mechanism, secret)
     search = Search(secret)
     with search.logging():
-        with log_in(secure_kafka, "SASL_SSL", sasl, use_greenlets=isinstance(handler, GEventHandler)) as client:
+        with log_in(secure_kafka, "SASL_SSL", sasl, handler=handler) as client:
             topic = create_topic(client)
             with topic.get_producer(linger_ms=1) as producer:
                 producer.produce(b"one")
@@ -73,7 +73,7 @@ def test_of_a_refused_login(secure_kafka: KafkaCluster, handler: Handler, mechan
     sasl = credentials(secure_kafka, mechanism, secret)
     search = Search(secret)
     with search.logging(), pytest.raises(KafkaException) as refused:
-        log_in(secure_kafka, "SASL_PLAINTEXT", sasl, use_greenlets=isinstance(handler, GEventHandler))
+        log_in(secure_kafka, "SASL_PLAINTEXT", sasl, handler=handler)
         look_for_salted(search, sasl)
     search.look_at_error(refused.value)
     search.look_at_objects()
@@ -119,7 +119,7 @@ def test_of_options_as_text(secure_kafka: KafkaCluster, handler: Handler, way: s
     search = Search("Pw-that-is-wrong-8811")
     hosts = secure_kafka.hosts_of("SASL_PLAINTEXT")
     with search.logging(), pytest.raises(KafkaException) as refused:
-        WAYS[way](hosts, "Pw-that-is-wrong-8811", use_greenlets=isinstance(handler, GEventHandler))
+        WAYS[way](hosts, "Pw-that-is-wrong-8811", handler=handler)
     search.look_at_error(refused.value)
     search.look_at_objects()
     assert search.verdict() == []
@@ -136,7 +136,7 @@ def test_of_a_token_endpoint(
     search = Search(secret)
     sasl = OAuthBearer(OidcClientCredentials(token_endpoint.url, token_endpoint.client_id, secret))
     with search.logging(), pytest.raises(KafkaException) as refused:
-        log_in(secure_kafka, "SASL_PLAINTEXT", sasl, use_greenlets=isinstance(handler, GEventHandler))
+        log_in(secure_kafka, "SASL_PLAINTEXT", sasl, handler=handler)
     search.look_at_error(refused.value)
     search.look_at_objects()
     assert search.verdict() == []
@@ -183,8 +183,7 @@ def test_of_a_login_that_breaks(
         broker.damage_login = damaged(how, step)
         with search.logging():
             try:
-                greenlets = isinstance(handler, GEventHandler)
-                KafkaClient(hosts=broker.hosts, sasl=sasl, use_greenlets=greenlets, socket_timeout_ms=2000).close()
+                KafkaClient(hosts=broker.hosts, sasl=sasl, handler=handler, socket_timeout_ms=2000).close()
             except KafkaException as error:
                 search.look_at_error(error)
             else:
@@ -195,7 +194,7 @@ def test_of_a_login_that_breaks(
 def break_off(port: int) -> None:
     """End the connections of this process to a port, below its streams."""
     for one in gc.get_objects():
-        if isinstance(one, socket.socket) and one.fileno() >= 0:
+        if isinstance(one, socket.socket) and one.fileno() >= 0 and one.family == socket.AF_INET:
             with suppress(OSError):  # it is not connected
                 if one.getpeername()[1] == port:
                     one.shutdown(socket.SHUT_RDWR)

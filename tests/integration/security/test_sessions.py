@@ -15,7 +15,7 @@ import pytest
 from pykafka import KafkaClient, ManagedBalancedConsumer
 from pykafka.admin import Admin, ScramMechanism, UserScramCredentialDeletion, UserScramCredentialUpsertion
 from pykafka.exceptions import MessagesNotDelivered, SaslAuthenticationFailed
-from pykafka.handlers import GEventHandler, Handler
+from pykafka.handlers import Handler
 from tests.brokers import KafkaCluster
 from tests.support.groups import Group
 from tests.support.logins import credentials, eventually, log_in, logs_in
@@ -69,7 +69,7 @@ def user(secure_kafka: KafkaCluster) -> Iterator[User]:
 
 def short(kafka: KafkaCluster, handler: Handler, listener: str, mechanism: str, user: str | None = None) -> KafkaClient:
     sasl = credentials(kafka, mechanism, user=user)
-    return log_in(kafka, listener, sasl, use_greenlets=isinstance(handler, GEventHandler))
+    return log_in(kafka, listener, sasl, handler=handler)
 
 
 @pytest.mark.parametrize("idempotent", [True, False], ids=["idempotent", "plain"])

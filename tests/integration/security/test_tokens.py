@@ -10,7 +10,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.exceptions import KafkaException
-from pykafka.handlers import GEventHandler, Handler
+from pykafka.handlers import Handler
 from pykafka.security import OAuthBearer, OidcClientCredentials
 from tests.brokers import KafkaCluster
 from tests.support.logins import log_in
@@ -32,7 +32,7 @@ def bearer(endpoint: TokenEndpoint, timeout_s: float = 10) -> OAuthBearer:
 def client_of(
     kafka: KafkaCluster, handler: Handler, sasl: OAuthBearer, listener: str = "SASL_PLAINTEXT"
 ) -> KafkaClient:
-    return log_in(kafka, listener, sasl, use_greenlets=isinstance(handler, GEventHandler))
+    return log_in(kafka, listener, sasl, handler=handler)
 
 
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])

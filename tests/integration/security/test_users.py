@@ -9,7 +9,7 @@ import pytest
 from pykafka import KafkaClient, Scram
 from pykafka.admin import ScramMechanism, UserScramCredentialDeletion, UserScramCredentialUpsertion
 from pykafka.exceptions import SaslAuthenticationFailed
-from pykafka.handlers import GEventHandler, Handler
+from pykafka.handlers import Handler
 from pykafka.security import DelegationToken
 from tests.brokers import KafkaCluster
 from tests.integration.security.test_other_clients import produce, settings
@@ -26,7 +26,7 @@ def test_a_user_of_this_client(secure_kafka: KafkaCluster, handler: Handler, mec
     """Commas and equals signs are escaped in names; passwords go as UTF-8. librdkafka logs in with them, too."""
     name = f"o=hara,{uuid.uuid4().hex[:8]}"
     kind = ScramMechanism[mechanism.replace("-", "_")]
-    with KafkaClient(secure_kafka.hosts, use_greenlets=isinstance(handler, GEventHandler)) as client:
+    with KafkaClient(secure_kafka.hosts, handler=handler) as client:
         client.admin.alter_user_scram_credentials(UserScramCredentialUpsertion(name, kind, PASSWORD))
         ours = Scram(name, PASSWORD, mechanism)
         eventually(lambda: logs_in(secure_kafka, "SASL_SSL", ours))
@@ -52,7 +52,7 @@ def test_a_delegation_token_of_the_java_client(secure_kafka: KafkaCluster) -> No
 
 
 def test_a_delegation_token_of_this_client(secure_kafka: KafkaCluster, handler: Handler) -> None:
-    with log_in(secure_kafka, "SASL_PLAINTEXT", use_greenlets=isinstance(handler, GEventHandler)) as owner:
+    with log_in(secure_kafka, "SASL_PLAINTEXT", handler=handler) as owner:
         token = owner.admin.create_delegation_token()
         sasl = token.login("SCRAM-SHA-256")
         eventually(lambda: logs_in(secure_kafka, "SASL_PLAINTEXT", sasl))
