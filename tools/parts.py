@@ -50,7 +50,7 @@ GROUPS = [
     for name in ("balanced", "balanced_callback", "balanced_fork", "commits", "managed")
 ]
 #: Members that read many topics, and parallel work of such members.
-MANY_TOPICS = [f"{INTEGRATION}/groups/test_subscriber{part}.py" for part in ("", "_mixed", "_outages")]
+MANY_TOPICS = [f"{INTEGRATION}/groups/test_subscriber{part}.py" for part in ("", "_assignors", "_mixed", "_outages")]
 MANY_TOPICS += [
     f"{INTEGRATION}/groups/test_consumer_{part}.py" for part in ("attacks", "groups", "histories", "interrupted")
 ]

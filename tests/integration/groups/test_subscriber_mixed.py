@@ -119,14 +119,17 @@ class JavaMember:
 @pytest.mark.matrix
 @pytest.mark.needs("latest")
 @pytest.mark.parametrize("first", ["ours", "theirs"])
-def test_shares_a_group_with_the_java_client(members: Members, kafka: KafkaCluster, first: str) -> None:
+@pytest.mark.parametrize("assignor", [["roundrobin", "range"], "cooperative-sticky"])
+def test_shares_a_group_with_the_java_client(
+    members: Members, kafka: KafkaCluster, first: str, assignor: str | list[str]
+) -> None:
     if first == "ours":
-        members.join(assignor=["roundrobin", "range"]).serve(None)  # Java's have range, and cooperative-sticky
+        members.join(assignor=assignor).serve(None)  # Java's have range, and cooperative-sticky
     theirs = JavaMember(kafka.hosts, members.name, members.topics)
     try:
         if first == "theirs":
             members.until(lambda: len(theirs.share) == 6, 60)
-            members.join(assignor=["roundrobin", "range"])
+            members.join(assignor=assignor)
         one = members.members[0]
 
         def divided() -> bool:
