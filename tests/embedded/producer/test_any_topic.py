@@ -529,6 +529,17 @@ def test_a_partition_without_a_leader_is_waited_for(cluster: EmbeddedCluster, cl
         assert delivery.get(20).offset == 0
 
 
+def test_a_leader_that_goes_under_a_producer_ends_no_process(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    with client.producer(linger_ms=0, retry_backoff_ms=20) as producer:
+        producer.produce("one", b"x").get(10)
+        cluster.set_leader("one", 0, None)
+        delivery = producer.produce("one", b"x")
+        with pytest.raises(ResponseTimeoutError):
+            delivery.get(0.2)
+        cluster.set_leader("one", 0, 1)
+        assert delivery.get(20).offset == 1
+
+
 def test_messages_without_a_key_avoid_partitions_without_a_leader(
     cluster: EmbeddedCluster, client: KafkaClient
 ) -> None:
