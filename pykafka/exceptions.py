@@ -50,6 +50,13 @@
         SchemaNotFoundError
       SchemaError                            (also ValueError)
       IdempotenceLostError
+      TransactionError
+        TransactionStateError
+        TransactionAbortableError
+        TransactionAbortedError
+        TransactionUnfinishedError
+        TransactionFatalError
+          ProducerFencedError
       AdminError
       WorkerNotStartedError                  (also RuntimeError)
       WouldBlockError                        (also RuntimeError)
@@ -79,6 +86,7 @@ from pykafka.errors.codes import *  # noqa: F403
 from pykafka.errors.codes import GroupCoordinatorNotAvailable, GroupLoadInProgress, NotCoordinatorForGroup
 from pykafka.errors.connections import *  # noqa: F403
 from pykafka.errors.serialization import *  # noqa: F403
+from pykafka.errors.transactions import *  # noqa: F403
 
 
 class ConsumerStoppedException(KafkaException):

@@ -19,6 +19,8 @@ from pykafka.producer.sealing import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
 from pykafka.producer.values import as_bytes, header_pairs, timestamp_ms
 from pykafka.protocol import wire
 from pykafka.serialization import may_wait, serializer_of
+from pykafka.transactions.calls import Transacting
+from pykafka.transactions.engine import TransactionalEngine
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_int
 from pykafka.utils.familiar import Elsewhere
@@ -46,7 +48,7 @@ else:
     K, V = TypeVar("K"), TypeVar("V")
 
 
-class KafkaProducer(FastPath[K, V], Generic[K, V]):
+class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     """Send messages to any topic: `client.producer(...)` makes one.
 
     `produce()` writes a message into the open batch of its partition and returns; a sender for each leader sends a batch
@@ -95,6 +97,10 @@ class KafkaProducer(FastPath[K, V], Generic[K, V]):
     :param max_failed_bytes: how many bytes these may take
     :param on_topic_recreated: what becomes of messages for a topic that was deleted and made anew: "continue" sends them to
         the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError`
+    :param transactional_id: makes a producer that writes in transactions (KIP-98): the name under which the coordinator knows
+        it; a later producer of this name fences it; None for none
+    :param transaction_timeout_ms: after which the coordinator aborts a transaction that is still open (ms), and fences the
+        producer; brokers have a limit, 15 minutes by default
     :raises TypeError, ValueError: an option is out of bounds, by name
     """
 
@@ -129,6 +135,8 @@ class KafkaProducer(FastPath[K, V], Generic[K, V]):
         max_failed_messages: int = 10_000,
         max_failed_bytes: int = 32 * 1024 * 1024,
         on_topic_recreated: Literal["continue", "fail"] = "continue",
+        transactional_id: str | None = None,
+        transaction_timeout_ms: int = 60 * 1000,
     ) -> None:
         options = KafkaProducerOptions.of(locals())
         self._handler = cluster.handler
@@ -137,7 +145,12 @@ class KafkaProducer(FastPath[K, V], Generic[K, V]):
         self._may_wait = may_wait(self._of_key) or may_wait(self._of_value)
         valid_callable(partitioner, "partitioner")
         chooses: Partitioner | None = None if type(partitioner) is Murmur2Partitioner else partitioner
-        self._engine = AnyTopicEngine(cluster, options, self, chooses)
+        self._engine: AnyTopicEngine
+        if options.transactional_id is None:
+            self._engine = AnyTopicEngine(cluster, options, self, chooses)
+        else:
+            self._engine = TransactionalEngine(cluster, options, self, chooses)
+            self._transactions = self._engine.transactions
         self._interceptors = Interceptors(options.interceptors, self._handler) if options.interceptors else None
         self._engine.settlement.observed = self._interceptors is not None
         self._told = self._callback(on_delivery)
@@ -292,8 +305,13 @@ class KafkaProducer(FastPath[K, V], Generic[K, V]):
         :param timeout: how long to wait at most (s); None: as long as messages may take; what is left then has failed
         :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has (delivery, error) pairs
         :raises OnDeliveryError: functions given as `on_delivery` have raised
+        :raises TransactionError: the transaction that was open could not be aborted; its coordinator will
         """
-        self._ended(lambda: self._engine.stop(_ms(timeout)))
+        try:
+            if self._transactions is not None and self._engine.running:
+                self._transactions.close(timeout)
+        finally:
+            self._ended(lambda: self._engine.stop(_ms(timeout)))
 
     #: What `client.close()` calls.
     stop = close

@@ -97,7 +97,7 @@ FACES: dict[str, list[Face]] = {
             "KafkaProducer",
             "Sends",
             plain=frozenset({"room"}),
-            own=frozenset({"produce"}),
+            own=frozenset({"produce", "transaction", "send_offsets"}),
             left=frozenset({"stop"}),
         ),
     ],

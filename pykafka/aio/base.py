@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 from pykafka.aio.steps import Sending, Taking
+from pykafka.aio.transactions import ConsumerFace, Transaction
 from pykafka.exceptions import ConsumerStoppedException, WouldBlockError
 from pykafka.handlers.bridge import await_in_bridge, bridged, require_home, running
 from pykafka.handlers.patching import original
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pykafka.client import KafkaClient
+    from pykafka.common import OffsetAndMetadata, TopicPartition
     from pykafka.handlers.aio import AsyncioHandler
     from pykafka.kafkaconsumer import KafkaConsumer
     from pykafka.kafkaproducer import Delivery, KafkaProducer
@@ -323,6 +325,16 @@ class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
         self._turns = cast("AsyncioHandler", inner._handler)._turns
         # Serializers may run twice where a lock is taken, which is rare; interceptors may count.
         self._may_try = inner._interceptors is None
+
+    def transaction(self, consumer: ConsumerFace | None = None) -> Transaction:
+        """Return a transaction for an `async with` block; as of `pykafka.KafkaProducer.transaction`."""
+        return Transaction(self._here.transaction(None if consumer is None else consumer._inner))
+
+    async def send_offsets(
+        self, consumer: ConsumerFace, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None
+    ) -> None:
+        """Commit a consumer's offsets with the transaction; as of `pykafka.KafkaProducer.send_offsets`."""
+        await bridged(lambda: self._here.send_offsets(consumer._inner, offsets))
 
     async def _produce_slowly(
         self, topic: str, value: V | None, key: K | None, headers: Any, timestamp: Any, partition: Any, on_delivery: Any

@@ -48,3 +48,19 @@ class KafkaProducer(Sends[K, V]):
     async def purge(self) -> int:
         """Drop the messages that were not sent yet; return how many. They fail with `ProducerPurgedError`."""
         return await bridged(self._here.purge)
+
+    async def init_transactions(self, timeout: float | None = None) -> None:
+        """Fence other producers with this transactional id, and wait until what they left open is ended (KIP-98)."""
+        return await bridged(lambda: self._here.init_transactions(timeout=timeout))
+
+    async def begin_transaction(self) -> None:
+        """Begin a transaction: messages from now on are part of it. Waits for brokers only where an epoch is needed."""
+        return await bridged(self._here.begin_transaction)
+
+    async def commit_transaction(self, timeout: float | None = None) -> None:
+        """Deliver what is queued, and commit the transaction: messages and offsets become visible together."""
+        return await bridged(lambda: self._here.commit_transaction(timeout=timeout))
+
+    async def abort_transaction(self, timeout: float | None = None) -> None:
+        """Abort the transaction: drop what is queued, and put its consumers back to their committed offsets."""
+        return await bridged(lambda: self._here.abort_transaction(timeout=timeout))

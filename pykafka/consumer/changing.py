@@ -56,6 +56,8 @@ class ChangingEngine(ConsumerEngine):
         self.pattern: re.Pattern[str] | None = None
         #: What was given up in good order, and may come back, with whether it was paused.
         self._shelved: dict[TopicPartition, tuple[OwnedPartition, bool]] = {}
+        # Where reading of a partition began last: an aborted transaction goes back there where nothing is committed.
+        self._began: dict[TopicPartition, int] = {}
         self._lacking: dict[str, int] = {}
         self._wanted_at_fork: dict[TopicPartition, Position | None] = {}
         super().__init__(cluster, options, "", self, rules)
@@ -203,6 +205,7 @@ class ChangingEngine(ConsumerEngine):
 
     def begun(self, owned: OwnedPartition) -> None:
         """Fetch a partition whose start was found. `Starting` calls this."""
+        self._began[owned.key] = int(owned.position)
         if not owned.given_up:
             self.recovery.attach(owned)
 
@@ -222,9 +225,28 @@ class ChangingEngine(ConsumerEngine):
     def seek(self, key: TopicPartition, offset: int) -> None:
         """Move a partition to an offset; return at once."""
         waited = self.starting.forget([key])
+        self._began[key] = offset
         self.move(key, offset, offset - 1)
         if waited and self.running:
             self.recovery.attach(self.partitions[key])
+
+    def put_back(self) -> None:
+        """Go back to the committed offset of each partition, or where it began without one; also of those that are shelved.
+
+        :raises KafkaException: the group's coordinator does not tell them
+        """
+        assert self.commits is not None
+        keys = [*self.partitions, *self._shelved]
+        found = self.commits.group.fetch(keys) if keys else {}
+        for key, one in found.items():
+            offset = one.offset if one.offset >= 0 else self._began.get(key, -1)
+            if offset < 0:
+                continue  # nothing was read of it
+            shelved = self._shelved.get(key)
+            if key in self.partitions:
+                self.seek(key, offset)
+            elif shelved is not None:
+                self.buffers.move(shelved[0], offset, offset - 1)
 
     def give_back(self, messages: Iterable[Any], in_hand: Iterable[Any] = ()) -> None:
         """Go back to records that were taken but do not reach the application: they are fetched again.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
+from pykafka.consumer.offsets import GroupOffsets
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.record import Record
 from pykafka.utils import INT64_MAX
@@ -23,6 +24,8 @@ log = logging.getLogger(__name__)
 #: What `commit()` takes: a record, or offsets of the next records; None for behind all that was returned.
 What = Record[Any, Any] | Mapping[TopicPartition, int | OffsetAndMetadata] | None
 #: Called with the error, or None, and the offsets of a commit.
+#: Of `_in_transaction`.
+InTransaction = tuple[GroupOffsets, dict[TopicPartition, OffsetAndMetadata], dict[TopicPartition, int]]
 OnCommit = Callable[[KafkaException | None, dict[TopicPartition, OffsetAndMetadata]], object]
 
 
@@ -57,6 +60,24 @@ class Committing:
         if on_commit is not None and not callable(on_commit):
             raise TypeError(f"on_commit must be a function, not {on_commit!r}")
         self._later.add(commits, self._offsets(what, metadata), on_commit)
+
+    # -- for transactions --------------------------------------------------------------------------------------------
+
+    def _in_transaction(self, what: Mapping[TopicPartition, Any] | None) -> InTransaction:
+        """Return the offsets of the group, those to commit in a transaction, and the leader epoch before each."""
+        commits = self._commits("send_offsets()")
+        if self._engine.options.auto_commit_enable:
+            raise ValueError(
+                "send_offsets() needs a consumer that does not commit by itself: make it with auto_commit=False"
+            )
+        offsets = self._offsets(what, "")
+        group = commits.group
+        return group, offsets, {key: group.epoch_before(key, one.offset) for key, one in offsets.items()}
+
+    def _put_back(self) -> None:
+        """Go back to what the group has committed; without a commit, to where the partition began."""
+        if not self._closed and self._engine.commits is not None:
+            self._engine.put_back()
 
     def _commits(self, what: str) -> Commits:
         if self._closed:

@@ -119,6 +119,11 @@ class GroupOffsets:
         self._coordinator: Broker | None = None
 
     @property
+    def name(self) -> str:
+        """The name of the group."""
+        return self._group
+
+    @property
     def coordinator(self) -> Broker:
         """The group's coordinator; asks the cluster if it is not known."""
         if self._coordinator is None:

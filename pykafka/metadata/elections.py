@@ -83,15 +83,18 @@ def wait_for_topic(cluster: Unsettled, name: str, timeout_ms: int | None = None)
         cluster.handler.sleep(cluster.retry_backoff.seconds(failures))
 
 
-def wait_for_coordinator(cluster: Unsettled, group: str, timeout_ms: int | None) -> Broker:
-    """Ask for a group's coordinator until there is one. Documented at `BaseCluster.get_group_coordinator`."""
+def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, key_type: int = 0) -> Broker:
+    """Ask for the coordinator of a group (0) or a transactional id (1) until there is one.
+
+    Documented at `BaseCluster.get_group_coordinator`.
+    """
     now = cluster.handler.now
     deadline = now() + (cluster.socket_timeout_ms if timeout_ms is None else timeout_ms) / 1000
     failures = 0
     while True:
         left_ms = None if timeout_ms is None else max(100, round((deadline - now()) * 1000))
         # versions up to 3 ask for a single group
-        response = cluster.call(wire.FindCoordinatorRequest(key=group), ceiling=3, timeout_ms=left_ms)
+        response = cluster.call(wire.FindCoordinatorRequest(key=key, key_type=key_type), ceiling=3, timeout_ms=left_ms)
         if response.error_code == 0:
             return _broker_at(cluster, response.node_id, response.host, response.port)
         error = error_for(response.error_code, response.error_message, api="FindCoordinator")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import ProducerStoppedException
@@ -16,8 +16,11 @@ from pykafka.producer.targets import Targets
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
+    from pykafka.exceptions import KafkaException
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.partition import TopicView
+    from pykafka.producer.accumulator import PartitionQueue
+    from pykafka.producer.idempotence import Lane
     from pykafka.producer.options import ProducerOptions
 
 
@@ -27,6 +30,19 @@ class Hooks(Protocol):
     def _send_request(self, message_batch: Iterable[MessageBatch], owned_broker: Any) -> None: ...
     def _mark_as_delivered(self, owned_broker: Any, message_batch: Iterable[MessageBatch], req: Any = None) -> None: ...
     def _setup_owned_brokers(self) -> None: ...
+
+
+class Transaction(Protocol):
+    """The transactions of a producer, as its senders see them; `pykafka.transactions.transactions.Transactions` has them."""
+
+    transactional_id: str
+
+    @property
+    def produce_ceiling(self) -> int: ...  # the highest version of Produce that its batches may go by
+    def lane(self) -> Lane[MessageBatch]: ...  # for a partition
+    def number(
+        self, batches: Sequence[MessageBatch], queue_of: Callable[[MessageBatch], PartitionQueue]
+    ) -> None: ...  # raises what keeps them from being sent
 
 
 class ProducerCore:
@@ -52,6 +68,8 @@ class ProducerCore:
     ) -> None:
         self.cluster = cluster
         self.topic = topic
+        #: The transactions of a transactional producer; None for any other.
+        self.transaction: Transaction | None = None
         #: As logs and errors name it.
         self.name = "any topic" if topic is None else topic.name
         #: The topic of errors that are about the producer as a whole.
@@ -89,6 +107,9 @@ class ProducerCore:
     def hurried(self) -> bool:
         """Whether nothing lingers: somebody waits in `flush()` or `stop()`, or for room."""
         return self.flushing > 0 or self.memory.short
+
+    def batch_failed(self, error: KafkaException) -> None:
+        """Take notice of a batch that has failed; for producers with transactions."""
 
     def worker_failed(self, error: BaseException) -> None:
         """Keep the error that ended a sender: `produce()` raises it."""

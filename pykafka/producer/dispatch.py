@@ -13,6 +13,7 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     ThrottledError,
     TopicRecreatedError,
+    TransactionError,
 )
 from pykafka.network.login import is_answer
 from pykafka.producer.outcomes import BatchOwner, Outcomes
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.attempts import Attempts
     from pykafka.producer.batches import MessageBatch
+    from pykafka.producer.core import Transaction
     from pykafka.producer.identity import Identity
     from pykafka.producer.options import ProducerOptions
     from pykafka.producer.targets import Targets
@@ -53,6 +55,7 @@ class DispatchCore(Protocol):
     attempts: Attempts
     identity: Identity
     targets: Targets
+    transaction: Transaction | None
 
 
 class RequestOwner(BatchOwner, Protocol):
@@ -173,8 +176,12 @@ class Dispatch:
             # The above may take its time, after which `stop()` may have given up, and said so.
             sendable = [batch for batch in sendable if not batch.done]
             if sendable:
-                self._transmit(Request(sendable, ids), version)
+                transaction = self._core.transaction
+                named = None if transaction is None else transaction.transactional_id
+                self._transmit(Request(sendable, ids, named), version)
             return len(sendable) < count
+        except TransactionError as error:
+            self.outcomes.settle([(batch, error) for batch in sendable])
         except TopicRecreatedError as error:  # since the look above
             self.outcomes.settle([(batch, error) for batch in sendable if batch.topic == error.topic])
             self._unsent([batch for batch in sendable if batch.topic != error.topic], error)
@@ -216,7 +223,10 @@ class Dispatch:
     def _version(self, ids: Mapping[str, UUID]) -> int:
         # a broker hangs up on an id that it does not know where no answer is wanted that could tell
         by_id = ids and self._core.options.required_acks != 0
-        return self.broker.api_version(wire.ProduceRequest, BY_ID if by_id else BY_NAME)
+        ceiling, transaction = BY_ID if by_id else BY_NAME, self._core.transaction
+        if transaction is not None:
+            ceiling = min(ceiling, transaction.produce_ceiling)
+        return self.broker.api_version(wire.ProduceRequest, ceiling)
 
     def _transmit(self, request: Request, version: int) -> None:
         """Send a request, and register its response."""
@@ -249,6 +259,9 @@ class Dispatch:
 
         Where they have none, batches go without; but not behind others of their partition that have had some.
         """
+        if self._core.transaction is not None:
+            self._core.transaction.number(batches, self._owner.queue_of)
+            return batches
         identity = self._core.identity
         self.numbered = identity.known_to(self.broker)
         for batch in batches:
@@ -286,7 +299,8 @@ class Dispatch:
             return False
         try:
             options = self._core.options
-            seal(batch, version, options.compression, self._core.handler, options.compression_level)
+            transactional = self._core.transaction is not None
+            seal(batch, version, options.compression, self._core.handler, options.compression_level, transactional)
         except KafkaException as error:
             error = error.with_context(broker=self.broker.address, topic=batch.topic, partition=batch.partition_id)
             self.outcomes.give_up(batch, error, False)

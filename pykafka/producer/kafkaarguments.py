@@ -33,3 +33,5 @@ class KafkaProducerArguments(TypedDict, total=False):
     max_failed_messages: int
     max_failed_bytes: int
     on_topic_recreated: Literal["continue", "fail"]
+    transactional_id: str | None
+    transaction_timeout_ms: int

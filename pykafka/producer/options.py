@@ -317,6 +317,14 @@ def _interceptors(value: Any, name: str) -> tuple[Any, ...]:
     return found
 
 
+def _transactional_id(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a text, not {type(value).__name__}: {value!r}")
+    if not value:
+        raise ValueError(f"{name} must not be empty")
+    return value
+
+
 @dataclass(frozen=True)
 class KafkaProducerOptions(SendingOptions):
     """The settings of a producer for any topic; parameters of `KafkaProducer`."""
@@ -426,7 +434,31 @@ class KafkaProducerOptions(SendingOptions):
         costs='"continue" may write to a topic with other settings, or another owner\'s.',
     )
 
+    transactional_id: str | None = setting(
+        None,
+        optional(_transactional_id),
+        "makes a producer that writes in transactions (KIP-98): the name under which the coordinator knows it; a later "
+        "producer of this name fences it; None for none",
+        allowed="None, a text",
+        costs="Two or three round trips for each transaction. Readers with read_committed see messages after their commit.",
+    )
+    transaction_timeout_ms: int = setting(
+        60 * 1000,
+        above_0,
+        "after which the coordinator aborts a transaction that is still open (ms), and fences the producer; brokers have a "
+        "limit, 15 minutes by default",
+        costs="A long time lets slow transactions end, and holds up read_committed readers for as long after a crash.",
+    )
+
     def _check_together(self) -> None:
+        if self.transactional_id is not None:
+            if self.acks != -1:
+                raise ValueError(f'transactional_id needs acks to be "all", not {self.acks}')
+            if self.enable_idempotence is False:
+                raise ValueError("transactional_id needs enable_idempotence to be None or True, not False")
+            if self.max_retries == 0:
+                raise ValueError("transactional_id needs max_retries to be at least 1, not 0")
+            self._set("enable_idempotence", True)
         if self.enable_idempotence and self.acks != -1:
             raise ValueError(f'enable_idempotence=True needs acks to be "all", not {self.acks}')
         self._set("engine", self._of_engine())

@@ -31,13 +31,17 @@ class Request:
 
     :param batches: in it, one a partition
     :param ids: the ids of their topics, where they are known: they name the topics from version 13 on
+    :param transactional_id: of a producer with transactions
     """
 
-    __slots__ = ("batches", "ids", "pending")
+    __slots__ = ("batches", "ids", "pending", "transactional_id")
 
-    def __init__(self, batches: list[MessageBatch], ids: Mapping[str, UUID] | None = None) -> None:
+    def __init__(
+        self, batches: list[MessageBatch], ids: Mapping[str, UUID] | None = None, transactional_id: str | None = None
+    ) -> None:
         self.batches = batches
         self.ids = ids or {}
+        self.transactional_id = transactional_id
         #: Its answer, once it is sent.
         self.pending: PendingResponse[wire.ProduceResponse] | None = None
 
@@ -48,7 +52,7 @@ class Request:
         :param timeout_ms: how long the leader may wait for them
         """
         batch = self.batches[0]
-        if len(self.batches) == 1 and batch.wire is not None:
+        if len(self.batches) == 1 and batch.wire is not None and self.transactional_id is None:
             topic_id = self.ids.get(batch.topic, NO_ID)
             return lone.ProduceRequest(batch.topic, topic_id, batch.partition_id, batch.wire, acks, timeout_ms)
         topics: dict[str, list[wire.ProduceRequest.Topic.Partition]] = defaultdict(list)
@@ -57,6 +61,7 @@ class Request:
                 wire.ProduceRequest.Topic.Partition(index=batch.partition_id, records=batch.wire)
             )
         return wire.ProduceRequest(
+            transactional_id=self.transactional_id,
             acks=acks,
             timeout_ms=timeout_ms,
             topic_data=[

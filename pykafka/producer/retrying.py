@@ -11,6 +11,7 @@ from __future__ import annotations
 from enum import Enum
 
 from pykafka.exceptions import (
+    ConcurrentTransactions,
     GroupCoordinatorNotAvailable,
     GroupLoadInProgress,
     KafkaException,
@@ -31,6 +32,7 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     ThrottlingQuotaExceeded,
     TopicRecreatedError,
+    TransactionError,
     UnknownError,
     UnknownTopicOrPartition,
 )
@@ -81,6 +83,8 @@ KINDS: dict[type[KafkaException], Kind] = {
     MessageSizeTooLarge: Kind.TOO_LARGE,
     RecordListTooLarge: Kind.TOO_LARGE,
     TopicRecreatedError: Kind.FINAL,
+    TransactionError: Kind.FINAL,
+    ConcurrentTransactions: Kind.NOT_READY,
     UnknownError: Kind.FINAL_OPEN,
 }
 

@@ -195,6 +195,8 @@ class Routing:
             queue = self.queues.get((route.name, partition.id))
             if queue is None:
                 queue = PartitionQueue(partition.id, route.name)
+                if core.transaction is not None:
+                    queue.lane = core.transaction.lane()
                 queue.armed = core.options.sync  # the worker that produces also sends
                 self.queues[queue.key] = queue
             self._hand_over(queue, self._owner_for(leader) or queue.owner or fallback)

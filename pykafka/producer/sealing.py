@@ -29,13 +29,21 @@ def magic_of(version: int) -> int:
     return 2 if version >= PRODUCE_RECORD_BATCHES else 1 if version >= PRODUCE_V1_MESSAGES else 0
 
 
-def seal(batch: MessageBatch, version: int, codec: int, handler: Handler, level: int | None = None) -> None:
+def seal(
+    batch: MessageBatch,
+    version: int,
+    codec: int,
+    handler: Handler,
+    level: int | None = None,
+    transactional: bool = False,
+) -> None:
     """Bring a batch into the wire format, with the numbers of its flight; leave a sealed one unchanged.
 
     :param version: of Produce
     :param codec: a `CompressionType`
     :param handler: compresses off the hub
     :param level: of the compression; None: the codec's own
+    :param transactional: whether it is part of a transaction
     :raises KafkaException: it cannot be brought into that form
     """
     magic, flight = magic_of(version), batch.flight
@@ -53,7 +61,8 @@ def seal(batch: MessageBatch, version: int, codec: int, handler: Handler, level:
             payload = batch.wire[1]  # only its numbers are new
         else:
             payload = _compressed(batch, codec, handler, level) if codec else None
-        batch.wire = batch.builder.seal(codec, payload, flight.producer_id, flight.epoch, flight.sequence)
+        numbers = (flight.producer_id, flight.epoch, flight.sequence)
+        batch.wire = batch.builder.seal(codec, payload, *numbers, transactional)
     batch.wire_form = form
     handler.breathe()  # a checksum over a large batch takes its time
 

@@ -341,6 +341,7 @@ class Sender:
         """Settle a batch that has failed, by its error or, `given_up`, since its time or its tries are over."""
         if given_up:
             error = self._core.attempts.explained(batch, error)
+        self._core.batch_failed(error)
         self._core.settlement.finish(batch, outcome_unknown(batch, error) or error)
 
     def divide(self, batch: MessageBatch, error: KafkaException | None) -> list[MessageBatch]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.futures import ResponseFuture
     from pykafka.producer.accumulator import PartitionQueue
+    from pykafka.producer.core import Transaction
     from pykafka.producer.requests import Request
     from pykafka.protocol.records import RecordBatchBuilder
     from pykafka.spark.options import WriteOptions
@@ -74,6 +75,7 @@ class BatchSender:
         self.lock = self.handler.Lock()
         self.attempts = Attempts(self.handler, self.options)
         self.targets = Targets(cluster)
+        self.transaction: Transaction | None = None
         self._client = options.client
         self._outcomes = Outcomes(self.handler, self.lock, self.attempts, self)
         self._sequences = sequences.take(cluster, options.client)

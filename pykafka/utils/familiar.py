@@ -26,7 +26,6 @@ PRODUCER = {
     "required_acks": "acks",
     "retries": "max_retries",
     "serializer": "key_serializer and value_serializer",
-    "transactional_id": "",
 }
 #: Options of consumers.
 CONSUMER = {

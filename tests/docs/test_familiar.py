@@ -68,7 +68,6 @@ def test_errors_say_what_to_write() -> None:
         given: dict[str, Any]
         for given, expected in (
             ({"required_acks": 1}, "required_acks is acks here"),
-            ({"transactional_id": "t"}, "this client has no transactional_id yet"),
             ({"client_id": "me"}, "client_id is an option of KafkaClient"),
             ({"lingerms": 1}, "did you mean linger_ms?"),
         ):
@@ -76,6 +75,7 @@ def test_errors_say_what_to_write() -> None:
                 client.producer(**given)
         for given, expected in (
             ({"group_id": "g"}, "group_id is group here"),
+            ({"group_protocol": "consumer"}, "this client has no group_protocol yet"),
             ({"topics": ["a"]}, "topics is consumer(*topics) here"),
             ({"cluster": None}, "no option cluster"),
         ):

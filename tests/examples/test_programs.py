@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from pykafka import KafkaClient
+from tests.brokers import KafkaCluster
 from tests.support.programs import Program, program, run
 
 
@@ -53,6 +54,25 @@ def test_worker_pool(hosts: str) -> None:
     assert "500 jobs done, none left" in output
     done = values(hosts, results, 500)
     assert {value.split()[0] for value in done} == {b"%d" % number for number in range(500)}
+
+
+@pytest.mark.kafka
+def test_exactly_once(kafka: KafkaCluster) -> None:
+    """Each order has its invoice once, and a second run finds nothing to do."""
+    hosts = kafka.hosts
+    orders, invoices = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("orders", "invoices"))
+    with KafkaClient(hosts) as client, client.producer() as producer:
+        producer.produce_many(orders, [b"%d" % number for number in range(500)])
+    options = ("--hosts", hosts, "--orders", orders, "--invoices", invoices, "--group", orders, "--id", orders)
+    for count in (500, 0):
+        status, output = run("examples.exactly_once", *options, "--timeout", "3000")
+        assert status == 0, output
+        assert f"{count} orders" in output
+    with (
+        KafkaClient(hosts) as client,
+        client.consumer(invoices, isolation_level="read_committed", consumer_timeout_ms=2000) as consumer,
+    ):
+        assert sorted(record.value or b"" for record in consumer) == sorted(b"invoice for %d" % n for n in range(500))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -1,0 +1,60 @@
+"""`Transaction`: one transaction as a `with` block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka.transactions.states import State
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pykafka.transactions.ports import Consumer
+    from pykafka.transactions.transactions import Transactions
+
+
+class Transaction:
+    """One transaction: `producer.transaction()` makes it.
+
+    :param transactions: of the producer
+    :param consumer: put back to its committed offsets by an abort
+    """
+
+    def __init__(self, transactions: Transactions, consumer: Consumer | None = None) -> None:
+        self._transactions = transactions
+        if consumer is not None:
+            transactions.watch(consumer)
+
+    def __enter__(self) -> Transaction:
+        """Begin it; errors as of `begin_transaction()`."""
+        self._transactions.begin()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Commit it, or abort it on an exception; errors as of `commit_transaction()`."""
+        if exc is not None:
+            self._abort(exc)
+            return
+        if self._transactions.ledger.state is State.READY:  # the block has ended it by itself
+            return
+        try:
+            self._transactions.commit()
+        except BaseException as error:
+            self._abort(error)
+            raise
+
+    def _abort(self, error: BaseException) -> None:
+        """Abort because of an error, if that is possible yet; what goes wrong is a note of the error."""
+        transactions = self._transactions
+        ledger = transactions.ledger
+        if ledger.state is State.READY:
+            return
+        if ledger.state is State.COMMITTING and ledger.end_sent:
+            error.add_note("it is not known whether the transaction is committed: call commit_transaction() again")
+            return
+        try:
+            transactions.abort()
+        except Exception as failure:  # noqa: BLE001 - the error of the block comes first, and the next begin tries again
+            error.add_note(f"the transaction could not be aborted: {type(failure).__name__}: {failure}")

@@ -1,0 +1,101 @@
+"""`Transacting`: the part of `KafkaProducer` that is about transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import TransactionStateError
+from pykafka.transactions.block import Transaction
+
+if TYPE_CHECKING:
+    from pykafka.common import OffsetAndMetadata, TopicPartition
+    from pykafka.transactions.ports import Consumer
+    from pykafka.transactions.transactions import Transactions
+
+
+class Transacting:
+    """The calls about transactions: one at a time goes on; a second worker waits for it, within its own time."""
+
+    _transactions: Transactions | None = None
+
+    def init_transactions(self, timeout: float | None = None) -> None:
+        """Fence other producers with this transactional id, and wait until what they left open is ended (KIP-98).
+
+        `begin_transaction()` does it if nobody has. Call it before you read what earlier transactions have committed.
+
+        :param timeout: how long to wait (s); None: `max_block_ms`
+        :raises TransactionStateError: a transaction is open, or the producer has no transactional id
+        :raises TransactionFatalError: the cluster refuses, as without permission for the transactional id
+        :raises KafkaException: no coordinator answered in time; call it again
+        """
+        self._given("init_transactions()").init(timeout)
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction: messages from now on are part of it. Waits for brokers only where an epoch is needed.
+
+        :raises TransactionStateError: one is open, or its commit was interrupted
+        :raises TransactionFatalError: the producer can make no more transactions
+        :raises KafkaException: no coordinator answered within `max_block_ms`
+        """
+        self._given("begin_transaction()").begin()
+
+    def commit_transaction(self, timeout: float | None = None) -> None:
+        """Deliver what is queued, and commit the transaction: messages and offsets become visible together.
+
+        :param timeout: how long to wait (s); None: `max_block_ms`
+        :raises TransactionAbortableError: a message or the offsets failed, so nothing is committed; call `abort_transaction()`
+        :raises TransactionUnfinishedError: it is not known in time; call it again
+        :raises ProducerFencedError: another producer has the transactional id; nothing is committed
+        :raises TransactionFatalError: the producer can make no more transactions
+        :raises TransactionStateError: no transaction is open
+        """
+        self._given("commit_transaction()").commit(timeout)
+
+    def abort_transaction(self, timeout: float | None = None) -> None:
+        """Abort the transaction: drop what is queued, and put its consumers back to their committed offsets.
+
+        Messages that were not sent fail with `TransactionAbortedError`; `flush()` and `close()` do not raise that.
+
+        :param timeout: how long to wait (s); None: `max_block_ms`
+        :raises TransactionUnfinishedError: it is not known in time; call it again, or begin the next transaction
+        :raises ProducerFencedError: another producer has the transactional id, and its coordinator has aborted this
+        :raises TransactionFatalError: the producer can make no more transactions
+        :raises TransactionStateError: no transaction is open
+        """
+        self._given("abort_transaction()").abort(timeout)
+
+    def transaction(self, consumer: Consumer | None = None) -> Transaction:
+        """Return a transaction for a `with` block: committed on leaving it, aborted on any exception.
+
+        That is also a greenlet's timeout, a cancellation and Ctrl-C.
+
+        :param consumer: a `KafkaConsumer` that an abort puts back to its committed offsets, as `send_offsets()` does
+        :raises TransactionStateError: the producer has no transactional id
+        """
+        return Transaction(self._given("transaction()"), consumer)
+
+    def send_offsets(
+        self, consumer: Consumer, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None
+    ) -> None:
+        """Commit a consumer's offsets with the transaction, or not at all (KIP-447).
+
+        The group refuses it where the consumer is out of the group by now. An abort puts the consumer back to its committed
+        offsets, from this call on.
+
+        :param consumer: a `KafkaConsumer` of a group, without `auto_commit`
+        :param offsets: {TopicPartition: offset of the next record}; None: behind all that the consumer has returned
+        :raises TransactionAbortableError: the group refuses; call `abort_transaction()`
+        :raises ValueError: the consumer commits by itself
+        :raises TransactionStateError: no transaction is open
+        :raises TransactionFatalError: the producer can make no more transactions
+        """
+        self._given("send_offsets()").send_offsets(consumer, offsets)
+
+    def _given(self, what: str) -> Transactions:
+        found: Any = self._transactions
+        if found is None:
+            raise TransactionStateError(
+                f"{what} needs a producer with transactions: client.producer(transactional_id=...)"
+            )
+        return found  # type: ignore[no-any-return]

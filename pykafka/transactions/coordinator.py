@@ -1,0 +1,294 @@
+"""`Coordinator`: the requests of a transactional producer to its coordinator, and to those of groups."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pykafka._version import __version__
+from pykafka.common import OffsetAndMetadata, TopicPartition
+from pykafka.exceptions import (
+    ConcurrentTransactions,
+    IncompleteResponseError,
+    KafkaException,
+    OperationNotAttempted,
+    UnsupportedVersion,
+    error_for,
+)
+from pykafka.metadata.elections import wait_for_coordinator
+from pykafka.metadata.groupoffsets import by_topic
+from pykafka.protocol import wire
+from pykafka.transactions.faults import Fault, fault_of
+from pykafka.utils.backoff import Backoff
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.protocol.schema import Request
+    from pykafka.transactions.states import Ledger
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R", bound=Any)
+
+CHANNEL = "transactions"
+#: The key type of FindCoordinator.
+TRANSACTIONS = 1
+#: The finalized feature that says which version of transactions the cluster has, and the version that needs no AddPartitions.
+FEATURE, IMPLICIT = "transaction.version", 2
+#: The highest versions of requests that producers send in version 1 of transactions, and in version 2 (KIP-890).
+ADD_PARTITIONS, ADD_OFFSETS, INIT = 3, 4, 5
+END = {False: 4, True: 5}
+OFFSET_COMMIT = {False: 4, True: 5}
+#: From which version on InitProducerId raises the epoch of a producer that names its own (KIP-360).
+INIT_BUMPS = 3
+#: From which version on TxnOffsetCommit names the member (KIP-447).
+NAMES_MEMBER = 3
+#: The pauses between attempts, the first and the longest (ms): coordinators mostly are ready after a few milliseconds.
+PAUSE_MS, PAUSE_MAX_MS = 20, 1000
+
+
+class Coordinator:
+    """The requests about one transactional id.
+
+    State: the address, by single stores.
+
+    :param cluster: that has the coordinators
+    :param ledger: names id and epoch
+    """
+
+    def __init__(self, cluster: BaseCluster, ledger: Ledger) -> None:
+        self._cluster = cluster
+        self._ledger = ledger
+        self._found: Broker | None = None
+        self._pauses = Backoff(PAUSE_MS, PAUSE_MAX_MS, cluster.handler.random)
+
+    # -- requests --------------------------------------------------------------------------------------------------
+
+    def init(self, timeout_ms: int, deadline: float, again: bool) -> tuple[int, int, bool]:
+        """Return producer id, epoch, and whether brokers add partitions by themselves; errors as of `_ask`.
+
+        :param timeout_ms: of transactions
+        :param again: raise the epoch of this producer, rather than fence another one
+        :raises UnsupportedVersion: the coordinator cannot raise it (before Kafka 2.5)
+        """
+        request = wire.InitProducerIdRequest(
+            transactional_id=self._ledger.transactional_id,
+            transaction_timeout_ms=timeout_ms,
+            producer_id=self._ledger.producer_id if again else -1,
+            producer_epoch=self._ledger.epoch if again else -1,
+        )
+        if again and self._at(deadline).api_version(wire.InitProducerIdRequest, INIT) < INIT_BUMPS:
+            raise UnsupportedVersion(
+                "after an abort that left gaps in its sequence numbers the producer needs another epoch, which brokers give "
+                "from Kafka 2.5 on; close it, and make another",
+                api="InitProducerId",
+            )
+        response = self._ask(request, deadline, INIT, lambda found: self._error(found.error_code, "InitProducerId"))
+        return response.producer_id, response.producer_epoch, self._is_implicit(deadline)
+
+    def _is_implicit(self, deadline: float) -> bool:
+        if self._at(deadline).api_version(wire.EndTxnRequest) < END[True]:
+            return False
+        request = wire.ApiVersionsRequest(client_software_name="pykafka", client_software_version=__version__)
+        response = self._ask(request, deadline, None, lambda found: self._error(found.error_code, "ApiVersions"))
+        return any(one.name == FEATURE and one.max_version_level >= IMPLICIT for one in response.finalized_features)
+
+    def add_partitions(self, keys: Collection[TopicPartition], deadline: float) -> None:
+        """Add partitions to the transaction, all in one request; errors as of `_ask`."""
+        topic = wire.AddPartitionsToTxnRequest.Topic
+        request = wire.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self._ledger.transactional_id,
+            v3_and_below_producer_id=self._ledger.producer_id,
+            v3_and_below_producer_epoch=self._ledger.epoch,
+            v3_and_below_topics=[
+                topic(name=name, partitions=sorted(partitions))
+                for name, partitions in by_topic(dict.fromkeys(keys, None)).items()
+            ],
+        )
+
+        def error(response: wire.AddPartitionsToTxnResponse) -> KafkaException | None:
+            found = {
+                TopicPartition(one.name, part.partition_index): part.partition_error_code
+                for one in response.results_by_topic_v3_and_below
+                for part in one.results_by_partition
+            }
+            return _first_error(found, keys, "AddPartitionsToTxn")
+
+        self._ask(request, deadline, ADD_PARTITIONS, error)
+
+    def add_offsets(self, group: str, deadline: float) -> None:
+        """Add the offsets of a group to the transaction; errors as of `_ask`."""
+        request = wire.AddOffsetsToTxnRequest(**self._names(), group_id=group)
+        self._ask(request, deadline, ADD_OFFSETS, lambda found: self._error(found.error_code, "AddOffsetsToTxn"))
+
+    def end(self, committed: bool, deadline: float) -> tuple[int, int]:
+        """End the transaction; return producer id and epoch of the next one, or -1 where they stay. Errors as of `_ask`."""
+        request = wire.EndTxnRequest(**self._names(), committed=committed)
+        response = self._ask(
+            request, deadline, END[self._ledger.implicit], lambda found: self._error(found.error_code, "EndTxn")
+        )
+        return response.producer_id, response.producer_epoch
+
+    def commit_offsets(
+        self,
+        where: Groups,
+        member: tuple[int, str, str | None],
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        epochs: Mapping[TopicPartition, int],
+        deadline: float,
+    ) -> None:
+        """Commit offsets of a group within the transaction; errors as of `_ask`.
+
+        :param where: finds the group's coordinator
+        :param member: generation, member id and instance id
+        :param epochs: of the record before each offset
+        """
+        topic = wire.TxnOffsetCommitRequest.Topic
+        request = wire.TxnOffsetCommitRequest(
+            **self._names(),
+            group_id=where.name,
+            generation_id=member[0],
+            member_id=member[1],
+            group_instance_id=member[2],
+            topics=[
+                topic(
+                    name=name,
+                    partitions=[
+                        topic.Partition(
+                            partition_index=id_,
+                            committed_offset=value.offset,
+                            committed_leader_epoch=epochs.get(TopicPartition(name, id_), -1),
+                            committed_metadata=value.metadata,
+                        )
+                        for id_, value in partitions.items()
+                    ],
+                )
+                for name, partitions in by_topic(offsets).items()
+            ],
+        )
+
+        def error(response: wire.TxnOffsetCommitResponse) -> KafkaException | None:
+            found = {
+                TopicPartition(one.name, part.partition_index): part.error_code
+                for one in response.topics
+                for part in one.partitions
+            }
+            return _first_error(found, offsets, "TxnOffsetCommit")
+
+        ceiling = OFFSET_COMMIT[self._ledger.implicit]
+        if where.find().api_version(wire.TxnOffsetCommitRequest, ceiling) < NAMES_MEMBER:
+            raise UnsupportedVersion(
+                "the broker is older than Kafka 2.5: it cannot tell whether this consumer is still in the group",
+                api="TxnOffsetCommit",
+            )
+        self._ask(request, deadline, ceiling, error, where.find, where.forget)
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def _names(self) -> dict[str, Any]:
+        ledger = self._ledger
+        return {
+            "transactional_id": ledger.transactional_id,
+            "producer_id": ledger.producer_id,
+            "producer_epoch": ledger.epoch,
+        }
+
+    def _error(self, code: int, api: str) -> KafkaException | None:
+        return error_for(code, api=api) if code else None
+
+    def _at(self, deadline: float) -> Broker:
+        if self._found is None:
+            left_ms = max(1, round((deadline - self._cluster.handler.now()) * 1000))
+            self._found = wait_for_coordinator(self._cluster, self._ledger.transactional_id, left_ms, TRANSACTIONS)
+        return self._found
+
+    def _forget(self) -> None:
+        self._found = None
+
+    def _ask(
+        self,
+        request: Request[R],
+        deadline: float,
+        ceiling: int | None,
+        error_of: Callable[[R], KafkaException | None],
+        find: Callable[[], Broker] | None = None,
+        forget: Callable[[], None] | None = None,
+    ) -> R:
+        """Send a request until it is answered by success, or by an error that no other attempt mends.
+
+        :param deadline: of all attempts (s of the handler's clock)
+        :param error_of: returns the error that a response has
+        :param find: returns the broker; by default the coordinator of the transactional id
+        :param forget: called where that has moved
+        :raises KafkaException: the last error
+        """
+        handler, failures = self._cluster.handler, 0
+        while True:
+            error: KafkaException | None
+            broker: Broker | None = None
+            try:
+                broker = self._at(deadline) if find is None else find()
+                left_ms = max(1, round((deadline - handler.now()) * 1000))
+                timeout_ms = min(left_ms, self._cluster.socket_timeout_ms)
+                response = broker.call(request, CHANNEL, timeout_ms=timeout_ms, ceiling=ceiling)
+                error = error_of(response)
+                if error is None:
+                    return response
+                error = error.with_context(broker=broker.address)
+            except KafkaException as failure:
+                error = failure
+            fault = fault_of(error)
+            if fault in (Fault.ABORT, Fault.FATAL):
+                raise error
+            if fault is Fault.REFRESH:
+                (forget or self._forget)()
+            failures += 1
+            pause = self._pauses.seconds(failures)
+            if handler.now() + pause >= deadline or self._cluster.closed:
+                raise error
+            level = logging.DEBUG if isinstance(error, ConcurrentTransactions) else logging.INFO
+            log.log(level, "transactional id %s: %s; trying again", self._ledger.transactional_id, error)
+            handler.sleep(pause)
+
+
+class Groups:
+    """The coordinator of one group, for `Coordinator.commit_offsets`.
+
+    :param name: of the group
+    :param find: returns its coordinator
+    :param discover: asks for it again
+    """
+
+    def __init__(self, name: str, find: Callable[[], Broker], discover: Callable[[], object]) -> None:
+        self.name = name
+        self._find = find
+        self._discover = discover
+        self._moved = False
+
+    def find(self) -> Broker:
+        """Return the group's coordinator."""
+        if self._moved:
+            self._discover()
+            self._moved = False
+        return self._find()
+
+    def forget(self) -> None:
+        """Ask for it again at the next attempt."""
+        self._moved = True
+
+
+def _first_error(
+    codes: Mapping[TopicPartition, int], asked: Collection[TopicPartition], api: str
+) -> KafkaException | None:
+    """Return the error that says most: one that no other attempt mends, if there is one."""
+    found: list[KafkaException] = []
+    for key in asked:
+        code = codes.get(key)
+        if code is None:
+            found.append(IncompleteResponseError(topic=key.topic, partition=key.partition, api=api))
+        elif code:
+            found.append(error_for(code, topic=key.topic, partition=key.partition, api=api))
+    told = [error for error in found if not isinstance(error, OperationNotAttempted)] or found
+    return min(told, key=lambda error: error.retriable, default=None)

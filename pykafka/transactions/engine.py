@@ -1,0 +1,103 @@
+"""`TransactionalEngine`: the engine of a producer for any topic that takes messages within transactions only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka.common import TopicPartition
+from pykafka.producer.anytopic import AnyTopicEngine, Partitioner
+from pykafka.producer.engine import ProducerEngine
+from pykafka.transactions.transactions import Transactions
+
+if TYPE_CHECKING:
+    from pykafka.exceptions import KafkaException
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.producer.batches import MessageBatch
+    from pykafka.producer.core import Hooks
+    from pykafka.producer.options import KafkaProducerOptions
+
+
+class TransactionalEngine(AnyTopicEngine):
+    """An `AnyTopicEngine` whose accumulator is open within a transaction only; parameters as there."""
+
+    def __init__(
+        self, cluster: BaseCluster, options: KafkaProducerOptions, hooks: Hooks, partitioner: Partitioner | None
+    ) -> None:
+        super().__init__(cluster, options, hooks, partitioner)
+        assert options.transactional_id is not None
+        self.transactions = Transactions(
+            self, options.transactional_id, options.transaction_timeout_ms, options.max_block_ms
+        )
+        self.transaction = self.transactions
+
+    def start(self) -> None:
+        """Start the producer; it takes messages after `open`."""
+        super().start()
+        self._keep_closed()
+
+    def open(self) -> None:
+        """Take messages: a transaction has begun."""
+        self.accumulator.closed = False
+
+    def _keep_closed(self) -> None:
+        if not self.transactions.ledger.takes:
+            self.accumulator.close()
+
+    def check_running(self) -> None:
+        """As of `ProducerEngine`, and raise where no transaction is open."""
+        super().check_running()
+        ledger = self.transactions.ledger
+        if not ledger.takes:
+            raise ledger.refusal("produce()")
+
+    def raise_failures(self) -> None:
+        """As of `ProducerEngine`; messages are taken after that where a transaction is open."""
+        try:
+            super().raise_failures()
+        finally:
+            self._keep_closed()
+
+    def set_up(self) -> None:
+        """Bring all topics up to date. None is left: its partitions' numbers go on in the same epoch."""
+        ProducerEngine.set_up(self)
+
+    def after_fork(self) -> None:
+        """As of `ProducerEngine`; the transactional id is the parent's."""
+        super().after_fork()
+        self.transactions.after_fork()
+
+    def batch_failed(self, error: KafkaException) -> None:
+        """Note that the transaction has to be aborted."""
+        self.transactions.failed(error)
+
+    def waiting_partitions(self) -> set[TopicPartition]:
+        """Return the partitions that have messages to send."""
+        with self.lock:
+            return {
+                TopicPartition(*queue.key)
+                for owned in self.routing.owned_brokers.values()
+                for queue in owned.active.values()
+                if queue.waiting
+            }
+
+    def drop_queued(self, error: KafkaException) -> int:
+        """Fail what is not on its way to a broker; return how many batches are, whose answers are awaited."""
+        left: list[MessageBatch] = []
+        on_wire = 0
+        with self.lock:
+            for queue in self.routing.queues.values():
+                for flight in list(queue.lane.window):
+                    if flight.on_wire:
+                        on_wire += 1
+                    elif flight in queue.lane.window:
+                        self.transactions.ledger.broken |= flight.numbered
+                        left += [one.item for one in queue.lane.drop(flight)]
+                left += queue.sealed
+                queue.sealed.clear()
+                batch = self.accumulator.take_open(queue)
+                if batch is not None:
+                    left.append(batch)
+        for batch in left:
+            told = error.again().with_context(topic=batch.topic, partition=batch.partition_id)
+            self.settlement.finish(batch, told, asked_for=True)
+        return on_wire

@@ -1,0 +1,49 @@
+"""The engine of a producer, and a consumer, as transactions see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pykafka.common import OffsetAndMetadata, TopicPartition
+    from pykafka.exceptions import KafkaException
+    from pykafka.handlers import Handler
+    from pykafka.handlers.base import EventType, LockType
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.producer.accumulator import Accumulator
+    from pykafka.producer.settlement import Settlement
+
+
+class Engine(Protocol):
+    """The engine of a transactional producer; `pykafka.transactions.engine.TransactionalEngine` documents each member."""
+
+    cluster: BaseCluster
+    handler: Handler
+    lock: LockType
+    progress: EventType
+    accumulator: Accumulator
+    settlement: Settlement
+
+    def open(self) -> None: ...
+    def wait_all(self, timeout_ms: int | None = None, total: bool = False) -> int: ...
+    def raise_worker_exception(self) -> None: ...
+    def drop_queued(self, error: KafkaException) -> int: ...
+    def waiting_partitions(self) -> set[TopicPartition]: ...
+
+
+class Consumer(Protocol):
+    """A `KafkaConsumer` of a group, whose offsets are committed in a transaction."""
+
+    def _in_transaction(
+        self, what: Mapping[TopicPartition, Any] | None
+    ) -> tuple[Any, dict[TopicPartition, OffsetAndMetadata], dict[TopicPartition, int]]:
+        """Return the offsets of its group (`GroupOffsets`), those to commit, and the epoch before each.
+
+        :raises KafkaException: there is no group, or the consumer commits by itself
+        """
+        ...
+
+    def _put_back(self) -> None:
+        """Go back to the committed offset of each partition that is read now."""
+        ...

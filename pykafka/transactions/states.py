@@ -1,0 +1,178 @@
+"""The state of a producer's transactions, as a table without I/O (KIP-98, KIP-360)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from pykafka.common import TopicPartition
+from pykafka.exceptions import (
+    KafkaException,
+    ProducerFencedError,
+    TransactionAbortableError,
+    TransactionFatalError,
+    TransactionStateError,
+)
+
+
+class State(Enum):
+    """The state of a transactional producer, with the calls that fit it."""
+
+    UNINITIALIZED = "the producer has no epoch yet; call init_transactions() or begin_transaction()"
+    INITIALIZING = "the producer asks for its epoch; call init_transactions() again if that was interrupted"
+    READY = "no transaction is open; call begin_transaction()"
+    IN_TRANSACTION = "a transaction is open; call commit_transaction() or abort_transaction()"
+    ABORTABLE = "the transaction has failed; call abort_transaction()"
+    COMMITTING = "the transaction is being committed; call commit_transaction() again if that was interrupted"
+    ABORTING = "the transaction is being aborted; call abort_transaction() again if that was interrupted"
+    FATAL = "the producer can make no more transactions; close() it, and make another"
+
+
+class Event(Enum):
+    """An event in the life of a transactional producer."""
+
+    INIT = "init_transactions()"
+    IDENTIFIED = "a producer id and an epoch came"
+    BEGIN = "begin_transaction()"
+    COMMIT = "commit_transaction()"
+    ABORT = "abort_transaction()"
+    FAIL = "an error that an abort mends"
+    ENDED = "the coordinator has ended the transaction"
+    REINIT = "the next transaction needs another epoch"
+    DIE = "a fatal error"
+
+
+_DIE = {Event.DIE: State.FATAL}
+#: {state: {event: next state}}; events that are missing here are refused.
+TABLE: dict[State, dict[Event, State]] = {
+    State.UNINITIALIZED: {Event.INIT: State.INITIALIZING, **_DIE},
+    State.INITIALIZING: {Event.INIT: State.INITIALIZING, Event.IDENTIFIED: State.READY, **_DIE},
+    State.READY: {Event.BEGIN: State.IN_TRANSACTION, **_DIE},
+    State.IN_TRANSACTION: {
+        Event.COMMIT: State.COMMITTING,
+        Event.ABORT: State.ABORTING,
+        Event.FAIL: State.ABORTABLE,
+        **_DIE,
+    },
+    State.ABORTABLE: {Event.ABORT: State.ABORTING, Event.FAIL: State.ABORTABLE, **_DIE},
+    # An abort fits only while EndTxn has not been sent: `Ledger` looks after that.
+    State.COMMITTING: {
+        Event.COMMIT: State.COMMITTING,
+        Event.ABORT: State.ABORTING,
+        Event.FAIL: State.ABORTABLE,
+        Event.ENDED: State.READY,
+        **_DIE,
+    },
+    State.ABORTING: {
+        Event.ABORT: State.ABORTING,
+        Event.FAIL: State.ABORTING,
+        Event.ENDED: State.READY,
+        Event.REINIT: State.INITIALIZING,
+        **_DIE,
+    },
+    State.FATAL: {Event.DIE: State.FATAL},
+}
+
+
+class Ledger:
+    """The state of one producer's transactions, and what is in the present one.
+
+    The caller guards each call with a lock.
+
+    :param transactional_id: for errors
+    """
+
+    def __init__(self, transactional_id: str) -> None:
+        self.transactional_id = transactional_id
+        self.state = State.UNINITIALIZED
+        self.producer_id = -1
+        self.epoch = -1
+        #: Whether brokers add partitions by themselves (KIP-890).
+        self.implicit = False
+        #: The partitions that the coordinator has in the transaction; version 1.
+        self.partitions: set[TopicPartition] = set()
+        #: The groups whose offsets it has there.
+        self.groups: set[str] = set()
+        #: Whether the coordinator may know of the transaction.
+        self.started = False
+        #: Whether EndTxn (commit) may have reached it.
+        self.end_sent = False
+        #: Whether the sequence numbers have gaps, which another epoch mends.
+        self.broken = False
+        #: Why the transaction has to be aborted, or the producer is dead.
+        self.reason: KafkaException | None = None
+
+    def apply(self, event: Event) -> None:
+        """Go to the next state.
+
+        :raises TransactionStateError: the event does not fit the state
+        :raises TransactionAbortableError, TransactionFatalError: because of an earlier error
+        """
+        following = TABLE[self.state].get(event)
+        if self.state is State.COMMITTING and self.end_sent and event in (Event.ABORT, Event.FAIL):
+            following = None
+        if following is None:
+            raise self.refusal(event.value)
+        if event is Event.BEGIN:
+            self._clear()
+        self.state = following
+
+    def refusal(self, what: str) -> KafkaException:
+        """Return the error of a call that does not fit the state."""
+        about = f"{what}: transactional id {self.transactional_id!r}: {self.state.value}"
+        if self.state is State.FATAL:
+            fenced = isinstance(self.reason, ProducerFencedError)
+            error: KafkaException = (ProducerFencedError if fenced else TransactionFatalError)(about)
+        elif self.state is State.ABORTABLE:
+            error = TransactionAbortableError(f"{about}; its first error was: {self.reason}")
+        else:
+            return TransactionStateError(about)
+        error.__cause__ = None if self.reason is None else self.reason.again()
+        return error
+
+    def _clear(self) -> None:
+        self.partitions = set()
+        self.groups = set()
+        self.started = self.end_sent = self.broken = False
+        self.reason = None
+
+    def identified(self, producer_id: int, epoch: int) -> None:
+        """Take over a producer id and its epoch, as InitProducerId gives them."""
+        self.apply(Event.IDENTIFIED)
+        self._clear()
+        self.producer_id, self.epoch = producer_id, epoch
+
+    def ended(self, producer_id: int = -1, epoch: int = -1) -> None:
+        """Note that the coordinator has ended the transaction.
+
+        :param producer_id: of the next transaction, where the coordinator names it (version 2)
+        :param epoch: likewise
+        """
+        self.apply(Event.ENDED)
+        self._clear()
+        if producer_id >= 0:
+            self.producer_id, self.epoch = producer_id, epoch
+
+    def fail(self, reason: KafkaException) -> None:
+        """Note an error that makes the transaction abortable; the first one counts, and only where it can be aborted yet."""
+        following = TABLE[self.state].get(Event.FAIL)
+        if following is None or (self.state is State.COMMITTING and self.end_sent):
+            return
+        if self.reason is None:
+            self.reason = reason.again()
+        self.state = following
+
+    def die(self, reason: KafkaException) -> None:
+        """Note a fatal error; the first one counts."""
+        if self.state is not State.FATAL:
+            self.reason = reason.again()
+        self.apply(Event.DIE)
+
+    @property
+    def sends(self) -> bool:
+        """Whether batches may be sent now."""
+        return self.state in (State.IN_TRANSACTION, State.COMMITTING) and not self.end_sent
+
+    @property
+    def takes(self) -> bool:
+        """Whether messages may be written now."""
+        return self.state is State.IN_TRANSACTION
