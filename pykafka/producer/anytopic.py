@@ -7,21 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
-    KafkaException,
     LeaderNotFoundError,
     MessageSizeTooLarge,
-    NoBrokersAvailableError,
     ProducerPurgedError,
     ProducerQueueFullError,
-    ProtocolClientError,
-    ResponseTimeoutError,
-    TopicNotFoundError,
     UnknownTopicOrPartition,
 )
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, Route, headers_size
 from pykafka.producer.batches import MessageBatch
 from pykafka.producer.engine import ROOM_S, ProducerEngine
 from pykafka.producer.identity import Identity
+from pykafka.producer.lookups import LookUps
 from pykafka.producer.sender import Sender
 from pykafka.producer.waiting import Waits
 
@@ -35,8 +31,6 @@ log = logging.getLogger(__name__)
 
 #: A topic to which nothing was written for so long leaves the metadata that the producer asks for (s): metadata.max.idle.ms.
 IDLE_S = 300.0
-#: How long metadata must have lacked a topic that was written to before it counts as deleted (s).
-GONE_S = 3.0
 
 #: The arguments of `Accumulator.send`: topic, value, key, timestamp, headers, partition, told, given value, given key.
 Outgoing = tuple[str, bytes | None, bytes | None, int, list[tuple[str, bytes | None]] | None, int, Any, Any, Any]
@@ -66,6 +60,7 @@ class AnyTopicEngine(ProducerEngine):
         super()._begin()
         self.accumulator.chooses = self._partitioner is None
         self.waits = Waits(self)
+        self.lookups = LookUps(self)
 
     def set_up(self) -> None:
         """Bring all topics up to date, and leave those to which nothing was written for five minutes."""
@@ -189,7 +184,7 @@ class AnyTopicEngine(ProducerEngine):
                 topic=topic,
             )
         if need > self.memory.room:
-            self.memory.wait(self.progress, min(ROOM_S, left))
+            self.memory.wait(self.handler.Event(), min(ROOM_S, left))
         else:
             self.settlement.deliveries.begin()
             self.progress.wait(min(ROOM_S, left))
@@ -201,9 +196,12 @@ class AnyTopicEngine(ProducerEngine):
         """Take in a topic that the client knows, without I/O; None where it must be asked for."""
         if self.options.enable_idempotence or self.cluster.topic_metadata(topic) is None:
             return None
-        return self._take_in(self.cluster.topics[topic])
+        return self.take_in(self.cluster.topics[topic])
 
-    def _take_in(self, topic: Any) -> Route | None:
+    def take_in(self, topic: Any) -> Route | None:
+        """Take in a topic, as the client has it; None where the producer was stopped meanwhile."""
+        if self.options.enable_idempotence:
+            self._check_leaders(topic)
         if topic.name not in self.routing.routes:
             self.targets.begin(topic.name)
         route = self.routing.add(topic)
@@ -211,32 +209,19 @@ class AnyTopicEngine(ProducerEngine):
             route.used_at = self.handler.now()
         return route
 
+    def written_to(self, topic: str) -> bool:
+        """Return whether the producer has a route of a topic, which may have been deleted since."""
+        return topic in self.routing.routes
+
     def _look_up(self, topic: str, deadline: float) -> None:
-        """Ask the cluster for a topic, and take it in; errors as of `KafkaProducer.produce`."""
-        began, failures = self.handler.now(), 0
-        while True:
-            left_ms = max(1, int((deadline - self.handler.now()) * 1000))
-            try:
-                found = self.cluster.topics.look_up(topic, left_ms)
-                if self.options.enable_idempotence:
-                    self._check_leaders(found)
-                self._take_in(found)
-                return
-            except TopicNotFoundError as error:
-                cause = error.__cause__
-                if isinstance(cause, ProtocolClientError) and not isinstance(cause, UnknownTopicOrPartition):
-                    raise cause.with_context(topic=topic) from None  # as a denial by ACL
-                if topic not in self.routing.routes or self.handler.now() - began > GONE_S:
-                    raise
-                last: KafkaException = error
-            except (NoBrokersAvailableError, ResponseTimeoutError, LeaderNotFoundError) as error:
-                last = error
-            failures += 1
-            pause = self.cluster.retry_backoff.seconds(failures)
-            if self.handler.now() + pause >= deadline:
-                raise last
-            self.handler.sleep(pause)
-            self.check_running()
+        self.lookups.find(topic, deadline, self.front.max_block_ms / 1000)
+
+    def stop(self, timeout_ms: int | None = None) -> None:
+        """Deliver what is queued and end the senders; as of `ProducerEngine.stop`."""
+        try:
+            super().stop(timeout_ms)
+        finally:
+            self.lookups.close()
 
     def _ask_for(self, route: Route, key: bytes | None, partition: int, deadline: float) -> None:
         """Ask for a partition that is not there, or has no leader yet."""

@@ -326,7 +326,7 @@ class ProducerEngine(ProducerCore):
             )
         owner.wake.set()
         if need > self.memory.room:
-            self.memory.wait(self.progress, ROOM_S)
+            self.memory.wait(self.handler.Event(), ROOM_S)
             return
         self.progress.wait(ROOM_S)
         self.progress.clear()
