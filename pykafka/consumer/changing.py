@@ -58,6 +58,8 @@ class ChangingEngine(ConsumerEngine):
         self._shelved: dict[TopicPartition, tuple[OwnedPartition, bool]] = {}
         # Where reading of a partition began last: an aborted transaction goes back there where nothing is committed.
         self._began: dict[TopicPartition, int] = {}
+        # What was put back, with where it goes without a commit, until that is looked up.
+        self._back: dict[TopicPartition, int] = {}
         self._lacking: dict[str, int] = {}
         self._wanted_at_fork: dict[TopicPartition, Position | None] = {}
         super().__init__(cluster, options, "", self, rules)
@@ -196,6 +198,7 @@ class ChangingEngine(ConsumerEngine):
 
     def _let_go(self, owned: OwnedPartition) -> None:
         self.recovery.let_go(owned)
+        self._back.pop(owned.key, None)
         self.sources.forget(owned.key)
         self.buffers.move(owned, owned.position, owned.last_offset_consumed)
 
@@ -206,6 +209,7 @@ class ChangingEngine(ConsumerEngine):
     def begun(self, owned: OwnedPartition) -> None:
         """Fetch a partition whose start was found. `Starting` calls this."""
         self._began[owned.key] = int(owned.position)
+        self._back.pop(owned.key, None)
         if not owned.given_up:
             self.recovery.attach(owned)
 
@@ -215,8 +219,12 @@ class ChangingEngine(ConsumerEngine):
 
     def go(self, wanted: Mapping[TopicPartition, Position]) -> None:
         """Move partitions to where an OffsetType or a time says; return at once: a worker asks for the offsets."""
-        parts = [(self.partitions[key], position) for key, position in wanted.items()]
-        for owned, _ in parts:
+        self._look_up([(self.partitions[key], position) for key, position in wanted.items()])
+
+    def _look_up(self, parts: Collection[tuple[OwnedPartition, Position | None]]) -> None:
+        for owned, position in parts:
+            if position is not None:
+                self._back.pop(owned.key, None)
             fetcher = owned.fetcher
             if fetcher is not None:
                 fetcher.detach(owned)
@@ -225,6 +233,7 @@ class ChangingEngine(ConsumerEngine):
     def seek(self, key: TopicPartition, offset: int) -> None:
         """Move a partition to an offset; return at once."""
         waited = self.starting.forget([key])
+        self._back.pop(key, None)
         self._began[key] = offset
         self.move(key, offset, offset - 1)
         if waited and self.running:
@@ -233,20 +242,16 @@ class ChangingEngine(ConsumerEngine):
     def put_back(self) -> None:
         """Go back to the committed offset of each partition, or where it began without one; also of those that are shelved.
 
-        :raises KafkaException: the group's coordinator does not tell them
+        Return at once: a worker asks for the offsets, as often as it takes, and nothing is read before it knows them.
         """
-        assert self.commits is not None
-        keys = [*self.partitions, *self._shelved]
-        found = self.commits.group.fetch(keys) if keys else {}
-        for key, one in found.items():
-            offset = one.offset if one.offset >= 0 else self._began.get(key, -1)
-            if offset < 0:
-                continue  # nothing was read of it
-            shelved = self._shelved.get(key)
-            if key in self.partitions:
-                self.seek(key, offset)
-            elif shelved is not None:
-                self.buffers.move(shelved[0], offset, offset - 1)
+        read = [owned for owned in self.partitions.values() if owned.position >= 0]
+        shelved = [owned for owned, _ in self._shelved.values() if owned.position >= 0]
+        self._back.update(
+            {owned.key: self._began[owned.key] for owned in (*read, *shelved) if owned.key in self._began}
+        )
+        self._look_up([(owned, None) for owned in read])
+        for owned in shelved:  # `unshelve` looks it up
+            self.buffers.move(owned, -1, -1)
 
     def give_back(self, messages: Iterable[Any], in_hand: Iterable[Any] = ()) -> None:
         """Go back to records that were taken but do not reach the application: they are fetched again.
@@ -353,9 +358,23 @@ class ChangingEngine(ConsumerEngine):
 
     def _starts(self, wanted: Mapping[TopicPartition, Position | None]) -> dict[TopicPartition, tuple[int, Lineage]]:
         named = {key: position for key, position in wanted.items() if position is not None}
-        found = self._beginnings([key for key, position in wanted.items() if position is None])
+        back = {key: self._back[key] for key, position in wanted.items() if position is None and key in self._back}
+        found = self._beginnings([key for key, position in wanted.items() if position is None and key not in back])
+        found |= self._returns(back)
         offsets = self.find_offsets(named, START_TIMEOUT_MS)
         return found | {key: (offset, Lineage()) for key, offset in offsets.items()}
+
+    def _returns(self, back: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int, Lineage]]:
+        """Ask where partitions go that were put back; without a commit, to the given offset."""
+        if not back or self.commits is None:
+            return {}
+        owner = self.owner_stopping
+        committed = self.commits.group.fetch(list(back), lambda: owner is None or not owner.is_set())
+        found = {key: (offset, Lineage()) for key, offset in back.items()}
+        for key, one in committed.items():
+            if one.offset >= 0:
+                found[key] = one.offset, Lineage.ending_at(one.offset, one.leader_epoch)
+        return found
 
 
 def _keys(partitions: Iterable[Partition]) -> list[TopicPartition]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.offsets import GroupOffsets
@@ -29,11 +29,33 @@ InTransaction = tuple[GroupOffsets, dict[TopicPartition, OffsetAndMetadata], dic
 OnCommit = Callable[[KafkaException | None, dict[TopicPartition, OffsetAndMetadata]], object]
 
 
+class Member(Protocol):
+    """A membership of a group, as transactions see it; `pykafka.groups.shares.Shares` documents it."""
+
+    @property
+    def member(self) -> Identity: ...
+
+
+class Identity(Protocol):
+    """The names of a member."""
+
+    @property
+    def generation_id(self) -> int: ...
+
+
+class Sharing(Protocol):
+    """The part of a consumer that has its membership, or None."""
+
+    @property
+    def shares(self) -> Member | None: ...
+
+
 class Committing:
     """The calls that commit. Other workers may make them while one reads."""
 
     _engine: ChangingEngine
     _later: LaterCommits
+    _sharing: Sharing
     _closed: bool
 
     def commit(self, what: What = None, *, metadata: str = "") -> None:
@@ -74,8 +96,14 @@ class Committing:
         group = commits.group
         return group, offsets, {key: group.epoch_before(key, one.offset) for key, one in offsets.items()}
 
+    @property
+    def _generation(self) -> int | None:
+        """The generation of the group in which the consumer reads; -1 while it is out of it, None for one without a group."""
+        shares = self._sharing.shares
+        return None if shares is None else shares.member.generation_id
+
     def _put_back(self) -> None:
-        """Go back to what the group has committed; without a commit, to where the partition began."""
+        """Go back to what the group has committed; without a commit, to where the partition began. Return at once."""
         if not self._closed and self._engine.commits is not None:
             self._engine.put_back()
 

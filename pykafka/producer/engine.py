@@ -203,7 +203,7 @@ class ProducerEngine(ProducerCore):
             # A function of on_delivery that flushes does not wait for itself.
             here = self.settlement.deliveries.here
             calls = self.settlement.deliveries.calls
-            pending: list[Any] = self._queued()
+            pending: list[Any] = self.queued()
             if not here:
                 pending += self.settlement.deliveries.waiting()
             deadline = self.handler.now() + patience
@@ -227,7 +227,7 @@ class ProducerEngine(ProducerCore):
             with self.lock:
                 self.flushing -= 1
 
-    def _queued(self) -> list[MessageBatch]:
+    def queued(self) -> list[MessageBatch]:
         """Return the batches that are queued now; messages that are produced later do not prolong the wait."""
         with self.lock:
             busy = [queue for owned in self.routing.owned_brokers.values() for queue in owned.active.values()]

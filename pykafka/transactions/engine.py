@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka.common import TopicPartition
+from pykafka.exceptions import ProducerPurgedError
 from pykafka.producer.anytopic import AnyTopicEngine, Partitioner
 from pykafka.producer.engine import ProducerEngine
+from pykafka.transactions.states import State
 from pykafka.transactions.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -51,11 +53,31 @@ class TransactionalEngine(AnyTopicEngine):
             raise ledger.refusal("produce()")
 
     def raise_failures(self) -> None:
-        """As of `ProducerEngine`; messages are taken after that where a transaction is open."""
+        """As of `ProducerEngine`; messages are taken after that where a transaction is open.
+
+        :raises TransactionFatalError: the transaction of what has failed is lost; `stop()` raises it no more
+        """
+        ledger = self.transactions.ledger
+        if ledger.state is State.FATAL:
+            with self.lock:
+                failed = self.settlement.failures.take()
+            if failed.count and self.running and not self.stopping:
+                raise ledger.refusal("flush()")
+            return
         try:
             super().raise_failures()
         finally:
             self._keep_closed()
+
+    def purge(self) -> int:
+        """As of `AnyTopicEngine`; a transaction that has lost messages by it can only be aborted."""
+        count = super().purge()
+        if count:
+            with self.lock:
+                self.transactions.ledger.fail(
+                    ProducerPurgedError(f"purge() has dropped {count} messages of the transaction")
+                )
+        return count
 
     def set_up(self) -> None:
         """Bring all topics up to date. None is left: its partitions' numbers go on in the same epoch."""

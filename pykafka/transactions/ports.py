@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import EventType, LockType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.producer.accumulator import Accumulator
+    from pykafka.producer.batches import MessageBatch
     from pykafka.producer.settlement import Settlement
 
 
@@ -26,6 +27,7 @@ class Engine(Protocol):
     settlement: Settlement
 
     def open(self) -> None: ...
+    def queued(self) -> list[MessageBatch]: ...
     def wait_all(self, timeout_ms: int | None = None, total: bool = False) -> int: ...
     def raise_worker_exception(self) -> None: ...
     def drop_queued(self, error: KafkaException) -> int: ...
@@ -44,6 +46,11 @@ class Consumer(Protocol):
         """
         ...
 
+    @property
+    def _generation(self) -> int | None:
+        """The generation of the group in which it reads; -1 while it is out of it, None without a membership."""
+        ...
+
     def _put_back(self) -> None:
-        """Go back to the committed offset of each partition that is read now."""
+        """Go back to the committed offset of each partition that is read now; return at once."""
         ...

@@ -6,13 +6,14 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import (
     InvalidTxnState,
     KafkaException,
     ProducerFencedError,
+    RebalanceInProgress,
     ResponseTimeoutError,
     TransactionAbortableError,
     TransactionAbortedError,
@@ -61,6 +62,10 @@ class Transactions:
         self.ledger = Ledger(transactional_id)
         self._coordinator = Coordinator(engine.cluster, self.ledger)
         self._consumers: WeakSet[Consumer] = WeakSet()
+        # The generation in which each of them read when the transaction began.
+        self._generations: WeakKeyDictionary[Consumer, int] = WeakKeyDictionary()
+        # Whether the consumers have read for a transaction that is neither committed nor aborted yet.
+        self._reads = False
         self.begin_process()
 
     def begin_process(self) -> None:
@@ -85,7 +90,11 @@ class Transactions:
         try:
             yield deadline
         finally:
-            self._calls.release()
+            try:
+                if self.ledger.state is State.FATAL:
+                    self._put_back()
+            finally:
+                self._calls.release()
 
     def init(self, timeout: float | None = None) -> None:
         """Fence producers with this transactional id; as of `KafkaProducer.init_transactions`."""
@@ -119,6 +128,12 @@ class Transactions:
                 self._init(deadline, again=self.ledger.producer_id >= 0)
             with self._engine.lock:
                 self.ledger.apply(Event.BEGIN)
+            self._reads = True
+            self._generations.clear()
+            for consumer in list(self._consumers):
+                generation = consumer._generation
+                if generation is not None and generation >= 0:
+                    self._generations[consumer] = generation
             self._engine.open()
 
     def commit(self, timeout: float | None = None) -> None:
@@ -155,11 +170,13 @@ class Transactions:
         engine.accumulator.close()
         if self.ledger.state is State.FATAL:
             engine.drop_queued(TransactionAbortedError("the message is of a transaction that was lost"))
-            self._put_back()
         with engine.lock:
             self.ledger.apply(Event.ABORT)
+        self._put_back()  # first: however the abort ends, what was read is read again
         error = TransactionAbortedError("the message was not sent before its transaction was aborted")
-        while engine.drop_queued(error):
+        pending = engine.queued()
+        # A batch that has left its lane is not told of yet, and a failure that came later would be the next transaction's.
+        while engine.drop_queued(error) or not all(batch.done for batch in pending):
             left = deadline - self._handler.now()
             if left <= 0:
                 raise self._unfinished("abort", None)
@@ -168,7 +185,6 @@ class Transactions:
         self._end(False, deadline)
         with engine.lock:
             engine.settlement.failures.take()  # the abort has told of them
-        self._put_back()
 
     def _end(self, committed: bool, deadline: float) -> None:
         """Send EndTxn, if the coordinator knows of the transaction, and go to the next state."""
@@ -189,6 +205,7 @@ class Transactions:
             return
         with self._engine.lock:
             ledger.ended(*following)
+        self._reads = False
 
     def _refuse(self, error: KafkaException, committed: bool) -> None:
         if fault_of(error) in (Fault.RETRY, Fault.REFRESH):
@@ -228,16 +245,20 @@ class Transactions:
                 f"program is still to write: {error}"
             )
         else:
+            late = f" (it may have been open for longer than transaction_timeout_ms={self._timeout_ms})"
+            about = f"{what}{late if isinstance(error, InvalidTxnState) else ''}"
             made = TransactionFatalError(
-                f"transactional id {self.transactional_id!r}: {what}: {error}; close() the producer, and make another"
+                f"transactional id {self.transactional_id!r}: {about}: {error}; close() the producer, and make another"
             )
         with self._engine.lock:
             self.ledger.die(made)
         return made
 
     def close(self, timeout: float | None = None) -> None:
-        """Abort what is open, and finish an abort."""
-        if self.ledger.state in (State.IN_TRANSACTION, State.ABORTABLE, State.ABORTING):
+        """Abort what is open, and finish an abort, or a commit that was interrupted after it was sent."""
+        if self.ledger.state is State.COMMITTING and self.ledger.end_sent:
+            self.commit(timeout)
+        elif self.ledger.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
             self.abort(timeout)
 
     def after_fork(self) -> None:
@@ -266,10 +287,25 @@ class Transactions:
         with self._call("send_offsets()", timeout) as deadline:
             if not self.ledger.takes:
                 raise self.ledger.refusal("send_offsets()")
+            self._check_generation(consumer)
             if not taken:
                 return
             identity = (member.generation_id, member.member_id, member.group_instance_id)
             self._guarded(lambda: self._send_offsets(group, identity, taken, epochs, deadline))
+
+    def _check_generation(self, consumer: Consumer) -> None:
+        """Raise where records of the transaction may be others' by now: their offsets would be left out, or not be ours."""
+        generation = consumer._generation
+        if generation is None or generation == self._generations.get(consumer, max(generation, 0)):
+            return
+        error = RebalanceInProgress(
+            "the consumer has left its group, or came into another generation of it, within the transaction: what it had read "
+            "before may be read by other members",
+            api="TxnOffsetCommit",
+        )
+        with self._engine.lock:
+            self.ledger.fail(error)
+        raise self._abortable(error) from error
 
     def _send_offsets(
         self,
@@ -308,12 +344,10 @@ class Transactions:
         ).with_context(topic=error.topic, partition=error.partition)
 
     def _put_back(self) -> None:
-        for consumer in list(self._consumers):
-            try:
-                consumer._put_back()
-            except KafkaException as error:
-                log.warning("a consumer could not be put back to its committed offsets after an abort: %s", error)
-                raise
+        """Put the consumers back, once for each transaction: what they read after that is not part of it."""
+        reads, self._reads = self._reads, False
+        for consumer in list(self._consumers) if reads else ():
+            consumer._put_back()
 
     # -- for the senders -------------------------------------------------------------------------------------------
 
