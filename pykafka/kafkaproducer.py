@@ -302,6 +302,8 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     def close(self, timeout: float | None = None) -> None:
         """Deliver what is queued and end the senders; does nothing when it is closed. Takes no messages from its start on.
 
+        Where somebody's timeout or cancellation cuts it off, nothing is given up: call it again, and it goes on.
+
         :param timeout: how long to wait at most (s); None: as long as messages may take; what is left then has failed
         :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has (delivery, error) pairs
         :raises OnDeliveryError: functions given as `on_delivery` have raised

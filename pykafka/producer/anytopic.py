@@ -48,6 +48,7 @@ class AnyTopicEngine(ProducerEngine):
     """
 
     ANEW = "make another"
+    RESUMES = True
 
     def __init__(
         self, cluster: BaseCluster, options: KafkaProducerOptions, hooks: Hooks, partitioner: Partitioner | None

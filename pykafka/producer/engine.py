@@ -46,6 +46,8 @@ class ProducerEngine(ProducerCore):
 
     #: What a stopped producer's error says to do.
     ANEW = "call start(), or make another"
+    #: Whether a stop that somebody's timeout or cancellation ends may be called again, and goes on delivering.
+    RESUMES = False
     #: How deliveries wait for their batches; None where messages are no deliveries.
     waits: Waits | None = None
 
@@ -147,15 +149,18 @@ class ProducerEngine(ProducerCore):
                         owned.start()
                 if self.worker_exception is None:
                     self.wait_all(timeout_ms, total=timeout_ms is not None)
-            finally:
-                self._end()
+            except BaseException as error:
+                if not self.RESUMES or isinstance(error, (Exception, KeyboardInterrupt, SystemExit)):
+                    self._end()
+                raise
+            self._end()
             self.settlement.end_deliveries(None if timeout_ms is None else timeout_ms / 1000)
             if not self.options.sync:  # produce() has raised it
                 self.settlement.reports.tell_unread()
         self.raise_failures()
 
     def _end(self) -> None:
-        """End the senders and give up what is queued, also where somebody's timeout ends this."""
+        """End the senders and give up what is left, also where somebody's timeout ends this."""
         with self.lock:
             self.routing.ended = True
         owned_brokers = list(self.routing.owned_brokers.values())

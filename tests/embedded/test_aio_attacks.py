@@ -16,6 +16,7 @@ import pytest
 from pykafka import EmbeddedCluster
 from pykafka import KafkaClient as BlockingClient
 from pykafka.aio import KafkaClient, KafkaConsumer
+from pykafka.exceptions import ProducerStoppedException
 from tests.support import loops
 
 Run = Callable[[Callable[[KafkaClient, str], Coroutine[Any, Any, None]]], None]
@@ -76,7 +77,7 @@ def test_thousands_of_tasks_each_await_a_delivery(run: Run) -> None:
 
 
 def test_deadlines_around_each_call_lose_no_message(run: Run) -> None:
-    """What `produce()` returned a delivery for is in the log once; what is read under deadlines is read once."""
+    """Each message with a delivery is in the log once; what is read under deadlines is read once."""
 
     async def attack(client: KafkaClient, topic: str) -> None:
         taken = []
@@ -111,6 +112,44 @@ def test_deadlines_around_each_call_lose_no_message(run: Run) -> None:
                 await consumer.close()
 
     run(attack)
+
+
+def test_a_deadline_around_close_loses_no_message(run: Run, cluster: EmbeddedCluster) -> None:
+    async def attack(client: KafkaClient, topic: str) -> None:
+        cut = 0
+        for turn in range(20):
+            producer = await client.producer(linger_ms=5)
+            taken = [await producer.produce(topic, b"%d" % number) for number in range(30)]
+            try:
+                async with asyncio.timeout(0.0005 * (turn % 8)):
+                    await producer.close()
+            except TimeoutError:
+                cut += 1
+                with pytest.raises(ProducerStoppedException):
+                    await producer.produce(topic, b"too late")
+            await producer.close()
+            assert [delivery.error for delivery in taken if not delivery.done or delivery.error] == []
+        assert cut
+
+    run(attack)
+
+
+def test_closing_the_client_delivers_what_a_cut_off_close_has_left(run: Run) -> None:
+    taken: list[Any] = []
+
+    async def attack(client: KafkaClient, topic: str) -> None:
+        producer = await client.producer(linger_ms=5)
+        await (await producer.produce(topic, b"x"))
+        taken.extend([await producer.produce(topic, b"%d" % number) for number in range(30)])
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await producer.close()
+        taken.append(producer)  # which keeps it
+
+    run(attack)
+    taken.pop()
+    assert len(taken) == 30
+    assert [delivery.error for delivery in taken if not delivery.done or delivery.error] == []
 
 
 def test_a_task_that_fails_ends_its_group_and_loses_nothing(run: Run) -> None:

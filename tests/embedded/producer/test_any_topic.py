@@ -29,7 +29,7 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.utils.murmur2 import partition_for
-from tests.support.waiting import until
+from tests.support.waiting import CutOff, cut_off, until
 
 pytestmark = pytest.mark.on_asyncio
 
@@ -244,6 +244,28 @@ def test_the_step_that_cannot_wait_takes_nothing_without_room(cluster: EmbeddedC
         rest = producer._try_produce("a", bytes(2600), partition=0)
         assert callable(rest)
         assert rest().get(10).offset == 2
+
+
+@pytest.mark.later("greenlets")
+@pytest.mark.later("asyncio")
+def test_a_close_that_is_cut_off_goes_on_where_it_is_called_again(
+    cluster: EmbeddedCluster, client: KafkaClient
+) -> None:
+    told: list[Any] = []
+    producer = client.producer(linger_ms=0, on_delivery=lambda error, delivery: told.append((error, delivery.value)))
+    producer.produce("one", b"first").get(10)
+    slow_down(cluster, 300)
+    made = [producer.produce("one", b"%d" % number) for number in range(5)]
+    for _ in range(2):
+        with pytest.raises(CutOff), cut_off(client.cluster.handler, 0.05):
+            producer.close()
+        with pytest.raises(ProducerStoppedException):
+            producer.produce("one", b"too late")
+    assert not made[-1].done
+    producer.close()
+    assert [delivery.offset for delivery in made] == [1, 2, 3, 4, 5]
+    assert told == [(None, b"first"), *((None, b"%d" % number) for number in range(5))]
+    producer.close()
 
 
 # -- topics ------------------------------------------------------------------------------------------------------------
