@@ -61,6 +61,18 @@ class ShareHooks(Protocol):
         :param kept: those that no other member can have had since `revoke`: they go on where they were
         """
 
+    def release(self, gone: Collection[TopicPartition]) -> object:
+        """Stop reading a part of the share, which is still this member's; commit it, and forget its positions.
+
+        :param gone: never empty; the rest of the share is read on meanwhile
+        """
+
+    def extend(self, added: Collection[TopicPartition]) -> object:
+        """Read partitions besides the present share.
+
+        :param added: what is new; perhaps none: then the share is as it should be
+        """
+
     def lose(self, keys: Collection[TopicPartition]) -> object:
         """Stop reading partitions, and forget their positions: others may read them, or their topic was deleted."""
 

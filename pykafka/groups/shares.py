@@ -103,6 +103,22 @@ class ShareHooks(Protocol):
         """
         ...
 
+    def release(self, gone: Collection[TopicPartition]) -> None:
+        """Stop reading a part of the share, which is still this member's: tell the listener, commit if auto-commit is on.
+
+        Its positions are forgotten; the rest of the share is read on.
+
+        :param gone: never empty
+        """
+        ...
+
+    def extend(self, added: Collection[TopicPartition]) -> None:
+        """Read partitions besides the present share, and tell the listener.
+
+        :param added: what is new; perhaps none: the listener is told all the same
+        """
+        ...
+
     def lose(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading partitions, and forget their positions: others may read them. The listener is told."""
         ...

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Stops reading partitions.
+PutAway = Callable[[Collection["TopicPartition"]], object]
+
 #: The pause before metadata is asked again for partitions of the share that it does not know (s).
 RETRY_S = 1.0
 
@@ -126,7 +129,7 @@ class Sharing:
         self._midway = midway
         try:
             if shares.is_in_hook:  # the listener ends the membership: nobody revokes the share
-                self._commit_and_shelve(list(self._engine.partitions))
+                self._commit_and(self._engine.shelve, list(self._engine.partitions))
         finally:
             self._leave(shares, keeping)
 
@@ -158,18 +161,17 @@ class Sharing:
 
     def revoke(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading the share, and keep its positions; before, tell the listener, and commit if auto-commit is on."""
-        self._wanted = frozenset()
-        before = self.shares
-        try:
-            if self.run is not None:
-                self.run.revoke(keys)
-            self._listener.on_revoked(sorted(keys))
-        except Exception:
-            if self.shares is before:
-                self._commit_and_shelve(keys)
-            raise
-        if self.shares is before:  # else the listener has left the group, and may read partitions by `assign()`
-            self._commit_and_shelve(keys)
+        self._relinquish(keys, self._engine.shelve)
+
+    def release(self, gone: Collection[TopicPartition]) -> None:
+        """Stop reading a part of the share; before, tell the listener, and commit if auto-commit is on."""
+        self._relinquish(gone, self._engine.give_up)
+
+    def extend(self, added: Collection[TopicPartition]) -> None:
+        """Read partitions besides the present share, and tell the listener."""
+        self._wanted |= frozenset(added)
+        self._take_up()
+        self._listener.on_assigned(sorted(added))
 
     def assign(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
         """Read a new share, of which `kept` goes on where it was, and tell the listener."""
@@ -186,14 +188,29 @@ class Sharing:
         self._engine.give_up(keys)
         self._listener.on_lost(sorted(keys))
 
-    def _commit_and_shelve(self, keys: Collection[TopicPartition]) -> None:
+    def _relinquish(self, keys: Collection[TopicPartition], put_away: PutAway) -> None:
+        """Tell the listener of what goes in good order, commit it if auto-commit is on, and stop reading it."""
+        self._wanted -= set(keys)
+        before = self.shares
+        try:
+            if self.run is not None:
+                self.run.revoke(keys)
+            self._listener.on_revoked(sorted(keys))
+        except Exception:
+            if self.shares is before:
+                self._commit_and(put_away, keys)
+            raise
+        if self.shares is before:  # else the listener has left the group, and may read partitions by `assign()`
+            self._commit_and(put_away, keys)
+
+    def _commit_and(self, put_away: PutAway, keys: Collection[TopicPartition]) -> None:
         try:
             self._settle()
             self._commit_read(keys)
         except KafkaException:
-            self._engine.shelve(keys)
+            put_away(keys)
             raise
-        self._engine.shelve(keys)
+        put_away(keys)
 
     def _commit_read(self, keys: Collection[TopicPartition]) -> None:
         """Commit what was read of partitions, if auto-commit is on."""

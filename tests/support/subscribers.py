@@ -48,6 +48,16 @@ class Hooks:
         self.kept.append(frozenset(kept))
         self._called("assign", keys)
 
+    def release(self, gone: Keys) -> None:
+        assert gone
+        self.share -= set(gone)
+        self._called("release", gone)
+
+    def extend(self, added: Keys) -> None:
+        assert not self.share & set(added)
+        self.share |= set(added)
+        self._called("extend", added)
+
     def lose(self, keys: Keys) -> None:
         self.share -= set(keys)
         self._called("lose", keys)
