@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     )
     from pykafka.simpleconsumer import SimpleConsumer
     from pykafka.topic import Topic
+    from pykafka.transactions.recipe import exactly_once
 
 __all__ = [
     "BalancedConsumer",
@@ -108,6 +109,7 @@ __all__ = [
     "Topic",
     "TopicNotFoundError",
     "TopicPartition",
+    "exactly_once",
     "hashing_partitioner",
     "random_partitioner",
 ]
@@ -166,6 +168,7 @@ _HOMES = {
         ],
         "simpleconsumer": ["SimpleConsumer"],
         "topic": ["Topic"],
+        "transactions.recipe": ["exactly_once"],
     }.items()
     for name in names
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pykafka.aio.admin import Admin
 from pykafka.aio.client import KafkaClient
 from pykafka.aio.consumers import GroupConsumer, SimpleConsumer
+from pykafka.aio.exactlyonce import exactly_once
 from pykafka.aio.kafkaconsumer import KafkaConsumer
 from pykafka.aio.kafkaproducer import KafkaProducer
 from pykafka.aio.parallel import ParallelRun
@@ -34,4 +35,5 @@ __all__ = [
     "SimpleConsumer",
     "Topic",
     "bridged",
+    "exactly_once",
 ]

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pykafka.transactions.ports import Consumer
     from pykafka.transactions.transactions import Transactions
 
+#: The states in which a transaction is open that has not been committed yet.
+OPEN = (State.IN_TRANSACTION, State.ABORTABLE)
+
 
 class Transaction:
     """One transaction: `producer.transaction()` makes it.
@@ -22,12 +25,23 @@ class Transaction:
 
     def __init__(self, transactions: Transactions, consumer: Consumer | None = None) -> None:
         self._transactions = transactions
+        self._consumer = consumer
         if consumer is not None:
             transactions.watch(consumer)
 
     def __enter__(self) -> Transaction:
-        """Begin it; errors as of `begin_transaction()`."""
-        self._transactions.begin()
+        """Begin it; errors as of `begin_transaction()`, after which the consumer is put back as by an abort."""
+        ledger = self._transactions.ledger
+        if ledger.state in OPEN:  # another one, which has a block or calls of its own
+            raise ledger.refusal("transaction()")
+        try:
+            self._transactions.begin()
+        except BaseException as error:
+            if ledger.state in OPEN:  # interrupted after it had begun: nobody would end it
+                self._abort(error)
+            elif self._consumer is not None:  # what it has read is in no transaction
+                self._consumer._put_back()
+            raise
         return self
 
     def __exit__(

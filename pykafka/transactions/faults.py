@@ -61,6 +61,9 @@ FAULTS: dict[type[KafkaException], Fault] = {
     UnsupportedVersion: Fault.FATAL,
 }
 
+#: The errors of Produce that no abort mends. An old epoch is not one of them: the coordinator tells why, when asked.
+FATAL_FOR_BATCHES = (TransactionalIdAuthorizationFailed, ProducerFenced)
+
 
 def fault_of(error: KafkaException) -> Fault:
     """Return the consequence of an error that a coordinator answered, or that kept its answer from coming."""

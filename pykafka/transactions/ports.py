@@ -54,3 +54,12 @@ class Consumer(Protocol):
     def _put_back(self) -> None:
         """Go back to the committed offset of each partition that is read now; return at once."""
         ...
+
+
+def check_consumer(param: Any) -> None:
+    """Raise for what no transaction can put back.
+
+    :raises TypeError: it is no `KafkaConsumer`
+    """
+    if not hasattr(param, "_in_transaction"):
+        raise TypeError(f"transactions need a consumer of client.consumer(...), not {type(param).__name__}")

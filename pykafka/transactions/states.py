@@ -121,7 +121,9 @@ class Ledger:
         about = f"{what}: transactional id {self.transactional_id!r}: {self.state.value}"
         if self.state is State.FATAL:
             fenced = isinstance(self.reason, ProducerFencedError)
-            error: KafkaException = (ProducerFencedError if fenced else TransactionFatalError)(about)
+            error: KafkaException = (ProducerFencedError if fenced else TransactionFatalError)(
+                f"{about}; its error was: {self.reason}"
+            )
         elif self.state is State.ABORTABLE:
             error = TransactionAbortableError(f"{about}; its first error was: {self.reason}")
         else:

@@ -22,8 +22,9 @@ from pykafka.exceptions import (
     TransactionUnfinishedError,
 )
 from pykafka.transactions.coordinator import Coordinator, Groups
-from pykafka.transactions.faults import Fault, fault_of, is_fence
+from pykafka.transactions.faults import FATAL_FOR_BATCHES, Fault, fault_of, is_fence
 from pykafka.transactions.lanes import TransactionalLane
+from pykafka.transactions.ports import check_consumer
 from pykafka.transactions.states import Event, Ledger, State
 
 if TYPE_CHECKING:
@@ -274,15 +275,21 @@ class Transactions:
     # -- offsets ---------------------------------------------------------------------------------------------------
 
     def watch(self, consumer: Consumer) -> None:
-        """Put a consumer back to its committed offsets after each abort from now on."""
+        """Put a consumer back to its committed offsets after each abort from now on.
+
+        :raises TypeError: it cannot be put back
+        :raises ValueError: it commits by itself
+        """
+        check_consumer(consumer)
+        consumer._in_transaction({})
         self._consumers.add(consumer)
 
     def send_offsets(
         self, consumer: Consumer, offsets: Mapping[TopicPartition, Any] | None, timeout: float | None = None
     ) -> None:
         """Commit a consumer's offsets with the transaction; as of `KafkaProducer.send_offsets`."""
-        group, taken, epochs = consumer._in_transaction(offsets)
         self.watch(consumer)
+        group, taken, epochs = consumer._in_transaction(offsets)
         member = group.membership
         with self._call("send_offsets()", timeout) as deadline:
             if not self.ledger.takes:
@@ -407,6 +414,9 @@ class Transactions:
 
     def failed(self, error: KafkaException) -> None:
         """Note that a batch of the transaction has failed."""
+        if isinstance(error, FATAL_FOR_BATCHES):
+            self._dead(error, "its transaction is lost")
+            return
         with self._engine.lock:
             self.ledger.broken = True
             self.ledger.fail(error)

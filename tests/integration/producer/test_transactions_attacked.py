@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from pykafka.exceptions import (
     ProducerFencedError,
     ResponseTimeoutError,
     TransactionAbortableError,
+    TransactionStateError,
     TransactionUnfinishedError,
 )
 from tests.integration.producer.test_transactions import committed, unique
@@ -22,8 +23,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(200)]
 
 
 @contextmanager
-def failing(producer: KafkaProducer, step: str, error: BaseException) -> Iterator[None]:
-    """Make requests to the coordinator of the transaction fail within the block."""
+def failing(producer: KafkaProducer, step: str, error: BaseException) -> Iterator[Callable[[], None]]:
+    """Make requests to the coordinator of the transaction fail within the block, or until its value is called."""
     assert producer._transactions is not None
     coordinator: Any = producer._transactions._coordinator
 
@@ -32,9 +33,9 @@ def failing(producer: KafkaProducer, step: str, error: BaseException) -> Iterato
 
     setattr(coordinator, step, fail)
     try:
-        yield
+        yield lambda: vars(coordinator).pop(step)
     finally:
-        delattr(coordinator, step)
+        vars(coordinator).pop(step, None)
 
 
 def is_open(client: KafkaClient, name: str) -> bool:
@@ -78,7 +79,7 @@ def test_a_purge_is_no_way_to_commit_a_part(client: KafkaClient) -> None:
 
 @pytest.mark.parametrize("how", ["unfinished", "fenced"])
 def test_an_abort_that_fails_puts_the_consumer_back_once(client: KafkaClient, how: str) -> None:
-    """What is read after it is read again only if it is aborted as well."""
+    """Records that are read after it are read again only if it is aborted as well."""
     given, made, group = create_topic(client).name, create_topic(client).name, unique()
     with client.producer() as plain:
         plain.produce_many(given, [b"%d" % number for number in range(10)])
@@ -135,3 +136,50 @@ def test_a_rebalance_within_a_transaction_aborts_it(client: KafkaClient, now: in
             producer.send_offsets(consumer)
         member.generation_id = before
         assert [record.value for record in consumer.poll(10, timeout=20)] == [b"1"]
+
+
+@pytest.mark.parametrize("error", [ResponseTimeoutError("no answer"), KeyboardInterrupt()])
+def test_a_begin_that_fails_puts_the_consumer_back(client: KafkaClient, error: BaseException) -> None:
+    """Records that were read for that transaction are in none, and the next commit must not skip them."""
+    given, made, group = create_topic(client).name, create_topic(client).name, unique()
+    with client.producer() as plain:
+        plain.produce_many(given, [b"%d" % number for number in range(10)])
+    with client.producer(transactional_id=group) as producer, client.consumer(given, group=group) as consumer:
+        assert len(consumer.poll(4, timeout=20)) == 4
+        with failing(producer, "init", error), pytest.raises(type(error)), producer.transaction(consumer):
+            pytest.fail("it has begun")
+        while records := consumer.poll(3, timeout=3):
+            with producer.transaction(consumer):
+                for record in records:
+                    producer.produce(made, record.value)
+                producer.send_offsets(consumer)
+    assert committed(client, made) == [b"%d" % number for number in range(10)]
+
+
+def test_a_begin_that_is_interrupted_leaves_nothing_open(client: KafkaClient) -> None:
+    topic = create_topic(client).name
+    with client.producer(transactional_id=unique()) as producer:
+        engine: Any = producer._engine
+        opens, engine.open = engine.open, lambda: (_ for _ in ()).throw(KeyboardInterrupt)
+        with pytest.raises(KeyboardInterrupt), producer.transaction():
+            pytest.fail("it has begun")
+        engine.open = opens
+        with producer.transaction():
+            with pytest.raises(TransactionStateError, match="a transaction is open"), producer.transaction():
+                pytest.fail("it has begun within another")
+            producer.produce(topic, b"1")
+    assert committed(client, topic) == [b"1"]
+
+
+def test_consumers_that_cannot_be_put_back_are_refused_at_once(client: KafkaClient) -> None:
+    topic = create_topic(client).name
+    with client.producer(transactional_id=unique()) as producer:
+        with client.consumer(topic, group=unique(), auto_commit=True) as consumer:
+            with pytest.raises(ValueError, match="auto_commit"):
+                producer.transaction(consumer)
+        simple: Any = client.topics[topic].get_simple_consumer(auto_start=False)
+        with pytest.raises(TypeError, match=r"client\.consumer.*SimpleConsumer"):
+            producer.transaction(simple)
+        with pytest.raises(TypeError, match=r"client\.consumer.*SimpleConsumer"), producer.transaction():
+            producer.send_offsets(simple)
+        simple.stop()

@@ -1,0 +1,93 @@
+"""`exactly_once` for coroutines; as `pykafka.transactions.recipe`, which it shares its judgements with."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import KafkaException, TransactionAbortableError, TransactionUnfinishedError
+from pykafka.handlers.bridge import bridged
+from pykafka.transactions.recipe import MAX_RECORDS, Attempts, Function, Made, made_of
+
+if TYPE_CHECKING:
+    from pykafka.aio.kafkaconsumer import KafkaConsumer
+    from pykafka.aio.kafkaproducer import KafkaProducer
+    from pykafka.producer.outgoing import ProducerRecord
+    from pykafka.record import Record
+
+
+class _Function(Function):
+    """The user's function, which may be a coroutine function."""
+
+    async def applied(self, records: Iterable[Record[Any, Any]]) -> list[ProducerRecord[Any, Any]]:
+        """Return what it makes of records."""
+        made: list[ProducerRecord[Any, Any]] = []
+        try:
+            for record in records:
+                found = self.fn(record)
+                made += made_of(await found if inspect.isawaitable(found) else found)
+        except Exception as error:
+            self.error = error
+            raise
+        return made
+
+
+async def exactly_once(
+    consumer: KafkaConsumer[Any, Any],
+    producer: KafkaProducer[Any, Any],
+    fn: Callable[[Record[Any, Any]], Made | Awaitable[Made]],
+    max_records: int = MAX_RECORDS,
+) -> int:
+    """Write what a function makes of each record, and commit it with the offsets; return how many records were handled.
+
+    As `pykafka.exactly_once`, which documents parameters and errors; the function may be a coroutine function. A
+    cancellation aborts the transaction, unless its commit was sent: `producer.close()` completes that.
+    """
+    attempts = Attempts(getattr(consumer, "_inner", consumer), getattr(producer, "_inner", producer))
+    await producer.init_transactions()
+    function, handled = _Function(fn), 0
+    async for records in consumer.batches(max_records):
+        try:
+            async with producer.transaction(consumer):
+                for one in await function.applied(records):
+                    await producer.produce(
+                        one.topic or "",
+                        one.value,
+                        key=one.key,
+                        headers=one.headers,
+                        timestamp=one.timestamp,
+                        partition=one.partition,
+                    )
+                await producer.send_offsets(consumer)
+        except KafkaException as error:
+            if error is function.error:
+                raise
+            if attempts.ended and not attempts.unknown:
+                break
+            if not await _settle(attempts, producer, error, len(records)):
+                continue
+        attempts.done()
+        handled += len(records)
+    return handled
+
+
+async def _settle(attempts: Attempts, producer: KafkaProducer[Any, Any], error: KafkaException, records: int) -> bool:
+    """Wait before the next attempt, and until it is known whether the transaction is committed; return whether it is."""
+    while True:
+        await bridged(partial(attempts.sleep, attempts.pause(error, records)))
+        if not attempts.unknown:
+            return False
+        try:
+            await producer.commit_transaction()
+        except TransactionUnfinishedError as again:
+            error = again
+        except TransactionAbortableError as refused:
+            error = refused
+            try:
+                await producer.abort_transaction()
+            except TransactionUnfinishedError as unfinished:  # the next begin finishes it
+                error = unfinished
+        else:
+            return True

@@ -1,0 +1,203 @@
+"""`exactly_once`: read, apply a function, write, and commit both together; what a failure aborts is handled again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import (
+    IllegalGeneration,
+    InvalidProducerEpoch,
+    KafkaException,
+    OutOfOrderSequenceNumber,
+    RebalanceInProgress,
+    TransactionAbortable,
+    TransactionAbortableError,
+    TransactionUnfinishedError,
+    UnknownMemberId,
+    UnknownProducerId,
+)
+from pykafka.producer.outgoing import ProducerRecord
+from pykafka.transactions.ports import check_consumer
+from pykafka.transactions.states import State
+from pykafka.utils.backoff import Backoff
+
+if TYPE_CHECKING:
+    from pykafka.record import Record
+    from pykafka.transactions.transactions import Transactions
+
+log = logging.getLogger(__name__)
+
+#: The result of a function for one record.
+Made = ProducerRecord[Any, Any] | Iterable[ProducerRecord[Any, Any]] | None
+#: The most records of a transaction, unless the caller says otherwise.
+MAX_RECORDS = 500
+#: The pauses after a transaction has failed, the first and the longest (ms).
+PAUSE_MS, PAUSE_MAX_MS = 50, 2000
+#: The errors besides retriable ones that the next transaction may not meet.
+PASSING = (
+    RebalanceInProgress,
+    IllegalGeneration,
+    UnknownMemberId,
+    TransactionAbortable,
+    InvalidProducerEpoch,
+    OutOfOrderSequenceNumber,
+    UnknownProducerId,
+)
+
+
+class Attempts:
+    """Judgements of the errors of transactions that follow one another. No I/O.
+
+    :param consumer: of a group, that reads committed messages
+    :param producer: with transactions
+    :raises TypeError, ValueError: they do not fit, by name
+    """
+
+    def __init__(self, consumer: Any, producer: Any) -> None:
+        check_consumer(consumer)
+        if not hasattr(producer, "_transactions"):
+            raise TypeError(f"producer must be one of client.producer(...), not {type(producer).__name__}")
+        self._transactions: Transactions = producer._given("exactly_once()")
+        level = consumer._options.isolation_level
+        if level != "read_committed":
+            raise ValueError(
+                f'exactly_once() needs a consumer with isolation_level="read_committed", not {level!r}: it would else handle '
+                "what other transactions have aborted"
+            )
+        consumer._in_transaction({})
+        self._consumer = consumer
+        handler = consumer._handler
+        self.sleep = handler.sleep
+        self._pauses = Backoff(PAUSE_MS, PAUSE_MAX_MS, handler.random)
+        self._failures = 0
+
+    @property
+    def unknown(self) -> bool:
+        """Whether a commit may have been made or not: it has to be called again."""
+        return self._transactions.ledger.state is State.COMMITTING
+
+    @property
+    def ended(self) -> bool:
+        """Whether the consumer was closed: what the transaction had read is left to others."""
+        return bool(self._consumer._closed)
+
+    def done(self) -> None:
+        """Note a transaction that is committed."""
+        self._failures = 0
+
+    def pause(self, error: KafkaException, records: int) -> float:
+        """Return how long to wait before the next attempt (s).
+
+        :param records: how many the transaction had
+        :raises KafkaException: this error, as no other attempt would mend it, or the one that has ended the producer
+        """
+        ledger = self._transactions.ledger
+        if ledger.state is State.FATAL:
+            raise ledger.refusal("exactly_once()") from error
+        cause = error.__cause__ if isinstance(error, TransactionAbortableError) else error
+        if not isinstance(cause, PASSING) and not (isinstance(cause, KafkaException) and cause.retriable):
+            raise error
+        self._failures += 1
+        what = "the commit is asked for again" if self.unknown else "they are handled again"
+        log.warning("a transaction of %d records has failed, and %s: %s", records, what, error)
+        return self._pauses.seconds(self._failures)
+
+
+def made_of(found: Any) -> list[ProducerRecord[Any, Any]]:
+    """Return the messages that a function has returned for one record.
+
+    :raises TypeError: it has returned something else
+    :raises ValueError: one of them has no topic
+    """
+    if found is None:
+        return []
+    one_alone = isinstance(found, ProducerRecord) or not isinstance(found, Iterable)
+    several = [found] if one_alone else list(found)
+    for one in several:
+        if not isinstance(one, ProducerRecord):
+            raise TypeError(f"the function must return ProducerRecord, several, or None, not {one!r}")
+        if one.topic is None:
+            raise ValueError(
+                f"the function must name the topic of each message: ProducerRecord(..., topic=...), not {one!r}"
+            )
+    return several
+
+
+class Function:
+    """The user's function, and what it has raised: that ends the loop, also an error of Kafka.
+
+    :param fn: of one record
+    """
+
+    def __init__(self, fn: Callable[[Record[Any, Any]], Any]) -> None:
+        self.fn = fn
+        self.error: Exception | None = None
+
+    def apply(self, records: Iterable[Record[Any, Any]]) -> list[ProducerRecord[Any, Any]]:
+        """Return what it makes of records."""
+        try:
+            return [one for record in records for one in made_of(self.fn(record))]
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def exactly_once(
+    consumer: Any, producer: Any, fn: Callable[[Record[Any, Any]], Made], max_records: int = MAX_RECORDS
+) -> int:
+    """Write what a function makes of each record, and commit it with the offsets; return how many records were handled.
+
+    It ends when the consumer is closed, or nothing has come for its `consumer_timeout_ms`. What fails is aborted, and its
+    records are read and handled again, so the function may see a record twice, but its results are committed once. An
+    error that no other attempt mends ends it, as does one of the function; all before it is committed.
+
+    :param consumer: `client.consumer(..., group=..., isolation_level="read_committed")`, without auto_commit
+    :param producer: `client.producer(transactional_id=...)`, with an id that no other running program has
+    :param fn: returns a `ProducerRecord` that names its topic, several, or None
+    :param max_records: of a transaction
+    :raises TypeError, ValueError: an argument does not fit, by name
+    :raises ProducerFencedError: another producer has the transactional id, or a transaction took too long
+    :raises TransactionFatalError: the cluster refuses
+    :raises KafkaException: the consumer cannot read, or no other attempt mends it
+    """
+    attempts = Attempts(consumer, producer)
+    producer.init_transactions()  # before anything is read: a predecessor's transaction is ended by now
+    function, handled = Function(fn), 0
+    for records in consumer.batches(max_records):
+        try:
+            with producer.transaction(consumer):
+                for one in function.apply(records):
+                    producer._produce_record("", one)
+                producer.send_offsets(consumer)
+        except KafkaException as error:
+            if error is function.error:
+                raise
+            if attempts.ended and not attempts.unknown:
+                break
+            if not _settle(attempts, producer, error, len(records)):
+                continue
+        attempts.done()
+        handled += len(records)
+    return handled
+
+
+def _settle(attempts: Attempts, producer: Any, error: KafkaException, records: int) -> bool:
+    """Wait before the next attempt, and until it is known whether the transaction is committed; return whether it is."""
+    while True:
+        attempts.sleep(attempts.pause(error, records))
+        if not attempts.unknown:
+            return False
+        try:
+            producer.commit_transaction()
+        except TransactionUnfinishedError as again:
+            error = again
+        except TransactionAbortableError as refused:
+            error = refused
+            try:
+                producer.abort_transaction()
+            except TransactionUnfinishedError as unfinished:  # the next begin finishes it
+                error = unfinished
+        else:
+            return True
