@@ -51,6 +51,10 @@ R = TypeVar("R")
 #: A text for all offsets, or one for each topic, or for each partition.
 Metadata = str | Mapping[str, str] | Mapping[TopicPartition, str]
 FIND_COORDINATOR = "FindCoordinator"
+#: What a commit is to name when it is repeated, and the partitions of it that have been the member's without a break.
+Renewed = tuple[tuple[int, str], Collection[TopicPartition]]
+#: What the coordinator answers to a commit of a former generation, or while the group waits for its shares.
+BETWEEN = (IllegalGeneration, RebalanceInProgress)
 #: What the coordinator answers to a commit of a member that is out of the group.
 MEMBER_IS_OUT = (IllegalGeneration, UnknownMemberId, FencedInstanceId)
 #: The pauses while a transaction is about to commit offsets: the first and the longest (ms).
@@ -81,6 +85,9 @@ class Membership:
     generation_id: int = -1
     member_id: str = ""
     group_instance_id: str | None = None
+    #: Of a member that keeps partitions through rebalances: called with what a refused commit has named and its partitions,
+    #: it returns how to repeat it; None: the member is out of the group.
+    renew: Callable[[tuple[int, str], Collection[TopicPartition]], Renewed | None] | None = None
 
     @property
     def identity(self) -> tuple[int, str]:
@@ -162,6 +169,8 @@ class GroupOffsets:
         gone: dict[TopicPartition, int] = {}
         recreated: list[TopicRecreatedError] = []
 
+        lost: dict[TopicPartition, int] = {}
+
         def attempt() -> None:
             if callable(offsets):
                 of.update(
@@ -179,13 +188,30 @@ class GroupOffsets:
             if failures:
                 raise _worst(failures)
 
+        def renewed(error: KafkaException) -> bool:
+            nonlocal identity
+            found = self._renewed(error, identity, remaining)
+            if found is None:
+                return False
+            identity = found[0]
+            lost.update({key: remaining.pop(key) for key in list(remaining) if key not in found[1]})
+            return True
+
         try:
-            self._retrying(attempt, go_on)
+            self._retrying(lambda: _again(attempt, renewed), go_on)
         except KafkaException as error:
+            remaining.update(lost)
             failed = {(topic, id_): offset for (topic, id_), offset in remaining.items()}
             if isinstance(error, MEMBER_IS_OUT) and self.membership.generation_id >= 0:
                 raise ShareLostError(self._says_what_is_lost(error), failed) from error
             raise OffsetsNotCommitted(f"group {self._group}: {error}", failed) from error
+        if lost:
+            failed = {(topic, id_): offset for (topic, id_), offset in lost.items()}
+            raise ShareLostError(
+                f"group {self._group}: a rebalance came before the commit, and these partitions have gone to other members, or "
+                "may have been theirs meanwhile",
+                failed,
+            )
         if recreated:
             failed = {(topic, id_): offset for (topic, id_), offset in gone.items()}
             raise OffsetsNotCommitted(f"group {self._group}: {recreated[0]}", failed) from recreated[0]
@@ -193,6 +219,14 @@ class GroupOffsets:
             for key, offset in committed.items():
                 log.debug("group %s: committed offset %d of %s", self._group, offset, key)
         return committed
+
+    def _renewed(
+        self, error: KafkaException, identity: tuple[int, str] | None, keys: Collection[TopicPartition]
+    ) -> Renewed | None:
+        """Return how to repeat a commit that a rebalance has come between; None where that is no help."""
+        renew = self.membership.renew
+        between = identity is not None and isinstance(error, BETWEEN)
+        return renew(identity, list(keys)) if between and renew is not None and identity is not None else None
 
     def _says_what_is_lost(self, error: KafkaException) -> str:
         if isinstance(error, FencedInstanceId):
@@ -241,7 +275,11 @@ class GroupOffsets:
                 )
             self._cluster.handler.sleep(min(pauses.seconds(failures), max(deadline - now(), 0.0)))
 
-    def _retrying(self, attempt: Callable[[], R], go_on: Callable[[], bool] | None = None) -> R:
+    def _retrying(
+        self,
+        attempt: Callable[[], R],
+        go_on: Callable[[], bool] | None = None,
+    ) -> R:
         now = self._cluster.handler.now
         waited_enough = now() + self._max_retries * self._backoff_s
         for tries in range(1, self._max_retries + 2):
@@ -361,3 +399,13 @@ def _version(coordinator: Broker, request: type[Request[Any]], by_id: int, by_na
 def _worst(failures: Mapping[TopicPartition, KafkaException]) -> KafkaException:
     """Return an error that cannot be retried, if there is one; else another."""
     return min(failures.values(), key=lambda error: error.retriable)
+
+
+def _again(attempt: Callable[[], R], renewed: Callable[[KafkaException], bool]) -> R:
+    """Return the result of an attempt, made again as long as `renewed` says that another one makes sense."""
+    while True:
+        try:
+            return attempt()
+        except KafkaException as error:
+            if not renewed(error):
+                raise

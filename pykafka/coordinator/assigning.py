@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pykafka.common import TopicPartition
+from pykafka.coordinator.assignors.abstract import by_topic
 from pykafka.coordinator.topics import SharedTopics, readers_of
 from pykafka.exceptions import InconsistentGroupProtocol, KafkaException
 from pykafka.protocol import documented
@@ -47,10 +49,13 @@ class Assigning:
         #: This member's last share, and the generation that gave it.
         self._last: tuple[Collection[TopicPartition], int] = ((), -1)
 
-    def protocols(self, topics: Iterable[str], rack: str = "") -> Sequence[tuple[str, bytes]]:
+    def protocols(
+        self, topics: Iterable[str], rack: str = "", owned: Collection[TopicPartition] = ()
+    ) -> Sequence[tuple[str, bytes]]:
         """Return the name of each assignor, the best first, with the metadata that names this member's topics.
 
         :param rack: of this member; empty for none
+        :param owned: what a cooperative member reads while it joins
         """
         wanted = frozenset(topics)
         found = []
@@ -60,22 +65,31 @@ class Assigning:
                 said.user_data = data
             if rack or one.cooperative:  # librdkafka, as the leader, crashes where a cooperative member owns "unknown"
                 said.version, said.rack_id = WHOLE_VERSION, rack or None
+            if owned and one.cooperative:
+                said.owned_partitions, said.generation_id = by_topic(owned), self._last[1]
             found.append((name, bytes(said.get_bytes())))
         return found
 
     def share_out(
-        self, protocol: str, members: Sequence[tuple[str, bytes]], timeout_ms: int | None = None
+        self,
+        protocol: str,
+        members: Sequence[tuple[str, bytes]],
+        timeout_ms: int | None = None,
+        instance_ids: Mapping[str, str] = MappingProxyType({}),
     ) -> Mapping[str, bytes]:
         """Return each member's share of all topics that members read.
 
         :param protocol: the assignor that the coordinator has chosen
         :param members: (member id, metadata) pairs
         :param timeout_ms: for asking about topics that are not known yet; by default each broker has the socket timeout
+        :param instance_ids: {member id: `group_instance_id`} of static members
         :raises InconsistentGroupProtocol: this member does not know the assignor
         """
         wanted = {
             member: documented.ConsumerGroupProtocolMetadata.from_bytestring(metadata) for member, metadata in members
         }
+        for member, instance_id in instance_ids.items():
+            wanted[member].group_instance_id = instance_id
         topics = list(readers_of(wanted))
         if any(self._cluster.topic_metadata(name) is None for name in topics):
             self._cluster.update(topics, timeout_ms)

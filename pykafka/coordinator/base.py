@@ -89,6 +89,8 @@ class BaseCoordinator(ABC):
         self._join_started = 0.0
         #: Each member's share, if this one is the leader.
         self._shares: dict[str, bytes] = {}
+        #: The `group_instance_id` of each static member, where this one is the leader.
+        self.instance_ids: dict[str, str] = {}
         #: Whether `_on_join_prepare` was called for the present rebalance.
         self._prepared = False
         #: The caller's deadline, of the handler's clock (s).
@@ -256,6 +258,8 @@ class BaseCoordinator(ABC):
             self._shares = {}
             if joined.leader == joined.member_id:
                 members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
+                static = {member.member_id: member.group_instance_id for member in joined.members}
+                self.instance_ids = {member: id_ for member, id_ in static.items() if id_ is not None}
                 shares = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
                 self._shares = {member: encoded(assignment) for member, assignment in shares.items()}
         share = self.sync(self._shares, deadline)

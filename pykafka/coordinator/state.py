@@ -123,6 +123,9 @@ class Membership:
         self.generation_id = NO_GENERATION
         self.member_id = NO_MEMBER
         self.protocol = ""
+        #: How often the member was out of the group, or has missed a generation, so that others may have had its share.
+        self.breaks = 0
+        self._last_generation = NO_GENERATION
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.state.name} generation={self.generation_id} member={self.member_id!r}>"
@@ -148,6 +151,8 @@ class Membership:
         self.state = follows
         if event in {Event.OUTDATED, Event.LOST, Event.LEFT}:
             self.generation_id, self.protocol = NO_GENERATION, ""
+            self._last_generation = NO_GENERATION
+            self.breaks += 1
         if event in {Event.LOST, Event.LEFT}:
             self.member_id = NO_MEMBER
         if generation_id is not None:
@@ -156,6 +161,11 @@ class Membership:
             self.member_id = member_id
         if protocol is not None:
             self.protocol = protocol
+        if event is Event.JOINED:
+            last, self._last_generation = self._last_generation, self.generation_id
+            # The present one again: the request to join was no cause to share out, or a new coordinator has not heard of the
+            # generation whose shares the one before never told.
+            self.breaks += last != NO_GENERATION and self.generation_id not in {last, last + 1}
         return follows
 
     def is_present(self, generation_id: int, member_id: str) -> bool:

@@ -4,77 +4,37 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pykafka.common import TopicPartition
+from pykafka.coordinator.aside import JoinAside
 from pykafka.coordinator.assigning import Assigning
 from pykafka.coordinator.assignors.known import assignors_of
 from pykafka.coordinator.base import BaseCoordinator
+from pykafka.coordinator.handover import CooperativeHandover, EagerHandover, Handover, ShareHooks
+from pykafka.coordinator.link import LEAVE_TIMEOUT_MS
+from pykafka.coordinator.outlook import LOOK_S, Outlook
 from pykafka.coordinator.selection import Selection, Topics
 from pykafka.coordinator.state import State
-from pykafka.exceptions import FencedInstanceId, KafkaException
-from pykafka.metadata.topicdict import INTERNAL_PREFIX
+from pykafka.exceptions import FencedInstanceId, KafkaException, RebalanceInProgress
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
 
+__all__ = ["Identity", "ShareHooks", "Subscriber"]
+
 log = logging.getLogger(__name__)
 
-#: How often a member looks at metadata for partitions and topics that have come or gone (s).
-LOOK_S = 1.0
-#: The same for news of heartbeats, where their thread cannot wake the application's workers (s).
+#: How often a member looks for news of heartbeats, where their thread cannot wake the application's workers, and for the end
+#: of a rebalance while it reads on (s).
 LOOK_FOR_NEWS_S = 0.1
 #: How often a call looks whether another worker still takes part in a rebalance (s).
 TURN_S = 0.01
 
 
-class ShareHooks(Protocol):
-    """The consumer that reads what its member is given: the hooks run on the worker that calls `Subscriber.serve`.
-
-    A hook that raises an `Exception` counts as run: `serve` raises the exception when the rebalance has come to its end.
-    After any other exception (gevent.Timeout, KeyboardInterrupt) the next `serve` runs the same hook again.
-    """
-
-    @property
-    def calls(self) -> int:
-        """A number that grows with each call of the application: its sign of life; any thread may read it."""
-
-    @property
-    def is_called_back(self) -> bool:
-        """Whether a call that takes part in a rebalance is to end now, and the next one is to go on with it."""
-
-    def attend(self) -> object:
-        """Read `Subscriber.due` at the next call of the application, also one that waits now.
-
-        Any thread may call this, also the one of heartbeats beside a hub: it may only store.
-        """
-
-    def revoke(self, keys: Collection[TopicPartition]) -> object:
-        """Stop reading the whole share, which is still this member's; commit it, and keep its positions for `assign`."""
-
-    def assign(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> object:
-        """Read a new share.
-
-        :param keys: all of it
-        :param kept: those that no other member can have had since `revoke`: they go on where they were
-        """
-
-    def release(self, gone: Collection[TopicPartition]) -> object:
-        """Stop reading a part of the share, which is still this member's; commit it, and forget its positions.
-
-        :param gone: never empty; the rest of the share is read on meanwhile
-        """
-
-    def extend(self, added: Collection[TopicPartition]) -> object:
-        """Read partitions besides the present share.
-
-        :param added: what is new; perhaps none: then the share is as it should be
-        """
-
-    def lose(self, keys: Collection[TopicPartition]) -> object:
-        """Stop reading partitions, and forget their positions: others may read them, or their topic was deleted."""
+#: What a commit is to name when it is repeated, and the partitions of it that have been the member's without a break.
+Renewed = tuple[tuple[int, str], Collection[TopicPartition]]
 
 
 class Identity(Protocol):
@@ -82,15 +42,19 @@ class Identity(Protocol):
 
     generation_id: int
     member_id: str
+    #: See `pykafka.consumer.offsets.Membership`.
+    renew: Callable[[tuple[int, str], Collection[TopicPartition]], Renewed | None] | None
 
 
 class Subscriber(BaseCoordinator):
     """The membership of a consumer of many topics.
 
-    It has no worker of its own beside the native one of heartbeats: the application's calls read `due`, and call `serve`,
-    which takes part in rebalances. All of the share is revoked before each of them (the eager protocol of Kafka's clients).
+    The application's calls read `due`, and call `serve`, which takes part in rebalances, and alone calls the hooks. Eager
+    members give up all of the share before each rebalance. Cooperative ones, whose assignors all are, go on with it: a worker
+    of their own, `JoinAside`, joins and syncs meanwhile. Beside these there is the native worker of heartbeats.
 
-    State: changes under `_serving`, one worker at a time; `due` and `leave` may be called from any.
+    State: changes under `_serving`, one worker at a time; `due` and `leave` may be called from any. While `_aside` is not
+    done, the base class's state is that worker's.
 
     :param cluster: that has the group
     :param hooks: the consumer
@@ -112,36 +76,34 @@ class Subscriber(BaseCoordinator):
         assignors = assignors_of(self.config["assignor"], "assignor")
         self._assigning = Assigning(cluster, self.group_id, assignors)
         self._topics = self._assigning.topics
+        self._outlook = Outlook(cluster, self.group_id, self._topics, self.config["metadata_max_age_ms"] / 1000)
+        self._kind = CooperativeHandover if all(one.cooperative for one in assignors) else EagerHandover
         self.sender.attendant = weakref.ref(hooks)
-        self.open_request.interrupted = lambda: hooks.is_called_back
+        self.open_request.interrupted = lambda: self._aside is None and hooks.is_called_back
         self._selection: Selection | None = None
+        self._aside: JoinAside | None = None
         self._forget()
         self._here = self._handler.local()
         self._serving = self._handler.Lock()
 
     def _forget(self) -> None:
-        #: The partitions that the hooks have been given and not been relieved of.
-        self._share: frozenset[TopicPartition] = frozenset()
-        #: The partitions that the hooks were relieved of in good order, and as which member of which generation.
-        self._kept: frozenset[TopicPartition] = frozenset()
-        self._kept_as = ("", -1)
-        #: A new share, until the hooks have been given all of it.
-        self._pending: frozenset[TopicPartition] | None = None
+        before = getattr(self, "_handover", None)
+        self._handover: Handover = self._kind(self._hooks, self.membership, self._topics.is_missing)
+        if before is not None:
+            before.end(self._handover)
+        self.member.renew = self._renewed if self._handover.cooperative else None
         self._joined_for: frozenset[str] = frozenset()
         #: Why this member does not join again.
         self._ended_by: KafkaException | None = None
-        #: What `serve` has still to raise.
-        self._errors: deque[Exception] = deque()
-        #: The topics of which the application was told that it may not read them.
-        self._refused: frozenset[str] = frozenset()
-        self._look_at = self._match_at = -1.0
+        self._outlook.forget()
 
     def _after_fork(self) -> None:
         super()._after_fork()
         self._here = self._handler.local()
         self._serving = self._handler.Lock()
         self._ended_by = None
-        self._kept = frozenset()
+        self._aside = None
+        self._handover.after_fork()
 
     # -- the application's side ----------------------------------------------------------------------------------------
 
@@ -153,28 +115,36 @@ class Subscriber(BaseCoordinator):
     @property
     def share(self) -> frozenset[TopicPartition]:
         """The partitions that the group has given to this member."""
-        return self._share
+        return self._handover.share
 
     @property
     def look_s(self) -> float:
         """How long a worker may wait before it reads `due` again (s)."""
-        return LOOK_S if self.sender.shares_events else LOOK_FOR_NEWS_S
+        return LOOK_S if self.sender.shares_events and self._aside is None else LOOK_FOR_NEWS_S
 
     @property
     def due(self) -> bool:
         """Whether `serve` has something to do; costs no more than a look at the clock."""
-        return self._selection is not None and (
+        if self._selection is None:
+            return False
+        handover, aside = self._handover, self._aside
+        if aside is not None:
+            return aside.done or bool(handover.errors)
+        return (
             self.membership.state is not State.STABLE
             or bool(self.sender.news)
-            or self._pending is not None
-            or bool(self._errors)
-            or self._handler.now() >= self._look_at
+            or handover.pending is not None
+            or handover.joins_again
+            or bool(handover.errors)
+            or self._outlook.is_due()
         )
 
     @property
     def settled(self) -> bool:
         """Whether the group has given this member its share, and no rebalance goes on as far as it knows."""
-        return self.membership.state is State.STABLE and self._pending is None
+        handover = self._handover
+        stable = self.membership.state is State.STABLE and self._aside is None
+        return stable and handover.pending is None and not handover.joins_again
 
     @property
     def is_in_hook(self) -> bool:
@@ -195,7 +165,7 @@ class Subscriber(BaseCoordinator):
         if selection == self._selection:
             return
         self._selection = selection
-        self._look_at = self._match_at = -1.0
+        self._outlook.hurry()
         log.info("group %s: subscribed to %r", self.group_id, selection)
         self._hooks.attend()
 
@@ -203,7 +173,8 @@ class Subscriber(BaseCoordinator):
         """Take part in the group: join if need be, and give the share to the hooks. A sign of life.
 
         It returns when this member has its share, when time is up or the hooks are called back (the next call goes on), or when
-        another worker calls `leave`. A hook that calls it gets nothing done.
+        another worker calls `leave`. A cooperative member that has a share waits for nobody: the next calls look for the end
+        of the rebalance. A hook that calls it gets nothing done.
 
         :param deadline: of the handler's clock (s); None: as long as it takes
         :raises FencedInstanceId: another member has this one's `group_instance_id`; each call raises it from then on
@@ -219,8 +190,8 @@ class Subscriber(BaseCoordinator):
                 self._serve(deadline)
             finally:
                 self._here.serves = False
-        if self._errors:
-            raise self._errors.popleft()
+        if self._handover.errors:
+            raise self._handover.errors.popleft()
 
     def leave(self, timeout_ms: int | None = None) -> None:
         """Revoke the share, leave the group, and end the subscription; end a `serve` of another worker before.
@@ -236,10 +207,12 @@ class Subscriber(BaseCoordinator):
                 self.abort()
                 self._await_turn(None)
                 with self._serving:
+                    self._end_aside()
                     self._relieve_here()
         finally:  # also after a timeout or Ctrl-C, and where a hook calls this
+            self._end_aside()
             self.close(timeout_ms=timeout_ms)
-            errors = self._errors
+            errors = self._handover.errors
             self._forget()
             self.member.generation_id, self.member.member_id = -1, ""
         if errors:
@@ -251,7 +224,7 @@ class Subscriber(BaseCoordinator):
     def _relieve_here(self) -> None:
         self._here.serves = True
         try:
-            self._relieve()
+            self._handover.give_up()
         finally:
             self._here.serves = False
 
@@ -272,73 +245,119 @@ class Subscriber(BaseCoordinator):
 
     def _serve(self, deadline: float | None) -> None:
         self.activity.count += 1
-        self._deadline = deadline
         if self._ended_by is not None:
             raise self._ended_by.again()
-        self._look()
+        aside = self._aside
+        if aside is not None and not aside.done:
+            return
+        self._deadline = deadline
         try:
-            late = self.take_part(deadline)
+            late = self._participate(deadline)
         except FencedInstanceId as error:  # joining again would put out the member that has taken its place
             self._ended_by = error
-            self._relieve()
+            self._handover.give_up()
             raise
         except KafkaException:
             if self._selection is None:  # `leave` has ended it
                 return
             raise
-        if late is None:
-            self._hand_over()
-        else:
+        if late is not None:
             text = "group %s: not a member yet: %s"
             self._cluster.limiter.warn(log, self.group_id, text, self.group_id, late, level=logging.INFO)
+
+    def _participate(self, deadline: float | None) -> KafkaException | None:
+        """Take part until this member has its share, and the hooks have it, or `JoinAside` goes on.
+
+        :returns: why this member has no share yet, where the deadline came first
+        """
+        aside, self._aside = self._aside, None
+        if aside is not None and aside.error is not None:
+            raise aside.error
+        self._look()
+        while True:
+            if self._handover.cooperative and self._goes_on():
+                return None
+            late = self.take_part(deadline)
+            if late is not None:
+                return late
+            self._handover.hand_over()
+            if not self.need_rejoin():
+                return None
+
+    def _goes_on(self) -> bool:
+        """Give the hooks what a cooperative member has got; if it has to join again, do so aside, and return True."""
+        rejoins = self.need_rejoin()
+        while self._handover.pending is not None and self.generation >= 0:
+            self._handover.hand_over()  # also what came before another rebalance: it joins with all that it was given
+            rejoins = self.need_rejoin()
+        if not rejoins:
+            return False
+        self._handover.prepare(self.topics)
+        return bool(self.share) and self._begin_aside()
+
+    def _begin_aside(self) -> bool:
+        """Join and sync by a worker; return whether it was started."""
+        self._deadline = None
+        self._aside = aside = JoinAside(
+            self._handler, self._join_aside, self._hooks.attend, f"pykafka.Joining.{self.group_id}"
+        )
+        try:
+            aside.start()
+        except RuntimeError as error:
+            log.error("group %s: no worker can join, so reading waits for the rebalance: %s", self.group_id, error)
+            self._aside = None
+            return False
+        return True
+
+    def _join_aside(self, aside: JoinAside) -> None:
+        failures = 0
+        while self.membership.state is not State.STABLE:
+            try:
+                self.link.find()
+                if aside.given_up:
+                    return
+                self.join_and_sync()
+            except KafkaException as error:
+                if aside.given_up:
+                    return
+                if not self.link.may_try_again(error):
+                    raise
+                if self.generation < 0:  # the hooks have to know first
+                    return
+                log.info("group %s: %s; joining again", self.group_id, error)
+                failures = 1 if isinstance(error, RebalanceInProgress) else failures + 1
+                self.link.pause(failures)
+
+    def _end_aside(self) -> None:
+        """End the worker that joins; `abort` has ended what it waits for."""
+        aside, self._aside = self._aside, None
+        if aside is not None:
+            aside.given_up = True
+            aside.wait(LEAVE_TIMEOUT_MS / 1000)
+
+    def _renewed(self, identity: tuple[int, str], keys: Collection[TopicPartition]) -> Renewed | None:
+        """Wait until a rebalance in which this member keeps its share is over, for a commit that was refused meanwhile.
+
+        :param identity: that the commit named
+        :param keys: what it is of
+        :returns: what to name now, and those of `keys` that this member has had without a break; None: it is out of the group
+        :raises RebalanceInProgress: it takes longer than the client's socket timeout
+        """
+        aside, handover = self._aside, self._handover
+        if aside is not None and not aside.wait(self._cluster.socket_timeout_ms / 1000):
+            raise RebalanceInProgress(f"group {self.group_id}: the rebalance goes on; commit again later")
+        now = self.member.generation_id, self.member.member_id
+        if not isinstance(handover, CooperativeHandover) or now == identity or now[1] != identity[1]:
+            return None
+        return None if handover.is_broken else (now, handover.owned_since(keys, identity[0]))
 
     def need_rejoin(self) -> bool:
         """Return whether this member has to join again: the group rebalances, or this member's topics are others now."""
         if self._selection is None:
             return False
-        if self._joined_for != self._selection.topics:
+        if self._joined_for != self._selection.topics or self._handover.joins_again:
             self.request_rejoin()
         return super().need_rejoin()
-
-    # -- the hooks -------------------------------------------------------------------------------------------------------
-
-    def _relieve(self) -> None:
-        """Relieve the hooks of the share: in good order if it is still this member's, else as lost."""
-        self._pending = None
-        share = self._share
-        if not share:
-            return
-        if self.generation < 0:
-            lost = share
-        else:  # the coordinator takes no commits for topics that are gone
-            lost = frozenset(key for key in share if self._topics.is_missing(key.topic))
-        if lost:
-            self._call(self._hooks.lose, sorted(lost))
-            self._share = share - lost
-        if self._share:
-            kept, kept_as = self._share, (self.member_id, self.generation)
-            self._call(self._hooks.revoke, sorted(kept))
-            self._share, self._kept, self._kept_as = frozenset(), kept, kept_as
-
-    def _hand_over(self) -> None:
-        """Give the hooks the new share."""
-        keys = self._pending
-        if keys is None:
-            return
-        member_id, generation = self._kept_as
-        # In a generation that this member joined without getting its share, others may have had these partitions.
-        missed_nothing = member_id == self.member_id and self.generation in {generation, generation + 1}
-        kept = keys & self._kept if missed_nothing else frozenset()
-        self._share = keys
-        self._call(self._hooks.assign, sorted(keys), sorted(kept))
-        self._pending = None
-        self._kept = frozenset()
-
-    def _call(self, hook: Callable[..., object], *keys: Collection[TopicPartition]) -> None:
-        try:
-            hook(*keys)
-        except Exception as error:  # noqa: BLE001 - the application's listener; `serve` raises it at its end
-            self._errors.append(error)
 
     # -- what a group of consumers has -----------------------------------------------------------------------------------
 
@@ -349,20 +368,24 @@ class Subscriber(BaseCoordinator):
     def group_protocols(self) -> Sequence[tuple[str, bytes]]:
         """Return the name of each assignor, the best first, with the metadata that names this member's topics."""
         self._joined_for = self.topics
-        return self._assigning.protocols(self._joined_for, self.config["client_rack"])
+        handover = self._handover
+        handover.joins_again = False
+        owned = handover.share if handover.cooperative else ()
+        return self._assigning.protocols(self._joined_for, self.config["client_rack"], owned)
 
     def _on_join_prepare(self, generation: int, member_id: str) -> None:
-        self._relieve()
+        self._handover.prepare(self.topics)
 
     def _perform_assignment(
         self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
     ) -> Mapping[str, bytes]:
-        return self._assigning.share_out(protocol, members, self._left_ms())
+        return self._assigning.share_out(protocol, members, self._left_ms(), self.instance_ids)
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        self._pending = frozenset(self._assigning.taken(protocol, member_assignment, generation))
+        pending = frozenset(self._assigning.taken(protocol, member_assignment, generation))
         self.member.generation_id, self.member.member_id = generation, member_id
-        log.info("group %s: the share of generation %d: %s", self.group_id, generation, sorted(self._pending))
+        self._handover.pending = pending
+        log.info("group %s: the share of generation %d: %s", self.group_id, generation, sorted(pending))
 
     # -- metadata --------------------------------------------------------------------------------------------------------
 
@@ -371,49 +394,13 @@ class Subscriber(BaseCoordinator):
 
     def _look(self) -> None:
         """Look, every now and then, whether topics or partitions have come or gone."""
-        now = self._handler.now()
         selection = self._selection
-        if selection is None or now < self._look_at:
+        if selection is None or not self._outlook.is_due():
             return
         self.refresh_if_old()
-        if selection.patterns and now >= self._match_at:
-            self._match(selection, now)
-        if self._topics.have_changed(selection.topics, self._left_ms()):
-            log.info("group %s: topics or partitions have come or gone", self.group_id)
+        if self._outlook.have_changed(selection, self._left_ms):
             self.request_rejoin()
-        self._tell_refused(selection)
-        self._look_at = now + LOOK_S
-
-    def _tell_refused(self, selection: Selection) -> None:
-        """Tell of topics that the brokers do not let this client read: once, until they do."""
-        errors = {name: self._cluster.topic_error(name) for name in sorted(selection.names)}
-        refused = {name: error for name, error in errors.items() if error is not None and not error.retriable}
-        self._errors += [error for name, error in refused.items() if name not in self._refused]
-        self._refused = frozenset(refused)
-
-    def _match(self, selection: Selection, now: float) -> None:
-        """Compare patterns with the topics of the cluster."""
-        try:
-            found = self._cluster.ask_metadata(None, self._left_ms()).topics
-        except KafkaException as error:
-            if not self._cluster.may_pass(error):
-                raise
-            text = "group %s: the cluster's topics cannot be compared with the pattern: %s"
-            self._cluster.limiter.warn(log, self.group_id, text, self.group_id, error)
-            return
-        names = [
-            one.name for one in found if one.name and not one.is_internal and not one.name.startswith(INTERNAL_PREFIX)
-        ]
-        # a broker that has just started, or is cut off, knows fewer: those known stay until they are gone for sure
-        stay = {name for name in selection.matched if not self._topics.is_gone(name)}
-        matched = selection.matches(names) | stay
-        if matched != selection.matched:
-            log.info("group %s: %r matches %s", self.group_id, selection, ", ".join(sorted(matched)))
-        for pattern, name in selection.only_begun(names):
-            text = "group %s: the pattern %r matches no whole name of a topic, as it has to; it matches the beginning of %s"
-            self._cluster.limiter.warn(log, f"{self.group_id} {pattern}", text, self.group_id, pattern, name)
-        selection.matched = matched
-        self._match_at = now + self.config["metadata_max_age_ms"] / 1000
+        self._handover.errors += self._outlook.refused(selection)
 
     def _refresh(self) -> None:
         # the topics of other members too, which this one has shared out as the leader

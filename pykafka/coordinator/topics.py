@@ -118,12 +118,27 @@ class SharedTopics:
 
 
 def readers_of(members: Mapping[str, documented.ConsumerGroupProtocolMetadata]) -> dict[str, list[str]]:
-    """Return {topic: ids of the members that read it, sorted}, sorted by topic.
+    """Return {topic: ids of the members that read it, as `in_order` has them}, sorted by topic.
 
     :param members: {member id: the metadata that it sent}
     """
     readers: dict[str, list[str]] = {}
-    for member in sorted(members):
+    for member in in_order(members):
         for topic in {get_string(name) for name in members[member].topic_names}:  # one may be named twice
             readers.setdefault(topic, []).append(member)
     return dict(sorted(readers.items()))
+
+
+def in_order(members: Mapping[str, documented.ConsumerGroupProtocolMetadata]) -> list[str]:
+    """Return member ids in the order in which assignors serve them: static members first, by instance id (KIP-345).
+
+    So a static member that comes back under another member id is given what it had.
+
+    :param members: as of `readers_of`
+    """
+
+    def place(member: str) -> tuple[bool, str]:
+        instance_id = members[member].group_instance_id
+        return instance_id is None, member if instance_id is None else instance_id
+
+    return sorted(members, key=place)

@@ -96,14 +96,17 @@ class Member:
 class Members:
     """A group of such members, whose calls the test makes in turn."""
 
-    def __init__(self, client: KafkaClient, partitions: int = 3, topics: int = 2) -> None:
+    def __init__(
+        self, client: KafkaClient, partitions: int = 3, topics: int = 2, defaults: dict[str, Any] | None = None
+    ) -> None:
         self.client = client
+        self.defaults = defaults or {}
         self.name = f"g-{uuid.uuid4().hex[:8]}"
         self.topics = [create_topic(client, partitions).name for _ in range(topics)]
         self.members: list[Member] = []
 
     def join(self, *topics: Any, **settings: Any) -> Member:
-        member = Member(self.client, self.name, topics or self.topics, **settings)
+        member = Member(self.client, self.name, topics or self.topics, **{**self.defaults, **settings})
         self.members.append(member)
         return member
 
@@ -111,12 +114,12 @@ class Members:
         found = self.client.cluster.topics
         return {TopicPartition(name, id_) for name in topics or self.topics for id_ in found[name].partitions}
 
-    def until(self, happened: Callable[[], object], seconds: float = 30) -> None:
-        """Make calls on all members until something has happened."""
+    def until(self, happened: Callable[[], object], seconds: float = 30, among: Iterable[Member] | None = None) -> None:
+        """Make calls on all members, or on some, until something has happened."""
         deadline = time.monotonic() + seconds
         while not happened():
             assert time.monotonic() < deadline, [sorted(member.share) for member in self.members]
-            for member in self.members:
+            for member in self.members if among is None else among:
                 member.serve()
             self.client.cluster.handler.sleep(0.02)
 

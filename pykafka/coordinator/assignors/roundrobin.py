@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, as_assignments
-from pykafka.coordinator.topics import readers_of
+from pykafka.coordinator.topics import in_order, readers_of
 from pykafka.membershipprotocol import in_turn
 from pykafka.protocol import documented
 
@@ -26,7 +26,7 @@ class RoundRobinPartitionAssignor(AbstractPartitionAssignor):
         readers = readers_of(members)
         ordered = [(topic, id_) for topic in readers for id_ in sorted(partitions.get(topic, ()))]
         shares: dict[tuple[str, str], list[int]] = {}
-        for member, dealt in in_turn(sorted(members), ordered, lambda member, one: member in readers[one[0]]).items():
+        for member, dealt in in_turn(in_order(members), ordered, lambda member, one: member in readers[one[0]]).items():
             for topic, id_ in dealt:
                 shares.setdefault((member, topic), []).append(id_)
         return as_assignments(members, shares)

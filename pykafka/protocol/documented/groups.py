@@ -43,6 +43,8 @@ class ConsumerGroupProtocolMetadata:
         self.owned_partitions = [(name, list(ids)) for name, ids in owned_partitions]
         self.generation_id = generation_id
         self.rack_id = rack_id
+        #: Of a static member (KIP-345), for assignors; None for others. It is no part of the bytes.
+        self.group_instance_id: str | None = None
 
     def __len__(self) -> int:
         """Return the length of the bytes."""

@@ -6,7 +6,10 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
-/** A member of Kafka's own Java client, with its default assignors: it prints its share whenever that changes, until its input ends. */
+/**
+ * A member of Kafka's own Java client: it prints its share whenever that changes, until its input ends. The system property
+ * "assignor" is its assignor's class; by default it has the client's.
+ */
 public class GroupMember {
     public static void main(String[] arguments) throws Exception {
         Properties settings = new Properties();
@@ -17,6 +20,9 @@ public class GroupMember {
         settings.put("auto.offset.reset", "earliest");
         settings.put("key.deserializer", ByteArrayDeserializer.class.getName());
         settings.put("value.deserializer", ByteArrayDeserializer.class.getName());
+        if (System.getProperty("assignor") != null) {
+            settings.put("partition.assignment.strategy", System.getProperty("assignor"));
+        }
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings)) {
             consumer.subscribe(Arrays.asList(arguments).subList(2, arguments.length));
             String told = "";

@@ -95,10 +95,11 @@ def test_shares_a_group_with_confluent_kafka(members: Members, kafka: KafkaClust
 class JavaMember:
     """A member of Kafka's Java client in a process of its own; `share` is what it printed last."""
 
-    def __init__(self, hosts: str, group: str, topics: list[str]) -> None:
+    def __init__(self, hosts: str, group: str, topics: list[str], assignor: str | None = None) -> None:
         jars = classpath((f"org.apache.kafka:kafka-clients:{LATEST}",))
         source = Path(__file__).with_name("GroupMember.java")
-        command = [java(), "-cp", f"{jars}/*", str(source), hosts, group, *topics]
+        chosen = [] if assignor is None else [f"-Dassignor=org.apache.kafka.clients.consumer.{assignor}"]
+        command = [java(), *chosen, "-cp", f"{jars}/*", str(source), hosts, group, *topics]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.share: set[TopicPartition] = set()
         self._reader = threading.Thread(target=self._read)
@@ -119,13 +120,20 @@ class JavaMember:
 @pytest.mark.matrix
 @pytest.mark.needs("latest")
 @pytest.mark.parametrize("first", ["ours", "theirs"])
-@pytest.mark.parametrize("assignor", [["roundrobin", "range"], "cooperative-sticky"])
+@pytest.mark.parametrize(
+    ("assignor", "class_"),
+    [
+        (["roundrobin", "range"], None),  # Java's have range, and cooperative-sticky
+        ("cooperative-sticky", None),
+        ("cooperative-sticky", "CooperativeStickyAssignor"),  # alone, so that Java's are cooperative as well
+    ],
+)
 def test_shares_a_group_with_the_java_client(
-    members: Members, kafka: KafkaCluster, first: str, assignor: str | list[str]
+    members: Members, kafka: KafkaCluster, first: str, assignor: str | list[str], class_: str | None
 ) -> None:
     if first == "ours":
-        members.join(assignor=assignor).serve(None)  # Java's have range, and cooperative-sticky
-    theirs = JavaMember(kafka.hosts, members.name, members.topics)
+        members.join(assignor=assignor).serve(None)
+    theirs = JavaMember(kafka.hosts, members.name, members.topics, class_)
     try:
         if first == "theirs":
             members.until(lambda: len(theirs.share) == 6, 60)
