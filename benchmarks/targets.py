@@ -145,6 +145,9 @@ def _front() -> Iterator[Target]:
             rate = Reading(workload, client, "rate")
             without = Reading(plain, client, "rate")
             yield Target(f"{title}, {about}: messages/s with a callback each, to without", rate, 0.7, None, without)
+        cost = Reading("transactions-1000-100B", client, "cpu_per_million")
+        plain_cost = Reading("produce-any-100B-idempotent", client, "cpu_per_million")
+        yield Target(f"{title}: CPU s in transactions of 1,000, to idempotent", cost, None, 1.1, plain_cost)
 
 
 def _memory() -> Iterator[Target]:

@@ -129,6 +129,10 @@ def _front() -> Iterable[Workload]:
     size, messages = SIZES["100B"]
     any_topic = Workload("produce-any-100B", "produce_any", ours, messages, size, writes=True)
     yield any_topic
+    idempotent = replace(any_topic, name="produce-any-100B-idempotent", acks=-1, idempotent=True, messages=500_000)
+    yield idempotent
+    # The markers of their ends are in the log, too, so that its offsets do not count the messages.
+    yield replace(idempotent, name="transactions-1000-100B", task="produce_transactions", writes=False)
     peers = ("confluent-kafka", "aiokafka")
     yield replace(
         any_topic, name="callbacks-any", task="produce_any_callbacks", clients=(*ours, *loops, *peers), seconds=8

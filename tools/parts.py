@@ -318,6 +318,13 @@ MATRIX = {
         5,
     ),
     "closing": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/test_closing.py"], 4),
+    # Two hundred kills of brokers, coordinators and workers.
+    **{
+        f"exactly-once-{turn}": Part(
+            "4.3.1", [f"{INTEGRATION}/producer/test_exactly_once_killed.py", "-m", "matrix", "-k", turn], 8
+        )
+        for turn in ("first", "second")
+    },
     "registry": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/serialization"], 2),
     # Clients on an event loop: the integration suite as far as its tests take a client of `concurrency`.
     **{

@@ -21,9 +21,12 @@ TOPIC_PRODUCING: dict[str, Any] = {"linger_ms": 20, "min_queued_messages": 5_000
 #: Of the consumer of any topic.
 CONSUMING: dict[str, Any] = {"queued_max_messages": 20_000, "consumer_timeout_ms": 20_000}
 WORKERS = 100
+#: Messages of a transaction.
+TRANSACTION = 1_000
 TUNINGS = {
     "produce_any": "client.producer(), linger_ms=20",
     "produce_any_callbacks": "as produce_any, on_delivery for each message",
+    "produce_transactions": f"as produce_any, transactions of {TRANSACTION}",
     "produce_callbacks": "as produce, on_delivery for each message",
     "records": f"client.consumer(), queued_max_messages={CONSUMING['queued_max_messages']}",
     "parallel_key": f"as records, parallel(workers={WORKERS}, order='key'); handle() counts",
@@ -89,6 +92,20 @@ class Front(Client):
     def produce_any(self, job: Job, watch: Stopwatch) -> None:
         """Produce by the producer of any topic."""
         self._produce_any(job, watch, None)
+
+    def produce_transactions(self, job: Job, watch: Stopwatch) -> None:
+        """Produce by the producer of any topic, in transactions; a commit that fails raises."""
+        pool = payloads(job.size)
+        mask, topic, options = len(pool) - 1, job.topic, any_topic(job)
+        watch.start()
+        with self.connect(job) as client:
+            with client.producer(transactional_id=topic, **options) as producer:
+                produce = producer.produce
+                for first in range(0, job.messages, TRANSACTION):
+                    with producer.transaction():
+                        for index in range(first, min(first + TRANSACTION, job.messages)):
+                            produce(topic, pool[index & mask])
+            watch.stop()
 
     def produce_any_callbacks(self, job: Job, watch: Stopwatch) -> None:
         """Produce by the producer of any topic, and be called for each message."""

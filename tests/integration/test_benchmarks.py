@@ -25,7 +25,9 @@ def test_every_client_does_a_workload_and_is_checked(kafka: KafkaCluster, name: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["asyncio-produce", "asyncio-consume", "callbacks-any", "parallel-key"])
+@pytest.mark.parametrize(
+    "name", ["asyncio-produce", "asyncio-consume", "callbacks-any", "parallel-key", "transactions-1000-100B"]
+)
 def test_loops_callbacks_and_parallel_work_are_measured(kafka: KafkaCluster, name: str) -> None:
     lines: list[Line] = []
     workload = replace(WORKLOADS[name], messages=3000)

@@ -58,6 +58,7 @@ FEATURES = {
     "quotas": Feature((2, 6), "quotas set by request"),
     "scram users": Feature((2, 7), "SCRAM users made by request"),
     "topic ids": Feature((2, 8), "ids that tell a topic from a former one of its name"),
+    "listed transactions": Feature((3, 0), "transactions told by request"),
     "signed tokens": Feature((3, 1), "signatures of tokens that are checked"),
     "leader hints": Feature((3, 7), "leaders that are named beside errors"),
     "assigning": Feature((4, 0), "groups whose shares the broker works out"),

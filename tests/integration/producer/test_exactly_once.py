@@ -21,7 +21,7 @@ from tests.integration.producer.test_transactions import committed, unique
 from tests.integration.producer.test_transactions_attacked import failing
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(200)]
 NUMBERS = [b"%d" % number for number in range(20)]
 OPTIONS: Any = {"isolation_level": "read_committed", "consumer_timeout_ms": 3000}
 

@@ -21,7 +21,7 @@ from tests.integration.producer.test_transactions import unique
 from tests.support.topics import create_topic
 
 # On each kind of concurrency in one run: a cluster that is killed all the time is nothing to repeat for each.
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(2400)]
 KINDS = ("threads", "greenlets", "asyncio", "threads")
 KEYS, PARTITIONS = 40, 4
 #: How long all that was written may take to arrive after the last kill (s).
@@ -126,7 +126,9 @@ def committed(hosts: str, topic: str, count: int, seconds: float) -> list[bytes]
     return found
 
 
-@pytest.mark.parametrize("kills", [9, pytest.param(200, marks=pytest.mark.matrix)])
+@pytest.mark.parametrize(
+    "kills", [9, *(pytest.param(100, id=f"{turn}-hundred", marks=pytest.mark.matrix) for turn in ("first", "second"))]
+)
 def test_each_record_has_its_output_once(kafka3: KafkaCluster, tmp_path: Path, kills: int) -> None:
     """To a read_committed reader, and in order by key."""
     group, numbers = unique(), iter(range(10**9))

@@ -18,7 +18,7 @@ from pykafka.handlers import Handler
 from tests.brokers import KafkaCluster
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(200)]
 
 
 def unique() -> str:

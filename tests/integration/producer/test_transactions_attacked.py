@@ -19,7 +19,7 @@ from pykafka.exceptions import (
 from tests.integration.producer.test_transactions import committed, unique
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(200)]
 
 
 @contextmanager
@@ -44,6 +44,7 @@ def is_open(client: KafkaClient, name: str) -> bool:
     return any(one.transactional_id == name and "ongoing" in str(one.state).lower() for one in found)
 
 
+@pytest.mark.needs("listed transactions")
 @pytest.mark.parametrize("step", ["flush", "end"])
 def test_close_ends_a_commit_that_was_interrupted(client: KafkaClient, step: str) -> None:
     """Before EndTxn was sent it is an abort; afterwards the commit is completed."""

@@ -22,7 +22,7 @@ from tests.brokers import KafkaCluster
 from tests.integration.producer.test_transactions import committed, unique
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(200)]
 #: The user, whose ACLs no other test has.
 USER = "bob"
 
