@@ -23,15 +23,16 @@ class RebalanceListener:
     def on_revoked(self, partitions: list[TopicPartition]) -> object:
         """Prepare for the loss of partitions; they are still this member's, so that `commit()` works.
 
-        Called before each rebalance with the whole share, as the group shares out anew, and before the member leaves.
+        Called before each rebalance with the whole share, as the group shares out anew, and before the member leaves. With
+        "cooperative-sticky" it is called during a rebalance, with what goes to other members, if something does.
 
-        :param partitions: the present share
+        :param partitions: those that go, at least one
         """
 
     def on_assigned(self, partitions: list[TopicPartition]) -> object:
         """Prepare for reading partitions; `seek()` works here.
 
-        :param partitions: the whole new share; perhaps none
+        :param partitions: the whole new share, with "cooperative-sticky" what is new in it; perhaps none
         """
 
     def on_lost(self, partitions: list[TopicPartition]) -> object:

@@ -147,5 +147,5 @@ class SubscriberOptions(MemberOptions):
         allowed='`"range"`, `"roundrobin"`, `"sticky"`, `"cooperative-sticky"`, a name of Kafka\'s Java classes for them, an '
         "`AbstractPartitionAssignor`, or a list of these",
         costs='`"range"` keeps partitions of the same number together; `"roundrobin"` shares many small topics more evenly; '
-        "the sticky ones move as few partitions as they can.",
+        'the sticky ones move as few partitions as they can, and `"cooperative-sticky"` lets members read on meanwhile.',
     )

@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -176,3 +177,51 @@ def test_brokers_before_0_9_keep_no_groups() -> None:
         with pytest.raises(UnsupportedVersion, match=r"0\.9"):
             member.serve(None)
         member.subscriber.leave()
+
+
+@pytest.mark.needs("groups")
+@pytest.mark.matrix
+@pytest.mark.parametrize("when", ["join", "sync"])
+def test_a_cooperative_share_stays_when_the_coordinator_dies_within_a_rebalance(
+    members3: Members, kafka3: KafkaCluster, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """While a member waits for the others to join, or for the leader to share out; calls wait for nobody meanwhile."""
+    members = members3
+    members.defaults = {"assignor": "cooperative-sticky", "session_timeout_ms": 20_000}
+    handler = members.client.cluster.handler
+    one = members.join()
+    members.settled(6)
+    two = members.join()
+    members.settled(3, 3)
+    held, go_on = handler.Event(), handler.Event()
+    share_out = one.subscriber._assigning.share_out
+
+    def stalled(*arguments: Any) -> Any:
+        held.set()
+        go_on.wait(30)
+        return share_out(*arguments)
+
+    monkeypatch.setattr(one.subscriber._assigning, "share_out", stalled)
+    members.join()
+    if when == "sync":
+        members.until(held.is_set)
+    else:
+        members.until(lambda: two.subscriber._aside is not None, among=members.members[1:])
+    victim = members.client.cluster.get_group_coordinator(members.name).id
+    kafka3.kill(victim)
+    try:
+        ends = handler.now() + 6
+        longest = 0.0
+        while handler.now() < ends:
+            began = handler.now()
+            two.serve(0.1)
+            longest = max(longest, handler.now() - began)
+            handler.sleep(0.02)
+        assert longest < 1
+        go_on.set()
+        members.settled(2, 2, 2)
+        assert "lose" not in [*one.hooks.names(), *two.hooks.names()]
+        one.commit(one.share)
+    finally:
+        go_on.set()
+        kafka3.start(victim)

@@ -1,0 +1,284 @@
+"""Consumers with `assignor="cooperative-sticky"`: what stays keeps flowing through rebalances, each message is read once."""
+
+from __future__ import annotations
+
+import os
+import random
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import gevent
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.common import TopicPartition
+from pykafka.consumer.offsets import GroupOffsets
+from pykafka.exceptions import ConsumerStoppedException, FencedInstanceId, KafkaException, ShareLostError
+from pykafka.groups.listener import RebalanceListener
+from pykafka.kafkaconsumer import KafkaConsumer
+from tests.brokers import KafkaCluster
+from tests.integration.groups.test_consumer_groups import Committer, Readers
+from tests.support.topics import create_topic
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
+
+#: Of the long form, for each handler.
+REBALANCES = int(os.environ.get("REBALANCES", "200"))
+COOPERATIVE: dict[str, Any] = {"assignor": "cooperative-sticky"}
+
+
+@pytest.fixture
+def readers(client: KafkaClient) -> Iterator[Readers]:
+    group = Readers(client)
+    yield group
+    group.close()
+
+
+def test_what_stays_flows_while_a_slow_member_holds_the_rebalance_open(readers: Readers) -> None:
+    """Records come all the time, a poll each, and are committed; neither poll nor commit waits for the member that is slow."""
+    now, sleep = readers.client.cluster.handler.now, readers.client.cluster.handler.sleep
+    one, slow = readers.join(**COOPERATIVE), readers.join(**COOPERATIVE)
+    readers.shared(3, 3)
+    readers.produce(300)
+    stays = set(one.assignment())
+    before = set(slow.assignment())
+    readers.consumers.remove(slow)  # it makes no call from now on, and its heartbeats keep it in the group
+    readers.join(**COOPERATIVE)
+    readers.until(lambda: one._sharing.shares is not None and not one._sharing.shares.settled)
+    read: Counter[TopicPartition] = Counter()
+    longest = 0.0
+    for _ in range(60):
+        started = now()
+        records = one.poll(4, 1.0)
+        one.commit()
+        longest = max(longest, now() - started)
+        read.update(TopicPartition(record.topic, record.partition) for record in records)
+        readers.read.update(record.value for record in records)
+        sleep(0.02)
+    assert one._sharing.shares is not None
+    assert not one._sharing.shares.settled  # all this was within one rebalance
+    assert set(one.assignment()) == stays
+    assert set(read) == stays
+    assert read.total() > 200
+    assert longest < 0.5
+    assert set(slow.assignment()) == before
+    readers.consumers.append(slow)
+    readers.shared(2, 2, 2)
+    readers.until(lambda: set(readers.read) == readers.all_values())
+    readers.turn(0.3)
+    assert set(readers.read.values()) == {1}
+    told = [what for consumer in (one, slow) for what in _listener(consumer).told]
+    assert all(keys for name, keys in told if name == "revoked")
+    assert "lost" not in {name for name, _ in told}
+
+
+def _listener(consumer: KafkaConsumer[Any, Any]) -> Committer:
+    return consumer._sharing._listener.on_revoked.__self__  # type: ignore[attr-defined, no-any-return]
+
+
+def test_a_listener_that_takes_long_or_raises_holds_up_nobody_s_records(readers: Readers) -> None:
+    one = readers.join(**COOPERATIVE)
+    readers.shared(6)
+    readers.produce(30)
+    revoked: list[set[TopicPartition]] = []
+
+    def fail(partitions: list[TopicPartition]) -> None:
+        revoked.append(set(partitions))
+        one.commit()
+        readers.client.cluster.handler.sleep(1)
+        raise ValueError("the listener's own error")
+
+    one._sharing._listener.on_revoked = fail
+    readers.join(**COOPERATIVE)
+    with pytest.raises(ValueError, match="own error"):
+        readers.shared(3, 3)
+    readers.shared(3, 3)
+    readers.until(lambda: set(readers.read) == readers.all_values())
+    assert set(readers.read.values()) == {1}
+    assert [len(keys) for keys in revoked] == [3]
+    one._sharing._listener.on_revoked = lambda _: None
+
+
+def test_a_timeout_inside_of_on_revoked_loses_nothing(kafka: KafkaCluster) -> None:
+    with KafkaClient(hosts=kafka.hosts, use_greenlets=True) as client:
+        readers = Readers(client)
+        one = readers.join(committing=False, **COOPERATIVE)
+        readers.shared(6)
+        readers.produce(60)
+        calls: list[set[TopicPartition]] = []
+
+        class Slow(RebalanceListener):
+            def on_revoked(self, partitions: list[TopicPartition]) -> None:
+                calls.append(set(partitions))
+                if len(calls) == 1:
+                    gevent.sleep(10)
+                one.commit()
+
+        one._sharing._listener.on_revoked = Slow().on_revoked
+        readers.join(**COOPERATIVE)
+        with pytest.raises(gevent.Timeout), gevent.Timeout(4):
+            readers.shared(3, 3)
+        readers.shared(3, 3)
+        readers.until(lambda: set(readers.read) == readers.all_values())
+        assert set(readers.read.values()) == {1}
+        assert calls[0] == calls[1]
+        readers.close()
+
+
+def test_a_parallel_run_drains_only_what_goes(readers: Readers) -> None:
+    """Records of partitions that stay are handled while those that go are waited for."""
+    handler = readers.client.cluster.handler
+    one = readers.join(committing=False, **COOPERATIVE)
+    readers.shared(6)
+    readers.produce(60)
+    handled: list[tuple[float, Any]] = []
+
+    def handle(record: Any) -> None:
+        handler.sleep(0.02)
+        handled.append((handler.now(), record.value))
+
+    readers.consumers.remove(one)
+    try:
+        with one.parallel(handle, workers=4, order="partition") as run:
+            until(handler, lambda: len(handled) > 20, 20)
+            two = readers.join(committing=False, **COOPERATIVE)
+            readers.until(lambda: len(two.assignment()) == 3)
+            assert len(one.assignment()) == 3
+            readers.produce(30)
+            expected = readers.all_values()
+            readers.until(lambda: {value for _, value in handled} | set(readers.read) == expected)
+            until(handler, lambda: run.stats().unacknowledged == 0, 20)
+            times = sorted(at for at, _ in handled[:60])
+            assert max(after - before for before, after in pairwise(times)) < 3
+        counts = readers.read + Counter(value for _, value in handled)
+        assert set(counts.values()) == {1}
+    finally:
+        one.close()
+
+
+class Churn:
+    """Members that come, go, hang, are killed and fenced, each read by a worker; commits never go back."""
+
+    def __init__(self, client: KafkaClient, seed: int) -> None:
+        self.client = client
+        self.handler = client.cluster.handler
+        self.random = random.Random(seed)
+        self.group = f"g-{uuid.uuid4().hex[:8]}"
+        self.topics = [create_topic(client, 4).name for _ in range(2)]
+        self.keys = sorted(TopicPartition(name, id_) for name in self.topics for id_ in range(4))
+        self.members: dict[KafkaConsumer[Any, Any], Any] = {}
+        self.stalled: set[KafkaConsumer[Any, Any]] = set()
+        self.ended: list[Any] = []
+        self.offsets = GroupOffsets(client.cluster, self.group, 100, 5)
+        self.committed: dict[TopicPartition, int] = {}
+        self.revoked: list[tuple[list[TopicPartition], set[TopicPartition]]] = []
+
+    def join(self) -> None:
+        instance_id = self.random.choice((None, f"static-{self.random.randrange(3)}"))
+        consumer = self.client.consumer(
+            *self.topics,
+            group=self.group,
+            heartbeat_interval_ms=100,
+            session_timeout_ms=6000,
+            max_poll_interval_ms=6000,
+            group_instance_id=instance_id,
+            **COOPERATIVE,
+        )
+        self.members[consumer] = self.handler.spawn(self.read, consumer)
+
+    def read(self, consumer: KafkaConsumer[Any, Any]) -> None:
+        while True:
+            try:
+                while consumer in self.stalled:
+                    self.handler.sleep(0.05)
+                if consumer.poll(3, 0.1):
+                    consumer.commit()
+            except ConsumerStoppedException:
+                return
+            except FencedInstanceId:
+                self.ended.append(consumer)
+                return
+            except ShareLostError:
+                pass
+            except KafkaException as error:
+                if not error.retriable and "closed" not in str(error):
+                    raise
+
+    def close(self, consumer: KafkaConsumer[Any, Any]) -> None:
+        worker = self.members.pop(consumer)
+        self.stalled.discard(consumer)
+        consumer.close()
+        assert worker.join(20)
+        assert worker.error is None
+
+    def kill(self, consumer: KafkaConsumer[Any, Any]) -> None:
+        """Take a member out of the group without a word to it."""
+        shares: Any = consumer._sharing.shares
+        if shares is not None and shares.member_id and shares.config["group_instance_id"] is None:
+            shares.link.leave(shares.member_id, 3000)
+
+    def step(self) -> None:
+        for consumer in self.ended:
+            if consumer in self.members:
+                self.close(consumer)
+        self.ended.clear()
+        one = self.random.choice(list(self.members)) if self.members else None
+        action = self.random.random()
+        if one is None or len(self.members) < 2 or (len(self.members) < 5 and action < 0.45):
+            self.join()
+        elif action < 0.6:
+            self.stalled ^= {one}
+        elif action < 0.7:
+            self.kill(one)
+        else:
+            self.close(one)
+        self.handler.sleep(self.random.choice((0, 0.05, 0.3)))
+        self.look()
+
+    def look(self) -> None:
+        found = {key: one.offset for key, one in self.offsets.fetch(self.keys).items()}
+        assert all(offset >= self.committed.get(key, -1) for key, offset in found.items()), (found, self.committed)
+        self.committed = found
+
+    def at_rest(self) -> bool:
+        for consumer in self.ended:
+            if consumer in self.members:
+                self.close(consumer)
+        return sorted(key for consumer in list(self.members) for key in consumer.assignment()) == self.keys
+
+    def run(self, steps: int) -> None:
+        for name in self.topics:
+            with self.client.topics[name].get_producer(linger_ms=1) as producer:
+                for number in range(steps * 40):
+                    producer.produce(b"%d" % number)
+        try:
+            for _ in range(steps):
+                self.step()
+            self.stalled.clear()
+            until(self.handler, self.at_rest, 30)
+            self.look()
+            self.handler.sleep(0.5)
+            assert self.at_rest()
+        finally:
+            self.stalled.clear()
+            for consumer in list(self.members):
+                self.close(consumer)
+
+
+@pytest.mark.needs("static")
+@pytest.mark.later("greenlets")
+def test_churn(client: KafkaClient) -> None:
+    Churn(client, 1).run(12)
+
+
+@pytest.mark.needs("static")
+@pytest.mark.matrix
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("seed", range(3))
+def test_churn_for_long(client: KafkaClient, seed: int) -> None:
+    Churn(client, seed).run(REBALANCES // 3)
