@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.offsets import GroupOffsets, may_commit_later
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ShareLostError, TopicRecreatedError
+from pykafka.metadata.closing import Tether
 
 if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
@@ -154,11 +155,14 @@ class Commits:
 
     def start(self) -> None:
         """Start the worker that commits regularly."""
+        tether = Tether(self._progress.stopping)
+        self._cluster.stop_at_close(tether)
         self._worker = self._handler.spawn(
             _commit_regularly,
             weakref.ref(self),
             self._progress.stopping,
             self._options.auto_commit_interval_ms / 1000,
+            tether,
             name=f"pykafka.AutoCommit.{self._progress.name}",
         )
 
@@ -264,8 +268,11 @@ def _nothing(_: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
     """Do nothing."""
 
 
-def _commit_regularly(commits: weakref.ref[Commits], stopping: EventType, interval_s: float) -> None:
-    """Commit regularly while the consumer runs: the worker's main function, which does not keep the consumer alive."""
+def _commit_regularly(commits: weakref.ref[Commits], stopping: EventType, interval_s: float, _: Tether) -> None:
+    """Commit regularly while the consumer runs: the worker's main function, which does not keep the consumer alive.
+
+    It holds its tether, by which it ends with the client.
+    """
     left = interval_s
     while not stopping.wait(min(left, GONE_S)):
         found = commits()

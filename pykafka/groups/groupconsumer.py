@@ -27,6 +27,7 @@ from pykafka.groups.internal import InternalConsumers, discard
 from pykafka.groups.options import GroupOptions
 from pykafka.groups.unraised import Unraised
 from pykafka.groups.worker import look_after
+from pykafka.metadata.closing import Tether
 from pykafka.simpleconsumer import BATCH_MESSAGES, SimpleConsumer
 from pykafka.utils.error_handlers import valid_callable
 
@@ -520,7 +521,9 @@ class GroupConsumer(ABC):
 
         :param leave: leaves the group for a consumer that was dropped; does not refer to it
         """
-        return self._handler.spawn(look_after, weakref.ref(self), self._stopping, leave, os.getpid(), name=name)
+        tether = Tether(self._stopping)
+        self._cluster.stop_at_close(tether)
+        return self._handler.spawn(look_after, weakref.ref(self), self._stopping, leave, os.getpid(), tether, name=name)
 
     @abstractmethod
     def _turn(self, stopping: Any) -> tuple[EventType, float] | None:

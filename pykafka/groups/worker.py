@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pykafka.metadata.closing import Tether
+
 if TYPE_CHECKING:
     from pykafka.handlers.base import EventType
 
@@ -26,7 +28,9 @@ class Tended(Protocol):
         """Take note that an error has ended the worker."""
 
 
-def look_after(reference: weakref.ref[Tended], stopping: EventType, leave: Callable[[], None], pid: int) -> None:
+def look_after(
+    reference: weakref.ref[Tended], stopping: EventType, leave: Callable[[], None], pid: int, tether: Tether
+) -> None:
     """Look after a consumer's share: the worker's main function. An error that ends the worker ends the consumer.
 
     The worker holds the consumer only while it does something, and leaves the group when the application has dropped it.
@@ -34,6 +38,7 @@ def look_after(reference: weakref.ref[Tended], stopping: EventType, leave: Calla
     :param stopping: set when the worker is to end
     :param leave: leaves the group; does not refer to the consumer
     :param pid: of the process that has started the worker
+    :param tether: makes it look for the consumer when the client is closed
     """
     try:
         while True:
@@ -48,6 +53,7 @@ def look_after(reference: weakref.ref[Tended], stopping: EventType, leave: Calla
             if waiting is None:
                 return
             event, seconds = waiting
+            tether.wake = event
             event.wait(min(seconds, GONE_S))
     except BaseException as error:
         consumer = reference()

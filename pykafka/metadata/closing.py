@@ -5,9 +5,12 @@ from __future__ import annotations
 import atexit
 import logging
 import weakref
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import KafkaException
+
+if TYPE_CHECKING:
+    from pykafka.handlers.base import EventType
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +25,24 @@ class _Closable(Protocol):
 
 #: The open clusters of this process; the interpreter's end closes them, so that queued messages still go out.
 _open_clusters: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+class Tether:
+    """Ends a worker with its client, also where the application has dropped what the worker works for.
+
+    Such a worker holds its owner weakly, and looks for it only now and then; nobody else refers to the worker. So the worker
+    itself holds the tether, and the cluster knows it (`stop_at_close`). It does nothing to a worker whose owner is there.
+
+    :param wake: makes the worker look
+    """
+
+    def __init__(self, wake: EventType) -> None:
+        #: What the worker waits for.
+        self.wake = wake
+
+    def stop(self) -> None:
+        """Make the worker look whether its owner is there."""
+        self.wake.set()
 
 
 class Closables:
@@ -44,7 +65,8 @@ class Closables:
         :param midway: whether an error or the interpreter's end is the reason; as of `BaseCluster.close`
         """
         errors: list[KafkaException] = []
-        for stoppable in list(self._all):
+        # Tethers come last: their workers' owners, where these are there, have ended them by then.
+        for stoppable in sorted(self._all, key=lambda one: isinstance(one, Tether)):
             try:
                 (getattr(stoppable, "stop_midway", stoppable.stop) if midway else stoppable.stop)()
             except KafkaException as error:

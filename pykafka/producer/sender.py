@@ -15,6 +15,7 @@ import math
 import weakref
 from typing import TYPE_CHECKING, cast
 
+from pykafka.metadata.closing import Tether
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.batches import Backlog, MessageBatch
 from pykafka.producer.dispatch import Dispatch, take_next
@@ -97,9 +98,10 @@ class Sender:
         if not self.running:
             self.running = True
             try:
-                self._worker = self._handler.spawn(
-                    _run, weakref.ref(self), self.wake, self._kept, name=f"pykafka.OwnedBroker.{self.broker.id}"
-                )
+                name = f"pykafka.OwnedBroker.{self.broker.id}"
+                tether = Tether(self.wake)
+                self._core.cluster.stop_at_close(tether)
+                self._worker = self._handler.spawn(_run, weakref.ref(self), self.wake, self._kept, tether, name=name)
             except BaseException:
                 self.running = False
                 raise
@@ -371,10 +373,11 @@ class _Prompt:
             sender.send_now()
 
 
-def _run(reference: weakref.ref[Sender], wake: EventType, kept: list[Sender]) -> None:
+def _run(reference: weakref.ref[Sender], wake: EventType, kept: list[Sender], _: Tether) -> None:
     """Send what is ready, whenever there is something; the main function of a sender's worker.
 
-    While nothing is queued it does not hold the producer, and ends when nobody else does.
+    While nothing is queued it does not hold the producer, and ends when nobody else does: by its next look, or with the client
+    (the tether, which this holds).
     """
     try:
         while True:
