@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         Scram,
         SslConfig,
     )
+    from pykafka.shares.consumer import ShareConsumer
     from pykafka.simpleconsumer import SimpleConsumer
     from pykafka.topic import Topic
     from pykafka.transactions.recipe import exactly_once
@@ -102,6 +103,7 @@ __all__ = [
     "Retry",
     "RoundRobinProtocol",
     "Scram",
+    "ShareConsumer",
     "SimpleConsumer",
     "SslConfig",
     "StartRules",
@@ -166,6 +168,7 @@ _HOMES = {
             "Scram",
             "SslConfig",
         ],
+        "shares.consumer": ["ShareConsumer"],
         "simpleconsumer": ["SimpleConsumer"],
         "topic": ["Topic"],
         "transactions.recipe": ["exactly_once"],

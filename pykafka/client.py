@@ -21,6 +21,7 @@ from pykafka.network.addresses import joined_hosts
 from pykafka.network.settings import ConnectionSettings
 from pykafka.producer.memory import Memory
 from pykafka.security.othernames import security_of
+from pykafka.shares.consumer import ShareConsumer
 from pykafka.topic import Topic
 from pykafka.utils import get_string
 from pykafka.utils.familiar import PRODUCER, unknown_option
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pykafka.security import Mechanism, SslConfigLike
     from pykafka.security.othernames import OtherNames
     from pykafka.serialization import DeserializerLike, SerializerLike
+    from pykafka.shares.arguments import ShareConsumerArguments
 
 log = logging.getLogger(__name__)
 
@@ -289,6 +291,42 @@ class KafkaClient:
         :raises TopicNotFoundError: there is no such topic
         """
         return KafkaConsumer.make(self.cluster, topics, options)
+
+    @overload
+    def share_consumer(
+        self, *topics: str, **options: Unpack[ShareConsumerArguments]
+    ) -> ShareConsumer[bytes, bytes]: ...
+    @overload
+    def share_consumer(
+        self,
+        *topics: str,
+        value_deserializer: DeserializerLike[V],
+        **options: Unpack[ShareConsumerArguments],
+    ) -> ShareConsumer[bytes, V]: ...
+    @overload
+    def share_consumer(
+        self,
+        *topics: str,
+        key_deserializer: DeserializerLike[K],
+        **options: Unpack[ShareConsumerArguments],
+    ) -> ShareConsumer[K, bytes]: ...
+    @overload
+    def share_consumer(
+        self,
+        *topics: str,
+        key_deserializer: DeserializerLike[K],
+        value_deserializer: DeserializerLike[V],
+        **options: Unpack[ShareConsumerArguments],
+    ) -> ShareConsumer[K, V]: ...
+    def share_consumer(self, *topics: str, **options: Any) -> ShareConsumer[Any, Any]:
+        """Return a `ShareConsumer`: a member of a share group (KIP-932; Kafka 4.2 and later).
+
+        :param topics: names
+        :param options: of `ShareConsumer`; `group=` has to be given
+        :raises TypeError, ValueError: an option is out of bounds, by name
+        :raises TopicNotFoundError: there is no such topic
+        """
+        return ShareConsumer.make(self.cluster, topics, options)
 
     @overload
     def producer(

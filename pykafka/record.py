@@ -143,6 +143,11 @@ class Record:
         """The content's bytes, as they were sent."""
         return self._raw_value if self._deserialized else self._value
 
+    @property
+    def delivery_count(self) -> int | None:
+        """How often a share group has delivered the record, this time included (KIP-932); None for other consumers."""
+        return getattr(self._ack, "delivery_count", None)
+
     def ack(self) -> bool:
         """Acknowledge the record: it has been dealt with, and its offset may be committed. Any worker may call this.
 
@@ -166,14 +171,19 @@ class Record:
         if self._ack is None:
             raise KafkaException(
                 f"nothing waits for the acknowledgement of offset {self._offset}: ack() and nack() are for records that "
-                "consumer.parallel(..., manual_ack=True) hands over; elsewhere call consumer.commit(record)",
+                "consumer.parallel(..., manual_ack=True) or client.share_consumer() hands over; elsewhere call "
+                "consumer.commit(record)",
                 topic=self._topic,
                 partition=self._partition,
             )
         return self._ack
 
+    def _held(self) -> Any:
+        # For pykafka/shares/ alone: what `_set_ack` was given there.
+        return self._ack
+
     def _set_ack(self, ack: Any) -> None:
-        # For pykafka/parallel/ alone: an object with acknowledge() and refuse(error).
+        # For pykafka/parallel/ and pykafka/shares/ alone: an object with acknowledge() and refuse(error).
         self._ack = ack
         self._track(ack)
 

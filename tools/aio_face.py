@@ -25,7 +25,7 @@ FOLDER = ROOT / "pykafka" / "aio"
 #: Parameters without a meaning here: the handler is the running loop's.
 DROPPED = {"use_greenlets", "handler", "ignore_rdkafka", "use_rdkafka"}
 #: Parameters that take a function, which may be a coroutine function here.
-CALLBACKS = {"on_delivery", "on_commit", "listener", "handle", "on_abandoned"}
+CALLBACKS = {"on_delivery", "on_commit", "listener", "handle", "on_abandoned", "on_acknowledge"}
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ FACES: dict[str, list[Face]] = {
             "pykafka.client",
             "KafkaClient",
             "Client",
-            opens={"consumer": "KafkaConsumer", "producer": "KafkaProducer"},
+            opens={"consumer": "KafkaConsumer", "producer": "KafkaProducer", "share_consumer": "ShareConsumer"},
             faces={"admin": "Admin", "topics": "Topics"},
             own=frozenset({"close", "from_config", "from_env"}),
             left=frozenset({"cluster"}),
@@ -104,6 +104,7 @@ FACES: dict[str, list[Face]] = {
     "parallel": [
         Face("pykafka.parallel.run", "ParallelRun", "Closing", left=frozenset({"revoke", "lose", "polls_here"})),
     ],
+    "shares": [Face("pykafka.shares.consumer", "ShareConsumer", "Acquires", left=frozenset({"make"}))],
     "kafkaconsumer": [
         Face(
             "pykafka.kafkaconsumer",

@@ -24,6 +24,7 @@ from pykafka import (
     KafkaProducer,
     ManagedBalancedConsumer,
     Producer,
+    ShareConsumer,
     SimpleConsumer,
 )
 from pykafka.consumer.kafkaoptions import KafkaConsumerOptions
@@ -33,6 +34,7 @@ from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.settings import ConnectionSettings
 from pykafka.parallel.options import ParallelOptions
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
+from pykafka.shares.options import ShareConsumerOptions
 from pykafka.utils.settings import Settings, above_0, at_least_0
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "configuration.md"
@@ -131,6 +133,13 @@ def sections() -> Iterator[Section]:
         "members of a group.",
         KafkaConsumer,
         (SubscriberOptions, KafkaConsumerOptions),
+        lambda name: True,
+    )
+    yield Section(
+        "Consumers of a share group",
+        "Of `client.share_consumer`. [Share groups](share-groups.md) shows it.",
+        ShareConsumer,
+        (ShareConsumerOptions,),
         lambda name: True,
     )
     yield Section(

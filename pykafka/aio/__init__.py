@@ -15,6 +15,7 @@ from pykafka.aio.kafkaconsumer import KafkaConsumer
 from pykafka.aio.kafkaproducer import KafkaProducer
 from pykafka.aio.parallel import ParallelRun
 from pykafka.aio.producer import Producer
+from pykafka.aio.shares import ShareConsumer
 from pykafka.aio.topic import Topic
 from pykafka.groups.listener import RebalanceListener
 from pykafka.handlers.aio import AsyncioHandler
@@ -32,6 +33,7 @@ __all__ = [
     "Producer",
     "RebalanceListener",
     "Retry",
+    "ShareConsumer",
     "SimpleConsumer",
     "Topic",
     "bridged",

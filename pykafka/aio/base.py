@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pykafka.producer.values import Headers
     from pykafka.protocol.message import Message
     from pykafka.record import Record
+    from pykafka.shares.consumer import ShareConsumer
 
 _thread_number = original("_thread", "get_ident")
 
@@ -406,3 +407,30 @@ class Records(Taking[K, V], Closing["KafkaConsumer[K, V]"], Generic[K, V]):
             if not found:
                 return
             yield found
+
+
+class Acquires(Closing["ShareConsumer[K, V]"], Generic[K, V]):
+    """Taking the records of a share group.
+
+    A cancellation comes before a record is taken, so that it loses none: the next call returns it.
+    """
+
+    def __init__(self, inner: ShareConsumer[K, V]) -> None:
+        super().__init__(inner)
+        timeout_ms = inner._options.consumer_timeout_ms
+        self._timeout = None if timeout_ms < 0 else timeout_ms / 1000
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record[K, V]:
+        """Return the next record; end when none comes for `consumer_timeout_ms`, or at `close()`."""
+        try:
+            found = await bridged(self._here.one, self._timeout)
+        except ConsumerStoppedException:
+            if not self._inner._closed:
+                raise
+            found = None
+        if found is None:
+            raise StopAsyncIteration
+        return found

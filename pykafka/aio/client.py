@@ -8,6 +8,7 @@ from pykafka.aio.admin import Admin
 from pykafka.aio.base import Client, Opening, sync_all
 from pykafka.aio.kafkaconsumer import KafkaConsumer
 from pykafka.aio.kafkaproducer import KafkaProducer
+from pykafka.aio.shares import ShareConsumer
 from pykafka.aio.topics import Topics
 from pykafka.broker import CLIENT_ID
 from pykafka.client import KafkaClient as _KafkaClient
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pykafka.security import Mechanism, SslConfigLike
     from pykafka.security.othernames import OtherNames
     from pykafka.serialization import DeserializerLike, SerializerLike
+    from pykafka.shares.arguments import ShareConsumerArguments
 
 
 class KafkaClient(Client[_KafkaClient]):
@@ -142,6 +144,30 @@ class KafkaClient(Client[_KafkaClient]):
     def consumer(self, *topics: str | re.Pattern[str], **options: Any) -> Opening[KafkaConsumer[Any, Any]]:
         """Return a `KafkaConsumer` of topics; without any, `assign()` says what it reads."""
         return Opening(lambda: KafkaConsumer(self._here.consumer(*topics, **sync_all(options))))
+
+    @overload
+    def share_consumer(
+        self, *topics: str, **options: Unpack[ShareConsumerArguments]
+    ) -> Opening[ShareConsumer[bytes, bytes]]: ...
+    @overload
+    def share_consumer(
+        self, *topics: str, value_deserializer: DeserializerLike[V], **options: Unpack[ShareConsumerArguments]
+    ) -> Opening[ShareConsumer[bytes, V]]: ...
+    @overload
+    def share_consumer(
+        self, *topics: str, key_deserializer: DeserializerLike[K], **options: Unpack[ShareConsumerArguments]
+    ) -> Opening[ShareConsumer[K, bytes]]: ...
+    @overload
+    def share_consumer(
+        self,
+        *topics: str,
+        key_deserializer: DeserializerLike[K],
+        value_deserializer: DeserializerLike[V],
+        **options: Unpack[ShareConsumerArguments],
+    ) -> Opening[ShareConsumer[K, V]]: ...
+    def share_consumer(self, *topics: str, **options: Any) -> Opening[ShareConsumer[Any, Any]]:
+        """Return a `ShareConsumer`: a member of a share group (KIP-932; Kafka 4.2 and later)."""
+        return Opening(lambda: ShareConsumer(self._here.share_consumer(*topics, **sync_all(options))))
 
     @overload
     def producer(

@@ -180,10 +180,7 @@ class RecordReader:
             type(cause).__name__
         )
         if self._policy == "raise":
-            text += (
-                f"; the consumer stays there. Go on behind it by seek(TopicPartition({record.topic!r}, "
-                f'{record.partition}), {record.offset + 1}), or give on_bad_record="skip" or DeadLetters(...)'
-            )
+            text += self._advice(record)
         error = DeserializationError(
             text,
             record.offset,
@@ -195,6 +192,12 @@ class RecordReader:
         )
         error.__cause__ = cause
         return error
+
+    def _advice(self, record: Record[Any, Any]) -> str:
+        return (
+            f"; the consumer stays there. Go on behind it by seek(TopicPartition({record.topic!r}, "
+            f'{record.partition}), {record.offset + 1}), or give on_bad_record="skip" or DeadLetters(...)'
+        )
 
     def _skip(self, error: DeserializationError) -> None:
         self.skipped += 1

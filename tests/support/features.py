@@ -63,6 +63,7 @@ FEATURES = {
     "leader hints": Feature((3, 7), "leaders that are named beside errors"),
     "assigning": Feature((4, 0), "groups whose shares the broker works out"),
     "writing by id": Feature((4, 1), "records for topics that are told by their ids"),
+    "share groups": Feature((4, 2), "share groups"),
     "committing by id": Feature((4, 2), "offsets for topics that are told by their ids"),
 }
 

@@ -23,6 +23,9 @@ from pykafka.producer.arguments import ProducerArguments
 from pykafka.producer.kafkaarguments import KafkaProducerArguments
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
 from pykafka.rdkafka import RdKafkaProducer, RdKafkaSimpleConsumer
+from pykafka.shares.arguments import ShareConsumerArguments
+from pykafka.shares.consumer import ShareConsumer
+from pykafka.shares.options import ShareConsumerOptions
 from pykafka.utils.settings import Settings
 
 #: What a class has of other settings, and the settings that mean something else there or have another default.
@@ -35,6 +38,7 @@ CLASSES: list[tuple[type[Any], type[Settings], set[str]]] = [
     (KafkaProducer, KafkaProducerOptions, set()),
     (KafkaConsumer, KafkaConsumerOptions, set()),
     (KafkaConsumer, SubscriberOptions, {"assignor", "group_instance_id", "metadata_max_age_ms"}),
+    (ShareConsumer, ShareConsumerOptions, set()),
     (SimpleConsumer, ConsumerOptions, set()),
     (BalancedConsumer, ConsumerOptions, SHARED | {"consumer_group"}),
     (BalancedConsumer, GroupOptions, REBALANCES),
@@ -113,4 +117,11 @@ def test_checkers_are_told_of_the_arguments_of_the_consumer_of_any_topic() -> No
     parameters = inspect.signature(KafkaConsumer).parameters
     given = {"cluster", "topics", "key_deserializer", "value_deserializer"}
     found = {name: hint.__forward_arg__ for name, hint in KafkaConsumerArguments.__annotations__.items()}
+    assert {name: one.annotation for name, one in parameters.items() if name not in given} == found
+
+
+def test_checkers_are_told_of_the_arguments_of_the_share_consumer() -> None:
+    parameters = inspect.signature(ShareConsumer).parameters
+    given = {"cluster", "topics", "key_deserializer", "value_deserializer"}
+    found = {name: hint.__forward_arg__ for name, hint in ShareConsumerArguments.__annotations__.items()}
     assert {name: one.annotation for name, one in parameters.items() if name not in given} == found

@@ -109,14 +109,21 @@ from pykafka.protocol.wire.scram_users import (
     DescribeUserScramCredentialsResponse,
 )
 from pykafka.protocol.wire.share_groups import (
+    AcknowledgementBatch,
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
 )
 from pykafka.protocol.wire.streams_groups import (
     StreamsGroupDescribeRequest,
@@ -154,6 +161,7 @@ from pykafka.protocol.wire.transactions import (
 )
 
 __all__ = [
+    "AcknowledgementBatch",
     "DescribeAclsRequest",
     "DescribeAclsResponse",
     "CreateAclsRequest",
@@ -206,8 +214,14 @@ __all__ = [
     "UnregisterBrokerResponse",
     "UpdateFeaturesRequest",
     "UpdateFeaturesResponse",
+    "ShareAcknowledgeRequest",
+    "ShareAcknowledgeResponse",
+    "ShareFetchRequest",
+    "ShareFetchResponse",
     "ShareGroupDescribeRequest",
     "ShareGroupDescribeResponse",
+    "ShareGroupHeartbeatRequest",
+    "ShareGroupHeartbeatResponse",
     "DescribeShareGroupOffsetsRequest",
     "DescribeShareGroupOffsetsResponse",
     "AlterShareGroupOffsetsRequest",

@@ -1,0 +1,338 @@
+"""`SessionWorker`: one worker for each broker that leads partitions of a share consumer, with its share session.
+
+It fetches while the application waits for records, and carries acknowledgements: with the next fetch, by a request of their own
+where somebody waits for the outcome, or within a second. A connection of its own keeps a fetch that waits at the broker apart.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from uuid import UUID
+
+from pykafka.common import TopicPartition
+from pykafka.exceptions import (
+    IncompleteResponseError,
+    KafkaException,
+    NotLeaderForPartition,
+    ShareSessionNotFound,
+    UnknownError,
+    error_for,
+)
+from pykafka.protocol import wire
+from pykafka.shares.held import Held, Kind, Ledger, Sent
+from pykafka.shares.reading import note, read
+from pykafka.shares.session import FINAL_EPOCH, SESSION_ERRORS, ShareSession
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pykafka.broker import Broker
+    from pykafka.handlers.base import Handler, LockType, Worker
+    from pykafka.record import Record
+    from pykafka.shares.options import ShareConsumerOptions
+
+log = logging.getLogger(__name__)
+
+#: How long acknowledgements wait for a request to go with (s).
+IDLE_S = 1.0
+#: The pause after an answer that asks for one (s).
+PAUSE_S = 0.5
+#: KIP-1222: brokers of 4.2 and later know the renewal of locks.
+RENEWS_FROM = 2
+
+
+class Port(Protocol):
+    """The engine, as its session workers see it."""
+
+    handler: Handler
+    lock: LockType
+    options: ShareConsumerOptions
+
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def hungry(self) -> bool: ...  # whether the application waits for records
+    def decide(self, held: Held, kind: Kind) -> bool: ...
+    def took(self, records: list[Record[Any, Any]], lock_timeout_ms: int) -> None: ...
+    def told(self, held: Collection[Held], error: KafkaException | None) -> None: ...
+    def unled(self, worker: SessionWorker, keys: Iterable[TopicPartition], error: KafkaException) -> None: ...
+    def failed(self, error: KafkaException) -> None: ...
+
+
+class _Job(NamedTuple):
+    """One request: which acknowledgements go with it, and what it fetches; None for nothing."""
+
+    sent: dict[TopicPartition, Sent]
+    fetched: dict[TopicPartition, UUID] | None
+    final: bool = False
+
+
+class SessionWorker:
+    """The share session with one broker.
+
+    State: `wanted`, `ledger` and `flushing` change under the engine's lock; the session is the worker's own.
+
+    :param engine: that has the records
+    :param broker: leads the partitions
+    """
+
+    def __init__(self, engine: Port, broker: Broker) -> None:
+        self._engine = engine
+        self.broker = broker
+        self._handler = engine.handler
+        number = self._handler.random.getrandbits(128)
+        self._channel = f"share:{uuid.UUID(int=number, version=4)}"
+        #: The partitions to fetch, and the ids of their topics.
+        self.wanted: dict[TopicPartition, UUID] = {}
+        #: The id of each topic that this worker ever fetched from, for acknowledgements.
+        self._ids: dict[str, UUID] = {}
+        self.ledger = Ledger()
+        #: Whether somebody waits for outcomes.
+        self.flushing = False
+        self.wake = self._handler.Event()
+        self._session: ShareSession[tuple[TopicPartition, UUID]] = ShareSession()
+        self._stopping = False
+        self._worker: Worker | None = self._handler.spawn(self._run, name=f"pykafka.ShareSession.{broker.id}")
+
+    # -- the application's side ------------------------------------------------------------------------------------
+
+    @property
+    def may_renew(self) -> bool:
+        """Whether the broker renews locks."""
+        return self.broker.api_version(wire.ShareAcknowledgeRequest) >= RENEWS_FROM
+
+    def stop(self) -> None:
+        """Send what is due, and end the session; call `join` next."""
+        self._stopping = True
+        self.wake.set()
+
+    def join(self, deadline: float) -> None:
+        """Wait until the worker has ended, but not beyond a deadline (s); then end its connection."""
+        worker = self._worker
+        if worker is not None and not worker.join(max(0.0, deadline - self._handler.now())):
+            self.broker.drop_channel(self._channel)
+            worker.join(PAUSE_S)
+
+    # -- the worker ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            idle = False
+            while (job := self._choose(idle)) is not None or not self._stopping:
+                if job is None:
+                    idle = not self.wake.wait(IDLE_S)
+                    self.wake.clear()
+                    continue
+                idle = False
+                self._do(job)
+                if job.final:
+                    break
+        except BaseException as error:
+            self._lose(KafkaException(f"the worker of a share session ended by {type(error).__name__}: {error}"))
+            self._engine.failed(
+                KafkaException(f"the worker of a share session ended by {type(error).__name__}: {error}")
+            )
+            raise
+        finally:
+            self.broker.drop_channel(self._channel)
+
+    def _choose(self, idle: bool) -> _Job | None:
+        """Return what is to be done now; None for nothing."""
+        with self._engine.lock:
+            ledger, wanted = self.ledger, dict(self.wanted)
+            if self._stopping:
+                return _Job(ledger.take_due(), None, final=True) if self._session.is_open else None
+            due = ledger.due
+            if due and not self._session.is_open:
+                self.flushing = False
+                return _Job(ledger.take_due(), None)
+            apart = ledger.renews or any(key not in wanted for key in due)
+            hungry = self._engine.hungry and bool(wanted)
+            if due and (self.flushing or apart or (idle and not hungry)):
+                self.flushing = False
+                return _Job(ledger.take_due(), None)
+            self.flushing = False
+            return _Job(ledger.take_due(), wanted) if hungry else None
+
+    def _do(self, job: _Job) -> None:
+        expected = {key: sent for key, sent in job.sent.items() if sent.batches}
+        try:
+            if job.fetched is not None:
+                self._fetch(job.fetched, expected)
+            elif self._session.is_open:
+                self._acknowledge(expected, job.final)
+            else:
+                self._answer(expected, _over(self.broker.address))
+        except KafkaException as error:
+            self._answer(expected, error)
+            self._lose(error)
+            keys = list(self.wanted)
+            if not job.final:
+                self._engine.unled(self, keys, error)
+
+    def _answer(
+        self, sent: Mapping[TopicPartition, Sent], error: KafkaException | None, expires_at: float = 0.0
+    ) -> None:
+        for one in sent.values():
+            with self._engine.lock:
+                held = self.ledger.answered(one, error, expires_at)
+            self._engine.told(held, error)
+
+    def _lose(self, error: KafkaException) -> None:
+        """Begin another session: what the last one had, others may have."""
+        self._session.failed()
+        with self._engine.lock:
+            ledger, self.ledger = self.ledger, Ledger()
+            told = ledger.lose_all(error)
+        self._engine.told(told, error)
+
+    # -- fetching --------------------------------------------------------------------------------------------------
+
+    def _fetch(self, wanted: dict[TopicPartition, UUID], sent: dict[TopicPartition, Sent]) -> None:
+        options = self._engine.options
+        for key, id_ in wanted.items():
+            self._ids[key.topic] = id_
+        step = self._session.fetch(dict.fromkeys(wanted.items()))
+        request = wire.ShareFetchRequest(
+            group_id=options.group,
+            member_id=self._engine.member_id,
+            share_session_epoch=step.epoch,
+            max_wait_ms=options.fetch_max_wait_ms,
+            min_bytes=options.fetch_min_bytes,
+            max_bytes=options.fetch_max_bytes,
+            max_records=options.max_records,
+            batch_size=options.max_records,
+            share_acquire_mode=int(options.acquire_mode == "record_limit"),
+            topics=_topics(wire.ShareFetchRequest.Topic, step.added, sent, self._ids),
+            forgotten_topics_data=[
+                wire.ShareFetchRequest.ForgottenTopic(topic_id=id_, partitions=[key.partition])
+                for key, id_ in step.forgotten
+            ],
+        )
+        asked_at = self._handler.now()
+        timeout_ms = options.fetch_max_wait_ms + self.broker.socket_timeout_ms
+        response = self.broker.call(request, self._channel, timeout_ms=timeout_ms)
+        if not self._is_sound(response.error_code, response.error_message, sent, "ShareFetch"):
+            return
+        expires_at = asked_at + response.acquisition_lock_timeout_ms / 1000
+        left = dict(sent)
+        names = {id_: name for name, id_ in self._ids.items()}
+        for topic in response.responses:
+            for part in topic.partitions:
+                key = TopicPartition(names.get(topic.topic_id, ""), part.partition_index)
+                if key in left:
+                    error = self._error(part.acknowledge_error_code, part.acknowledge_error_message, key, "ShareFetch")
+                    self._answer({key: left.pop(key)}, error, expires_at)
+                self._take(key, part, expires_at, response.acquisition_lock_timeout_ms)
+        for key, one in left.items():
+            self._answer({key: one}, self._missing(key, "ShareFetch"))
+
+    def _take(
+        self,
+        key: TopicPartition,
+        part: wire.ShareFetchResponse.Topic.Partition,
+        expires_at: float,
+        lock_timeout_ms: int,
+    ) -> None:
+        error = self._error(part.error_code, part.error_message, key, "ShareFetch")
+        if error is None:
+            found, error = read(key, part, self._handler.offload)
+            rest = Kind.GAP if error is None else Kind.RELEASE
+            with self._engine.lock:
+                records = note(self._engine, self.ledger, key, part, found, expires_at, rest)
+            if records:
+                self._engine.took(records, lock_timeout_ms)
+            if error is not None:
+                self._engine.failed(error.with_context(broker=self.broker.address, topic=key.topic, api="ShareFetch"))
+        elif error.retriable or getattr(error, "stale", False) or isinstance(error, NotLeaderForPartition):
+            self._engine.unled(self, [key], error)
+        else:
+            self._engine.unled(self, [key], error)
+            self._engine.failed(error)
+
+    # -- acknowledging ---------------------------------------------------------------------------------------------
+
+    def _acknowledge(self, sent: dict[TopicPartition, Sent], final: bool) -> None:
+        renews = any(held.kind is Kind.RENEW for one in sent.values() for held in one.held)
+        request = wire.ShareAcknowledgeRequest(
+            group_id=self._engine.options.group,
+            member_id=self._engine.member_id,
+            share_session_epoch=FINAL_EPOCH if final else self._session.acknowledge(),
+            is_renew_ack=renews,
+            topics=_topics(wire.ShareAcknowledgeRequest.Topic, [], sent, self._ids),
+        )
+        asked_at = self._handler.now()
+        response = self.broker.call(request, self._channel)
+        if not self._is_sound(response.error_code, response.error_message, sent, "ShareAcknowledge"):
+            return
+        expires_at = asked_at + response.acquisition_lock_timeout_ms / 1000
+        left = dict(sent)
+        names = {id_: name for name, id_ in self._ids.items()}
+        for topic in response.responses:
+            for part in topic.partitions:
+                key = TopicPartition(names.get(topic.topic_id, ""), part.partition_index)
+                if key in left:
+                    error = self._error(part.error_code, part.error_message, key, "ShareAcknowledge")
+                    self._answer({key: left.pop(key)}, error, expires_at)
+        for key, one in left.items():
+            self._answer({key: one}, self._missing(key, "ShareAcknowledge"))
+        if final:
+            self._session.failed()
+
+    # -- errors ----------------------------------------------------------------------------------------------------
+
+    def _is_sound(self, code: int, message: str | None, sent: dict[TopicPartition, Sent], api: str) -> bool:
+        """Return whether an answer has no error of its own; deal with one."""
+        if not code:
+            return True
+        error = error_for(code, message, broker=self.broker.address, api=api)
+        self._answer(sent, error)
+        self._lose(error)
+        if code in SESSION_ERRORS:
+            log.info("share group %s: %s; another session begins", self._engine.options.group, error)
+        elif error.retriable or code == UnknownError.ERROR_CODE:  # so brokers answer for topics that were just deleted
+            self._engine.unled(self, list(self.wanted), error)
+            self._handler.sleep(PAUSE_S)
+        else:
+            self._engine.unled(self, list(self.wanted), error)
+            self._engine.failed(error)
+        return False
+
+    def _error(self, code: int, message: str | None, key: TopicPartition, api: str) -> KafkaException | None:
+        if not code:
+            return None
+        return error_for(code, message, broker=self.broker.address, topic=key.topic, partition=key.partition, api=api)
+
+    def _missing(self, key: TopicPartition, api: str) -> KafkaException:
+        return IncompleteResponseError(broker=self.broker.address, topic=key.topic, partition=key.partition, api=api)
+
+
+def _over(address: str) -> KafkaException:
+    return ShareSessionNotFound(
+        "the share session that had these records is over, and others may have them by now", broker=address
+    )
+
+
+def _topics(
+    kind: type[Any],
+    added: Iterable[tuple[TopicPartition, UUID]],
+    sent: Mapping[TopicPartition, Sent],
+    ids: Mapping[str, UUID],
+) -> list[Any]:
+    """Return partitions to fetch and to acknowledge, by topic."""
+    parts: dict[UUID, dict[int, Any]] = {}
+    for key, id_ in added:
+        parts.setdefault(id_, {})[key.partition] = kind.Partition(partition_index=key.partition)
+    for key, one in sent.items():
+        batches = [
+            wire.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=[int(what)])
+            for first, last, what in one.batches
+        ]
+        part = parts.setdefault(ids[key.topic], {}).setdefault(
+            key.partition, kind.Partition(partition_index=key.partition)
+        )
+        part.acknowledgement_batches = batches
+    return [kind(topic_id=id_, partitions=list(found.values())) for id_, found in parts.items()]

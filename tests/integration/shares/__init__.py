@@ -1,0 +1,1 @@
+"""Share groups on real brokers."""

@@ -1,0 +1,37 @@
+"""The table of a share member's states."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafka.shares.membership import TABLE, Event, ShareMembership, State
+
+
+def test_each_event_has_an_effect_in_each_state() -> None:
+    assert {state: set(row) for state, row in TABLE.items()} == {state: set(Event) for state in State}
+
+
+def test_a_member_joins_goes_on_and_leaves() -> None:
+    member = ShareMembership("m")
+    assert (member.state, member.epoch) == (State.OUT, 0)
+    member.apply(Event.ANSWERED, 3)
+    assert (member.state, member.epoch) == (State.MEMBER, 3)
+    member.apply(Event.ANSWERED, 4)
+    assert member.epoch == 4
+    member.apply(Event.LEFT)
+    assert (member.state, member.epoch) == (State.LEFT, -1)
+
+
+def test_a_fenced_member_joins_anew_under_its_id() -> None:
+    member = ShareMembership("m")
+    member.apply(Event.ANSWERED, 7)
+    member.apply(Event.FENCED)
+    assert (member.state, member.epoch, member.member_id) == (State.OUT, 0, "m")
+
+
+@pytest.mark.parametrize("event", Event)
+def test_a_late_answer_does_not_bring_back_who_has_left(event: Event) -> None:
+    member = ShareMembership("m")
+    member.apply(Event.LEFT)
+    member.apply(event, 5)
+    assert (member.state, member.epoch) == (State.LEFT, -1)
