@@ -32,7 +32,7 @@ LOOK_S = 0.5
 
 
 class ShareEngine:
-    """What a share consumer has beside its calls.
+    """The parts of a share consumer beside its calls.
 
     State under `lock`: the buffer, the assignment, the sessions' partitions and ledgers, and the outcomes not told yet.
 
@@ -258,7 +258,7 @@ class ShareEngine:
     # -- outcomes --------------------------------------------------------------------------------------------------
 
     def flush(self) -> list[Held]:
-        """Have the sessions send what is due; return the records that brokers have still to answer for."""
+        """Make the sessions send what is due; return the records that brokers have still to answer for."""
         with self.lock:
             waiting = [held for worker in self._sessions.values() for held in worker.ledger if held.state in OPEN]
             for worker in self._sessions.values():

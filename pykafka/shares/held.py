@@ -14,7 +14,7 @@ from pykafka.exceptions import InvalidRecordState, KafkaException
 
 
 class Kind(enum.IntEnum):
-    """What became of an acquired record, by Kafka's number."""
+    """An acknowledgement of a record, by Kafka's number."""
 
     GAP = 0
     ACCEPT = 1
@@ -37,7 +37,7 @@ class State(enum.Enum):
 
 
 class Event(enum.Enum):
-    """What changes the state."""
+    """An event that changes the state."""
 
     DELIVER = "deliver"
     GIVE_BACK = "give back"
@@ -79,7 +79,7 @@ OPEN = frozenset({State.DUE, State.SENT, State.RENEWING, State.RENEWAL_SENT})
 
 
 class Owner(Protocol):
-    """Who takes decisions from any worker: the engine."""
+    """The object that takes decisions from any worker: the engine."""
 
     def decide(self, held: Held, kind: Kind) -> bool: ...
 

@@ -26,7 +26,7 @@ class State(enum.Enum):
 
 
 class Event(enum.Enum):
-    """What changes the state."""
+    """An event that changes the state."""
 
     ANSWERED = "a heartbeat was answered"
     FENCED = "the coordinator does not know the member, or its epoch"

@@ -233,7 +233,7 @@ class ShareGroupHeartbeatRequest(Request[ShareGroupHeartbeatResponse], api_key=7
 
 
 class AcknowledgementBatch(Struct):
-    """What became of acquired records: one type for all offsets, or one for each.
+    """An acknowledgement of acquired records: one type for all offsets, or one for each.
 
     Types: 0 gap, 1 accept, 2 release, 3 reject, 4 renew.
     """
