@@ -1,4 +1,4 @@
-"""What the application has dropped ends with its client, and not at the next look of its workers."""
+"""Dropped producers and consumers end with their client, and not at the next look of their workers."""
 
 from __future__ import annotations
 
