@@ -6,7 +6,9 @@ python -m tests.support.copier KIND HOSTS TRANSACTIONAL_ID GIVEN MADE GROUP
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
+import signal
 import sys
 import time
 from typing import Any
@@ -46,7 +48,8 @@ async def awaiting(hosts: str, name: str, given: str, made: str, group: str) -> 
 
 def main(kind: str, hosts: str, *names: str) -> None:
     """Copy for ever; an error that ends it begins it anew."""
-    logging.basicConfig(level=logging.ERROR)
+    logging.basicConfig(level=logging.WARNING, format=f"%(asctime)s {names[0]} {kind} %(name)s %(message).300s")
+    faulthandler.register(signal.SIGUSR1)  # asked for where a record is missing
     print("started", flush=True)
     while True:
         try:

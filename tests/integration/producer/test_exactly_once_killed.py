@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -52,6 +53,12 @@ class Workers:
     def _end(self, number: int) -> None:
         self._running[number].kill()
         self._running[number].wait()
+
+    def ask(self) -> None:
+        """Have each write to the log where its workers are."""
+        for process in self._running:
+            process.send_signal(signal.SIGUSR1)
+        time.sleep(1)
 
     def close(self) -> None:
         """End all."""
@@ -126,6 +133,24 @@ def committed(hosts: str, topic: str, count: int, seconds: float) -> list[bytes]
     return found
 
 
+def explain(client: KafkaClient, given: str, made: str, group: str, found: list[bytes]) -> str:
+    """Return what is missing or doubled, where it was read from, and what the brokers know of it."""
+    where: dict[bytes, tuple[int, int]] = {}
+    with client.consumer(given, consumer_timeout_ms=2000) as consumer:
+        for record in consumer:
+            where[record.value or b""] = record.partition, record.offset
+    with client.consumer(made, consumer_timeout_ms=2000) as consumer:
+        written = {record.value for record in consumer}
+    seen = set(found)
+    missing = sorted((place, value, value in written) for value, place in where.items() if value not in seen)
+    lines = [f"{len(found)} outputs, {len(seen)} of them different, of {len(where)} inputs; missing {len(missing)}:"]
+    lines += [f"  partition {at[0]}, offset {at[1]}: {value!r}, written: {was}" for at, value, was in missing[:3]]
+    lines += [f"  partition {at[0]}, offset {at[1]}: {value!r}, written: {was}" for at, value, was in missing[-3:]]
+    lines += [f"  committed: {client.admin.list_group_offsets(group)}"]
+    lines += [f"  transactions: {[one for one in client.admin.list_transactions() if group in one.transactional_id]}"]
+    return "\n".join(lines)
+
+
 @pytest.mark.parametrize(
     "kills", [9, *(pytest.param(100, id=f"{turn}-hundred", marks=pytest.mark.matrix) for turn in ("first", "second"))]
 )
@@ -136,7 +161,7 @@ def test_each_record_has_its_output_once(kafka3: KafkaCluster, tmp_path: Path, k
         given, made = (create_topic(client, partitions=PARTITIONS, replicas=3).name for _ in range(2))
         workers = Workers(kafka3.hosts, group, (given, made, group), tmp_path / "workers.log")
         killer = Killer(client, kafka3, workers, made)
-        sent = 0
+        sent, found = 0, []
         try:
             with client.producer() as producer:
                 time.sleep(2)
@@ -151,11 +176,14 @@ def test_each_record_has_its_output_once(kafka3: KafkaCluster, tmp_path: Path, k
             killer.restore()
             found = committed(kafka3.hosts, made, sent, SETTLE_S)
         finally:
+            if len(found) < sent:  # before they are gone: what they wait for
+                workers.ask()
             workers.close()
             killer.restore()
-    print(f"{killer.killed} kills, {killer.brokers} of brokers; {sent} records")
-    said = (tmp_path / "workers.log").read_text()[-3000:]
-    assert (len(found), len(set(found))) == (sent, sent), said
+        print(f"{killer.killed} kills, {killer.brokers} of brokers; {sent} records")
+        if (len(found), len(set(found))) != (sent, sent):
+            said = (tmp_path / "workers.log").read_text()[-6000:]
+            pytest.fail(f"{explain(client, given, made, group, found)}\n{said}")
     following = dict.fromkeys((b"%d" % key for key in range(KEYS)), 0)
     for value in found:
         key, _, number = value.partition(b"-")
