@@ -55,7 +55,7 @@ class Workers:
         self._running[number].wait()
 
     def ask(self) -> None:
-        """Have each write to the log where its workers are."""
+        """Make each write to the log where its workers are."""
         for process in self._running:
             process.send_signal(signal.SIGUSR1)
         time.sleep(1)
