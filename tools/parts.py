@@ -50,9 +50,13 @@ GROUPS = [
     for name in ("balanced", "balanced_callback", "balanced_fork", "commits", "managed")
 ]
 #: Members that read many topics, and parallel work of such members.
-MANY_TOPICS = [f"{INTEGRATION}/groups/test_subscriber{part}.py" for part in ("", "_assignors", "_mixed", "_outages")]
+MANY_TOPICS = [
+    f"{INTEGRATION}/groups/test_subscriber{part}.py"
+    for part in ("", "_assignors", "_cooperative", "_mixed", "_outages")
+]
 MANY_TOPICS += [
-    f"{INTEGRATION}/groups/test_consumer_{part}.py" for part in ("attacks", "groups", "histories", "interrupted")
+    f"{INTEGRATION}/groups/test_consumer_{part}.py"
+    for part in ("attacks", "cooperative", "groups", "histories", "interrupted")
 ]
 MANY_TOPICS += [f"{INTEGRATION}/parallel/test_groups.py"]
 GROUPS += MANY_TOPICS
