@@ -12,7 +12,7 @@ from pykafka.exceptions import InvalidRecordState, KafkaException, UnsupportedVe
 from pykafka.shares.held import OPEN, Acknowledged, Held, Kind, State, outcomes
 from pykafka.shares.held import Event as Change
 from pykafka.shares.member import ShareMember
-from pykafka.shares.worker import SessionWorker
+from pykafka.shares.worker import ENDING_S, SessionWorker
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -297,8 +297,9 @@ class ShareEngine:
         workers = list(self._sessions.values())
         for worker in workers:
             worker.stop()
+        now = self.handler.now()
         for worker in workers:
-            worker.join(deadline)
+            worker.join(now + max(0.0, deadline - now - min(ENDING_S, (deadline - now) / 3)))
         self.member.leave(deadline)
         with self.lock:
             self._buffer.clear()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pykafka.coordinator.link import GroupLink
-from pykafka.exceptions import KafkaException, UnsupportedVersion, error_for
+from pykafka.exceptions import KafkaException, ResponseTimeoutError, UnsupportedVersion, error_for
 from pykafka.protocol import wire
 from pykafka.shares.membership import FENCED, MOVED, Event, ShareMembership, State
 
@@ -126,7 +126,7 @@ class ShareMember:
         return min(self._interval, FIRST_S * 2.0 ** min(self._waits, 10)) if self._empty else self._interval
 
     def _send(
-        self, broker: Broker, topics: list[str] | None, timeout_ms: int | None = None
+        self, broker: Broker, topics: list[str] | None, timeout_ms: int | None = None, latest: float | None = None
     ) -> wire.ShareGroupHeartbeatResponse:
         if not broker.has(wire.ShareGroupHeartbeatRequest):
             raise UnsupportedVersion(
@@ -142,7 +142,7 @@ class ShareMember:
             rack_id=self._rack if topics is not None else None,
             subscribed_topic_names=topics,
         )
-        return broker.call(request, self.link.channel, timeout_ms=timeout_ms)
+        return broker.call(request, self.link.channel, timeout_ms=timeout_ms, latest=latest)
 
     def _failed(self, error: KafkaException) -> float | None:
         """Deal with an error; return when to try again (s)."""
@@ -196,7 +196,9 @@ class ShareMember:
         self.membership.apply(Event.LEFT)
         if joined and coordinator is not None and not self._cluster.closed:
             try:
-                response = self._send(coordinator, None, self.link.left_ms(deadline, 1))
+                if self._handler.now() >= deadline:
+                    raise ResponseTimeoutError("there was no time left for it", broker=coordinator.address)
+                response = self._send(coordinator, None, self.link.left_ms(deadline, 1), deadline)
                 if response.error_code:
                     raise error_for(response.error_code, broker=coordinator.address, api="ShareGroupHeartbeat")
             except KafkaException as error:

@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 IDLE_S = 1.0
 #: The pause after an answer that asks for one (s).
 PAUSE_S = 0.5
+#: How long the end of a connection may take (s).
+ENDING_S = 1.2
 #: KIP-1222: brokers of 4.2 and later know the renewal of locks.
 RENEWS_FROM = 2
 
@@ -112,9 +114,10 @@ class SessionWorker:
     def join(self, deadline: float) -> None:
         """Wait until the worker has ended, but not beyond a deadline (s); then end its connection."""
         worker = self._worker
-        if worker is not None and not worker.join(max(0.0, deadline - self._handler.now())):
+        left = deadline - self._handler.now()
+        # ending a connection on which nothing comes takes time, too
+        if worker is not None and not worker.join(max(0.0, left - min(ENDING_S, left / 2))):
             self.broker.drop_channel(self._channel)
-            worker.join(PAUSE_S)
 
     # -- the worker ------------------------------------------------------------------------------------------------
 
@@ -292,6 +295,7 @@ class SessionWorker:
         self._answer(sent, error)
         self._lose(error)
         if code in SESSION_ERRORS:
+            self.broker.drop_channel(self._channel)  # at its end the broker releases what the session had
             log.info("share group %s: %s; another session begins", self._engine.options.group, error)
         elif error.retriable or code == UnknownError.ERROR_CODE:  # so brokers answer for topics that were just deleted
             self._engine.unled(self, list(self.wanted), error)

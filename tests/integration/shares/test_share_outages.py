@@ -1,0 +1,75 @@
+"""Share consumers while brokers die, hang, or forget the session."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.common import TopicPartition
+from pykafka.exceptions import InvalidShareSessionEpoch
+from pykafka.shares.held import Acknowledged
+from tests.brokers import KafkaCluster
+from tests.integration.shares.test_share_consumer import filled, new_group, taken
+from tests.support.topics import create_topic
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.kafka, pytest.mark.needs("share groups")]
+
+
+@pytest.mark.on_asyncio
+def test_a_lost_session_is_told_and_another_begins(client: KafkaClient) -> None:
+    topic = filled(client, 5)
+    with client.share_consumer(topic, group=new_group(client), acknowledgement="explicit") as consumer:
+        found = taken(consumer, 5)
+        (session,) = consumer._engine._sessions.values()
+        session._session._epoch += 5
+        assert all(consumer.accept(record) for record in found)
+        (error,) = consumer.commit().values()
+        assert isinstance(error, InvalidShareSessionEpoch)
+        assert not found[0].ack()  # lost, and comes again
+        again = taken(consumer, 5)
+        assert {record.delivery_count for record in again} == {2}
+        assert all(record.ack() for record in again)
+        consumer.commit()
+        assert consumer.commit() == {}
+
+
+def test_leader_and_coordinator_are_killed() -> None:
+    """Records of the killed leader come again, and are accepted; close() keeps its deadline with a broker that hangs."""
+    told: list[Acknowledged] = []
+
+    def accepted() -> set[tuple[TopicPartition, int]]:
+        return {(one.partition, offset) for one in told if one.error is None for offset in one.offsets}
+
+    with KafkaCluster(brokers=3) as kafka, KafkaClient(kafka.hosts) as client:
+        topic = create_topic(client, 3, 3).name
+        with client.producer() as producer:
+            for number in range(300):
+                producer.produce(topic, b"%d" % number, partition=number % 3)
+        group = new_group(client)
+        consumer = client.share_consumer(topic, group=group, acknowledgement="explicit", on_acknowledge=told.append)
+        found: list[Any] = taken(consumer, 300, 40)
+        assert len(found) == 300
+        killed = client.cluster.get_group_coordinator(group).id  # which leads a partition, too
+        kafka.kill(killed)
+        for record in found:
+            consumer.accept(record)
+        outcome = consumer.commit(20)
+        assert set(outcome) == {TopicPartition(topic, number) for number in range(3)}
+        deadline = time.monotonic() + 60
+        while len(accepted()) < 300 and time.monotonic() < deadline:
+            for record in consumer.poll(timeout=1):
+                consumer.accept(record)
+            consumer.commit(10)
+        assert len(accepted()) == 300
+        for broker in kafka.broker_ids:
+            if broker != killed:
+                kafka.pause(broker)
+        started = time.monotonic()
+        consumer.close(3)
+        assert time.monotonic() - started < 4.5
+        for broker in kafka.broker_ids:
+            if broker != killed:
+                kafka.resume(broker)
