@@ -31,6 +31,14 @@ def values(hosts: str, name: str, count: int) -> set[bytes]:
     return set(found)
 
 
+@pytest.mark.needs("share groups")
+def test_share_group(kafka: KafkaCluster) -> None:
+    name = f"jobs-{uuid.uuid4().hex[:8]}"
+    status, output = run("examples.share_group", "--hosts", kafka.hosts, "--topic", name, "--group", name)
+    assert status == 0, output
+    assert "100 jobs done" in output
+
+
 def test_threaded_script(hosts: str) -> None:
     """It consumes what it produced; run again, only what is new."""
     name = f"numbers-{uuid.uuid4().hex[:8]}"
