@@ -274,8 +274,12 @@ class AsyncioHandler(SocketHandler):
     def native(self) -> Handler:
         """A handler over OS threads, which logs on the loop. As `Handler.native`."""
         if self._native is None:
-            self._native = NativeHandler(self._say)
+            self._native = NativeHandler(self._say, self._post)
         return self._native
+
+    def _post(self, fn: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.loop.call_soon_threadsafe(fn)
 
     def _say(self, say: Callable[[], None]) -> None:
         try:

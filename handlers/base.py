@@ -372,6 +372,15 @@ class Handler(ABC):
         greenlet may hold a log's locks. With plain threads it is the handler itself.
         """
 
+    def post(self, fn: Callable[[], object]) -> None:
+        """Run `fn()` where the events of the workers may be set; any thread may call this, and it does not wait.
+
+        On the handler that `native` returns: how its workers wake those that they go on beside, on a hub or an event loop.
+
+        :param fn: sets events, and does not wait; it is not called where the hub or loop has ended
+        """
+        fn()
+
     def at_fork(self, fn: Callable[[], object]) -> None:
         """Register `fn()` to run in every child that this process forks from now on.
 

@@ -274,11 +274,16 @@ def resolve_on_hub(
 
 
 def native_beside_hub() -> Handler:
-    """Make a native handler that logs the errors of its workers on the present hub."""
+    """Make a native handler that logs the errors of its workers on the present hub, and sets events there."""
     import gevent
 
     loop = gevent.get_hub().loop
-    return NativeHandler(lambda say: loop.run_callback_threadsafe(gevent.spawn, say))
+
+    def post(fn: Callable[[], object]) -> None:
+        with suppress(ValueError):  # the hub has ended
+            loop.run_callback_threadsafe(fn)
+
+    return NativeHandler(lambda say: loop.run_callback_threadsafe(gevent.spawn, say), post)
 
 
 class GreenletWorker(Worker):

@@ -243,14 +243,18 @@ class NativeHandler(SocketHandler):
     """The handler that runs workers in unpatched OS threads; `Handler.native` returns it.
 
     :param say: called with a function that logs something; it runs that function where logging cannot deadlock
+    :param post: called with a function that sets events of the workers beside these; it runs that function in their thread
     """
 
     name = "native"
     cooperative = False
 
-    def __init__(self, say: Callable[[Callable[[], None]], object]) -> None:
+    def __init__(
+        self, say: Callable[[Callable[[], None]], object], post: Callable[[Callable[[], object]], object]
+    ) -> None:
         super().__init__(PollWaiter)
         self._say = say
+        self._post = post
         self._getaddrinfo: Callable[..., list[Any]] = original("socket", "getaddrinfo")
         self._getnameinfo: Callable[..., Any] = original("socket", "getnameinfo")
         self._lookups = Lookups(self)
@@ -339,3 +343,7 @@ class NativeHandler(SocketHandler):
         """Log an exception where a worker may wait for a log's locks. As `Handler.report`."""
         report = super().report
         self._say(lambda: report(what, error))
+
+    def post(self, fn: Callable[[], object]) -> None:
+        """Run `fn()` in the thread of the hub or loop. As `Handler.post`."""
+        self._post(fn)

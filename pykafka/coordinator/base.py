@@ -77,7 +77,7 @@ class BaseCoordinator(ABC):
         self.link = GroupLink(self._cluster, self.group_id, config["retry_backoff_ms"])
         self.membership = Membership()
         self.activity = Activity()
-        #: Set when there may be news; see `sender.shares_events`.
+        #: Set when there may be news.
         self.changed = self._handler.Event()
         self.heartbeat = Heartbeat(clock=self._handler.native.now, **self.config)
         self.sender = HeartbeatSender(

@@ -33,6 +33,9 @@ class ShareHooks(Protocol):
         Any thread may call this, also the one of heartbeats beside a hub: it may only store.
         """
 
+    def wake(self) -> object:
+        """End the wait of a call of the application, so that it reads `Subscriber.due`; called where events may be set."""
+
     def revoke(self, keys: Collection[TopicPartition]) -> object:
         """Stop reading the whole share, which is still this member's; commit it, and keep its positions for `assign`."""
 

@@ -107,6 +107,7 @@ class Attendant(Protocol):
     @property
     def calls(self) -> int: ...
     def attend(self) -> object: ...
+    def wake(self) -> object: ...
 
 
 class Beat(NamedTuple):
@@ -146,7 +147,7 @@ class HeartbeatSender:
     :param heartbeat: the timer; the thread's own
     :param activity: the application's signs of life
     :param max_poll_interval_ms: without a sign of life for this long the member leaves (ms)
-    :param notify: called after each piece of news if workers and thread can share events
+    :param notify: called after each piece of news, where events of the application's workers may be set
     """
 
     def __init__(
@@ -162,8 +163,6 @@ class HeartbeatSender:
         self.heartbeat = heartbeat
         self._activity = activity
         self._max_poll_s = max_poll_interval_ms / 1000
-        #: Whether the thread may set events of the application; if not, workers look at `news` every now and then.
-        self.shares_events = self._native is handler
         self.notify = notify
         #: The consumer, for members that live in its calls: held weakly, and when it is gone, so is the member.
         self.attendant: weakref.ref[Attendant] | None = None
@@ -323,8 +322,13 @@ class HeartbeatSender:
         self._told = (beat, code)
         self.news.append(News(beat.generation_id, beat.member_id, code, beat.broker.address, error, idle))
         self._have_attended()
-        if self.shares_events:
-            self.notify()
+        self._native.post(self._notify)
+
+    def _notify(self) -> None:
+        self.notify()
+        attendant = None if self.attendant is None else self.attendant()
+        if attendant is not None:
+            attendant.wake()
 
     def _have_attended(self) -> None:
         attendant = None if self.attendant is None else self.attendant()

@@ -26,9 +26,6 @@ __all__ = ["Identity", "ShareHooks", "Subscriber"]
 
 log = logging.getLogger(__name__)
 
-#: How often a member looks for news of heartbeats, where their thread cannot wake the application's workers, and for the end
-#: of a rebalance while it reads on (s).
-LOOK_FOR_NEWS_S = 0.1
 #: How often a call looks whether another worker still takes part in a rebalance (s).
 TURN_S = 0.01
 
@@ -120,7 +117,7 @@ class Subscriber(BaseCoordinator):
     @property
     def look_s(self) -> float:
         """How long a worker may wait before it reads `due` again (s)."""
-        return LOOK_S if self.sender.shares_events and self._aside is None else LOOK_FOR_NEWS_S
+        return LOOK_S
 
     @property
     def due(self) -> bool:
@@ -299,7 +296,7 @@ class Subscriber(BaseCoordinator):
         """Join and sync by a worker; return whether it was started."""
         self._deadline = None
         self._aside = aside = JoinAside(
-            self._handler, self._join_aside, self._hooks.attend, f"pykafka.Joining.{self.group_id}"
+            self._handler, self._join_aside, self._wake_hooks, f"pykafka.Joining.{self.group_id}"
         )
         try:
             aside.start()
@@ -308,6 +305,10 @@ class Subscriber(BaseCoordinator):
             self._aside = None
             return False
         return True
+
+    def _wake_hooks(self) -> None:
+        self._hooks.attend()
+        self._hooks.wake()
 
     def _join_aside(self, aside: JoinAside) -> None:
         failures = 0

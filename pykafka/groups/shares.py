@@ -88,6 +88,10 @@ class ShareHooks(Protocol):
         """
         ...
 
+    def wake(self) -> None:
+        """End the wait of a call of the application, which then reads `due`; called where events may be set."""
+        ...
+
     def revoke(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading the whole share, which is still this member's: tell the listener, commit if auto-commit is on.
 

@@ -159,6 +159,10 @@ class Sharing:
         """Make the next call of the application read `Shares.due`."""
         self._engine.buffers.held = True
 
+    def wake(self) -> None:
+        """End the wait of a call of the application."""
+        self._engine.has_arrived.set()
+
     def revoke(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading the share, and keep its positions; before, tell the listener, and commit if auto-commit is on."""
         self._relinquish(keys, self._engine.shelve)

@@ -23,6 +23,7 @@ class Hooks:
         self.told: list[tuple[str, frozenset[TopicPartition]]] = []
         self.share: set[TopicPartition] = set()
         self.attended = 0
+        self.woken = 0
         self.is_called_back = False
         self.kept: list[frozenset[TopicPartition]] = []
         self.then: dict[str, Callable[[Keys], object]] = {}
@@ -38,6 +39,9 @@ class Hooks:
 
     def attend(self) -> None:
         self.attended += 1
+
+    def wake(self) -> None:
+        self.woken += 1
 
     def revoke(self, keys: Keys) -> None:
         self.share -= set(keys)
