@@ -13,6 +13,7 @@ from pykafka.admin import ConfigResource, ConfigType
 from pykafka.common import TopicPartition
 from pykafka.exceptions import DeserializationError, InvalidRecordState, TopicNotFoundError
 from pykafka.shares.held import Acknowledged
+from tests.brokers import KafkaCluster
 from tests.support.topics import create_topic, delete_topic
 from tests.support.waiting import until
 
@@ -150,8 +151,12 @@ def test_two_members_share_one_partition(client: KafkaClient) -> None:
         assert all(found.values())
 
 
-@pytest.mark.later("greenlets")
-def test_a_lock_that_times_out_is_told_by_name(client: KafkaClient) -> None:
+def test_a_lock_that_times_out_is_told_by_name(kafka: KafkaCluster) -> None:
+    with KafkaClient(kafka.hosts) as client:
+        lock_times_out(client)
+
+
+def lock_times_out(client: KafkaClient) -> None:
     topic = filled(client, 2)
     group = new_group(client, share_record_lock_duration_ms="15000")
     with client.share_consumer(topic, group=group, acknowledgement="explicit") as consumer:
