@@ -88,6 +88,7 @@ CASES += [
         "network/test_tls",
         "producer/test_any_topic",
         "producer/test_idempotence",
+        "producer/test_transactions",
     )
 ]
 CASES += [f"{INTEGRATION}/consumer/test_{name}.py" for name in ("added_partitions", "any_topic", "isolation", "memory")]
