@@ -22,6 +22,7 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.protocol import wire
+from pykafka.protocol.wire.share_groups import AcknowledgementBatch
 from pykafka.shares.held import Held, Kind, Ledger, Sent
 from pykafka.shares.reading import note, read
 from pykafka.shares.session import FINAL_EPOCH, SESSION_ERRORS, ShareSession
@@ -332,7 +333,7 @@ def _topics(
         parts.setdefault(id_, {})[key.partition] = kind.Partition(partition_index=key.partition)
     for key, one in sent.items():
         batches = [
-            wire.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=[int(what)])
+            AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=[int(what)])
             for first, last, what in one.batches
         ]
         part = parts.setdefault(ids[key.topic], {}).setdefault(

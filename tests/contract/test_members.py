@@ -23,6 +23,7 @@ PROMISED = {
         "name_of",
         "wrap_tls",
         "native",
+        "post",
         "may_wait",
         "require_wait",
         "at_fork",

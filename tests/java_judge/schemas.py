@@ -29,10 +29,22 @@ def describes(release: str, name: str) -> bool:
     :param name: of the message
     """
     try:
-        _text(release, name)
+        return bool(stable_versions(release, name))
     except KeyError:
         return False
-    return True
+
+
+def stable_versions(release: str, name: str) -> set[int]:
+    """Return the versions of a message that a release describes, without one that it had for early access and that never came.
+
+    :param release: of Kafka
+    :param name: of the message
+    """
+    described = version_range(schema(release, name)["validVersions"], 0x7FFF)
+    request = schema(release, re.sub("Response$", "Request", name))
+    if release != RELEASES[0] and request.get("latestVersionUnstable"):
+        described -= {max(described)} - version_range(schema(RELEASES[0], name)["validVersions"], 0x7FFF)
+    return described
 
 
 def comments(release: str, name: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 from pykafka.protocol import wire
 from pykafka.protocol.fields import Field
 from pykafka.protocol.schema import Message, Request, RequestHeader, Response, ResponseHeader, Struct
-from tests.java_judge.schemas import RELEASES, comments, describes, schema, snake_case, version_range
+from tests.java_judge.schemas import RELEASES, comments, describes, schema, snake_case, stable_versions, version_range
 
 MESSAGES: list[type[Message]] = [getattr(wire, name) for name in wire.__all__]
 HEADERS: list[type[Message]] = [RequestHeader, ResponseHeader]
@@ -43,7 +43,7 @@ class SchemaJudge:
         self.newest = version_range(schema(RELEASES[0], message.__name__)["validVersions"], 0x7FFF)
         self.description = schema(release, message.__name__)
         self.last = max(version_range(self.description["validVersions"], 0x7FFF))
-        self.versions = version_range(self.description["validVersions"], self.last)
+        self.versions = stable_versions(release, message.__name__)
         self.structs = {struct["name"]: struct["fields"] for struct in self.description.get("commonStructs", [])}
 
     def compare(self, where: str, ours: Sequence[Field], theirs: Sequence[Mapping[str, Any]]) -> None:

@@ -109,7 +109,6 @@ from pykafka.protocol.wire.scram_users import (
     DescribeUserScramCredentialsResponse,
 )
 from pykafka.protocol.wire.share_groups import (
-    AcknowledgementBatch,
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsRequest,
@@ -161,7 +160,6 @@ from pykafka.protocol.wire.transactions import (
 )
 
 __all__ = [
-    "AcknowledgementBatch",
     "DescribeAclsRequest",
     "DescribeAclsResponse",
     "CreateAclsRequest",

@@ -38,7 +38,7 @@ class Assignment(Struct):
     topic_partitions: list[TopicPartitions] = array(TopicPartitions, "0+")
 
 
-class ShareGroupDescribeResponse(Response, api_key=77, versions="0-1", flexible="0+"):
+class ShareGroupDescribeResponse(Response, api_key=77, versions="1", flexible="0+"):
     """State and members of share groups."""
 
     class Group(Struct):
@@ -69,7 +69,7 @@ class ShareGroupDescribeResponse(Response, api_key=77, versions="0-1", flexible=
     groups: list[Group] = array(Group, "0+")
 
 
-class ShareGroupDescribeRequest(Request[ShareGroupDescribeResponse], api_key=77, versions="0-1", flexible="0+"):
+class ShareGroupDescribeRequest(Request[ShareGroupDescribeResponse], api_key=77, versions="1", flexible="0+"):
     """A request for state and members of share groups."""
 
     group_ids: list[str] = array("string", "0+")
@@ -281,7 +281,7 @@ class ShareFetchResponse(Response, api_key=78, versions="1-2", flexible="0+"):
             acknowledge_error_code: int = int16("0+")
             acknowledge_error_message: str | None = string("0+", None, nullable="0+")
             current_leader: LeaderIdAndEpoch = nested(LeaderIdAndEpoch, "0+")
-            records: Any = records("0+", nullable="0+")
+            records: Any = records("0+")
             acquired_records: list[AcquiredRecords] = array(AcquiredRecords, "0+")
 
         topic_id: UUID = uuid("0+")
