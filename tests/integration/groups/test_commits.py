@@ -140,7 +140,7 @@ def test_a_coordinator_that_is_killed_ends_no_loop(
             until(handler, lambda: acknowledged(consumer) > 0)
             killed = client.cluster.get_group_coordinator(group).id
             kafka3.kill(killed)
-            until(handler, lambda: "auto-commit" in caplog.text or not workers[1].is_alive(), 60)
+            # what is read from now on can be committed to another coordinator only
             far = len(seen) + 10
             until(handler, lambda: acknowledged(consumer) > far or not workers[1].is_alive(), 90)
             assert workers[1].is_alive()
