@@ -85,6 +85,8 @@ class Membership:
     generation_id: int = -1
     member_id: str = ""
     group_instance_id: str | None = None
+    #: Whether `generation_id` is the epoch of a member of the next-generation protocol (KIP-848).
+    by_epoch: bool = False
     #: Of a member that keeps partitions through rebalances: called with what a refused commit has named and its partitions,
     #: it returns how to repeat it; None: the member is out of the group.
     renew: Callable[[tuple[int, str], Collection[TopicPartition]], Renewed | None] | None = None

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
-    from pykafka.coordinator.state import Membership
+
+
+class Standing(Protocol):
+    """The membership as its share depends on it; `pykafka.coordinator.state.Membership` is one."""
+
+    #: The generation, or epoch; -1 for none.
+    generation_id: int
+    member_id: str
+    #: How often the member was out of the group, or has missed a generation, so that others may have had its share.
+    breaks: int
 
 
 class ShareHooks(Protocol):
@@ -75,7 +84,7 @@ class Handover(ABC):
     #: Whether the member goes on with its share while the group rebalances.
     cooperative = False
 
-    def __init__(self, hooks: ShareHooks, membership: Membership, is_missing: Callable[[str], bool]) -> None:
+    def __init__(self, hooks: ShareHooks, membership: Standing, is_missing: Callable[[str], bool]) -> None:
         self._hooks = hooks
         self._membership = membership
         self._is_missing = is_missing
@@ -140,7 +149,7 @@ class Handover(ABC):
 class EagerHandover(Handover):
     """The share of a member that gives all of it up before each rebalance."""
 
-    def __init__(self, hooks: ShareHooks, membership: Membership, is_missing: Callable[[str], bool]) -> None:
+    def __init__(self, hooks: ShareHooks, membership: Standing, is_missing: Callable[[str], bool]) -> None:
         super().__init__(hooks, membership, is_missing)
         #: The partitions that the hooks were relieved of in good order, and as which member of which generation.
         self._kept: frozenset[TopicPartition] = frozenset()
@@ -187,7 +196,7 @@ class CooperativeHandover(Handover):
 
     cooperative = True
 
-    def __init__(self, hooks: ShareHooks, membership: Membership, is_missing: Callable[[str], bool]) -> None:
+    def __init__(self, hooks: ShareHooks, membership: Standing, is_missing: Callable[[str], bool]) -> None:
         super().__init__(hooks, membership, is_missing)
         #: What the hooks are being given besides what they have; None while they are not.
         self._added: frozenset[TopicPartition] | None = None

@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from pykafka.coordinator.epochs import EpochMembership, Event, State, Verdict, verdict
 from pykafka.coordinator.link import GroupLink
 from pykafka.exceptions import KafkaException, ResponseTimeoutError, UnsupportedVersion, error_for
 from pykafka.protocol import wire
-from pykafka.shares.membership import FENCED, MOVED, Event, ShareMembership, State
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -55,7 +55,7 @@ class ShareMember:
         self._assigned = assigned
         self._tell = wake
         number = self._handler.random.getrandbits(128)
-        self.membership = ShareMembership(str(uuid.UUID(int=number, version=4)))
+        self.membership = EpochMembership(str(uuid.UUID(int=number, version=4)))
         self.link = GroupLink(cluster, group, RETRY_BACKOFF_MS)
         self._topics: list[str] = []
         self._told: list[str] | None = None
@@ -147,15 +147,13 @@ class ShareMember:
     def _failed(self, error: KafkaException) -> float | None:
         """Deal with an error; return when to try again (s)."""
         code = getattr(error, "ERROR_CODE", 0)
-        if code in FENCED:
+        found = verdict(code, error.retriable) if code else Verdict.MOVED
+        if found is Verdict.FENCED:
             log.warning("share group %s: %s; joining again", self.link.group_id, error)
             self.membership.apply(Event.FENCED)
             self._assigned({})
             return 0.0 if self._count() == 1 else self._pause()
-        if code in MOVED or not code or error.retriable:
-            if isinstance(error, UnsupportedVersion):
-                self._give_up(error)
-                return None
+        if found is Verdict.MOVED:
             self._count()
             self._cluster.limiter.warn(
                 log, self.link.group_id, "share group %s: %s; trying again", self.link.group_id, error

@@ -26,7 +26,12 @@ from pykafka.protocol.wire.config_changes import (
     ListConfigResourcesResponse,
 )
 from pykafka.protocol.wire.configs import DescribeConfigsRequest, DescribeConfigsResponse
-from pykafka.protocol.wire.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from pykafka.protocol.wire.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from pykafka.protocol.wire.coordinators import FindCoordinatorRequest, FindCoordinatorResponse
 from pykafka.protocol.wire.fetch import FetchRequest, FetchResponse
 from pykafka.protocol.wire.groups import (
@@ -236,6 +241,8 @@ __all__ = [
     "ApiVersionsResponse",
     "ConsumerGroupDescribeRequest",
     "ConsumerGroupDescribeResponse",
+    "ConsumerGroupHeartbeatRequest",
+    "ConsumerGroupHeartbeatResponse",
     "CreatePartitionsRequest",
     "CreatePartitionsResponse",
     "CreateTopicsRequest",

@@ -60,3 +60,52 @@ class ConsumerGroupDescribeRequest(Request[ConsumerGroupDescribeResponse], api_k
 
     group_ids: list[str] = array("string", "0+")
     include_authorized_operations: bool = boolean("0+")
+
+
+class ConsumerGroupHeartbeatResponse(Response, api_key=68, versions="0-1", flexible="0+"):
+    """The epoch of a member, and the partitions that it may read now; None: those of the answer before."""
+
+    class Assignment(Struct):
+        """The partitions that the member may read, all of them."""
+
+        class TopicPartitions(Struct):
+            """Partitions of one topic."""
+
+            topic_id: UUID = uuid("0+")
+            partitions: list[int] = array("int32", "0+")
+
+        topic_partitions: list[TopicPartitions] = array(TopicPartitions, "0+")
+
+    throttle_time_ms: int = int32("0+")
+    error_code: int = int16("0+")
+    error_message: str | None = string("0+", None, nullable="0+")
+    member_id: str | None = string("0+", None, nullable="0+")
+    member_epoch: int = int32("0+")
+    heartbeat_interval_ms: int = int32("0+")
+    assignment: Assignment | None = nested(Assignment, "0+", None, nullable="0+")
+
+
+class ConsumerGroupHeartbeatRequest(
+    Request[ConsumerGroupHeartbeatResponse], api_key=68, versions="0-1", flexible="0+"
+):
+    """A sign of life of a member: epoch 0 joins, -1 leaves, -2 is a static member that comes back.
+
+    None, or -1 for the timeout, means: as in the heartbeat before. Patterns for the broker come with version 1.
+    """
+
+    class TopicPartitions(Struct):
+        """Partitions of one topic that the member has."""
+
+        topic_id: UUID = uuid("0+")
+        partitions: list[int] = array("int32", "0+")
+
+    group_id: str = string("0+")
+    member_id: str = string("0+")
+    member_epoch: int = int32("0+")
+    instance_id: str | None = string("0+", None, nullable="0+")
+    rack_id: str | None = string("0+", None, nullable="0+")
+    rebalance_timeout_ms: int = int32("0+", -1)
+    subscribed_topic_names: list[str] | None = array("string", "0+", None, nullable="0+")
+    subscribed_topic_regex: str | None = string("1+", None, nullable="1+")
+    server_assignor: str | None = string("0+", None, nullable="0+")
+    topic_partitions: list[TopicPartitions] | None = array(TopicPartitions, "0+", None, nullable="0+")

@@ -1,10 +1,10 @@
-"""The table of a share member's states."""
+"""The table of the states of a member with an epoch, and the verdicts on errors."""
 
 from __future__ import annotations
 
 import pytest
 
-from pykafka.shares.membership import TABLE, Event, ShareMembership, State
+from pykafka.coordinator.epochs import TABLE, EpochMembership, Event, State
 
 
 def test_each_event_has_an_effect_in_each_state() -> None:
@@ -12,7 +12,7 @@ def test_each_event_has_an_effect_in_each_state() -> None:
 
 
 def test_a_member_joins_goes_on_and_leaves() -> None:
-    member = ShareMembership("m")
+    member = EpochMembership("m")
     assert (member.state, member.epoch) == (State.OUT, 0)
     member.apply(Event.ANSWERED, 3)
     assert (member.state, member.epoch) == (State.MEMBER, 3)
@@ -23,7 +23,7 @@ def test_a_member_joins_goes_on_and_leaves() -> None:
 
 
 def test_a_fenced_member_joins_anew_under_its_id() -> None:
-    member = ShareMembership("m")
+    member = EpochMembership("m")
     member.apply(Event.ANSWERED, 7)
     member.apply(Event.FENCED)
     assert (member.state, member.epoch, member.member_id) == (State.OUT, 0, "m")
@@ -31,7 +31,7 @@ def test_a_fenced_member_joins_anew_under_its_id() -> None:
 
 @pytest.mark.parametrize("event", Event)
 def test_a_late_answer_does_not_bring_back_who_has_left(event: Event) -> None:
-    member = ShareMembership("m")
+    member = EpochMembership("m")
     member.apply(Event.LEFT)
     member.apply(event, 5)
     assert (member.state, member.epoch) == (State.LEFT, -1)

@@ -1,0 +1,280 @@
+"""`EpochBeats`: the native thread that keeps a member in its group by ConsumerGroupHeartbeat (KIP-848)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+from pykafka.coordinator.beating import Activity, BeatWorker
+from pykafka.coordinator.epochs import LEAVES, PAUSES, EpochMembership, Event, State, Verdict, verdict
+from pykafka.coordinator.heartbeat import Heartbeat
+from pykafka.exceptions import KafkaException, error_for
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.handlers import Handler
+
+API = "ConsumerGroupHeartbeat"
+#: The broker's own default interval and session (ms): until its first answer has told the interval.
+INTERVAL_MS, SESSION_MS = 5000, 45_000
+#: The pause before a member without partitions asks again (s); it doubles, up to the coordinator's interval.
+FIRST_S = 0.1
+#: How long a member waits for another one to release its instance id (s): longer than the brokers' default session.
+UNRELEASED_S = 60.0
+#: Partitions by the id of their topic.
+Assignment = Mapping[UUID, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The subscription of a member, as its heartbeats tell it; replaced as a whole."""
+
+    topics: tuple[str, ...]
+    pattern: str | None = None
+
+
+class Place(NamedTuple):
+    """The coordinator, and what a member tells when it joins: plain data, replaced as a whole."""
+
+    broker: Broker
+    group: str
+    version: int
+    instance_id: str | None
+    rack: str | None
+    rebalance_timeout_ms: int
+    assignor: str | None
+
+
+class Answer(NamedTuple):
+    """The last answers of the coordinator, as one: replaced as a whole, so that any worker may read it."""
+
+    #: How often the member has joined.
+    join: int
+    epoch: int
+    assignment: Assignment
+
+
+class News(NamedTuple):
+    """An event that the thread reports to the member's workers."""
+
+    join: int
+    verdict: Verdict
+    error: KafkaException | None
+    #: Whether the member has left because the application took no messages for too long.
+    idle: bool = False
+
+
+@dataclass
+class Told:
+    """What the coordinator knows of the member for sure."""
+
+    wanted: Wanted | None = None
+    owned: Assignment | None = None
+    #: Of the present membership.
+    assignment: Assignment = field(default_factory=dict)
+
+
+class EpochBeats(BeatWorker[Place]):
+    """The heartbeats of one member, over a connection of their own; parameters as of `BeatWorker`.
+
+    State: the application's workers set the place, `wanted` and `owned`, and how often the member has joined; the thread
+    changes the membership, `answer` and `news`. After the coordinator has dropped the member, the thread sends nothing until
+    `join`: first the application has to give up its share.
+
+    :param member_id: made by the client
+    """
+
+    def __init__(
+        self, handler: Handler, member_id: str, activity: Activity, max_poll_ms: int, notify: Callable[[], object]
+    ) -> None:
+        timer = Heartbeat(session_timeout_ms=SESSION_MS, heartbeat_interval_ms=INTERVAL_MS, clock=handler.native.now)
+        super().__init__(handler, timer, activity, max_poll_ms, notify)
+        self.membership = EpochMembership(member_id)
+        self.wanted = Wanted(())
+        #: What the hooks have.
+        self.owned: Assignment = {}
+        #: The join that the application wants; the thread's is that of `_joined`.
+        self.joins = 0
+        self._joined = 0
+        self.answer: Answer | None = None
+        self.news: deque[News] = deque()
+        self._told = Told()
+        # How many heartbeats in a row have found no partition for this member.
+        self._waits = 0
+        self._unreleased_since: float | None = None
+        self._hurried = False
+
+    # -- the application's side --------------------------------------------------------------------------------------
+
+    def join(self) -> None:
+        """Join, again if need be, without any partition."""
+        self.owned = {}
+        self.joins += 1
+        self._wake.set()
+
+    def beat(self, place: Place | None) -> None:
+        """Send heartbeats there from now on; None for nowhere. This is no sign of life of the application."""
+        self._retry_at = 0.0
+        self._beat = place
+        if place is not None:
+            self._start(place.group)
+        self._wake.set()
+
+    def want(self, wanted: Wanted) -> None:
+        """Subscribe to other topics."""
+        self.wanted = wanted
+        self._wake.set()
+
+    def own(self, owned: Assignment) -> None:
+        """Tell the coordinator at once which partitions the member has."""
+        self.owned = owned
+        self._wake.set()
+
+    def hurry(self) -> None:
+        """Send a heartbeat now."""
+        self._hurried = True
+        self._wake.set()
+
+    @property
+    def place(self) -> Place | None:
+        """Where heartbeats go."""
+        return self._beat
+
+    @property
+    def present(self) -> Answer | None:
+        """The last answer, while the member is in the group."""
+        answer = self.answer
+        out = answer is None or answer.join != self.joins or self.membership.state is not State.MEMBER
+        return None if out else answer
+
+    def leaving(self, place: Place, member_id: str) -> wire.ConsumerGroupHeartbeatRequest:
+        """Return the request by which a member leaves; a static one is expected back."""
+        epoch = LEAVES if place.instance_id is None else PAUSES
+        return _request(place, member_id, epoch)
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self.news.clear()
+        self.answer = None
+
+    # -- the thread's side -------------------------------------------------------------------------------------------
+
+    def _is_due(self) -> bool:
+        if self.membership.state is not State.MEMBER:
+            return self._joined < self.joins and (self.heartbeat.should_heartbeat() or self._told.wanted is None)
+        changed = self._told.wanted != self.wanted or self._told.owned != self.owned
+        return changed or self._hurried or self.heartbeat.should_heartbeat()
+
+    def _send(self, place: Place) -> None:
+        join, wanted, owned = self.joins, self.wanted, self.owned
+        joins = self.membership.state is not State.MEMBER
+        self._hurried = False
+        self.heartbeat.sent_heartbeat()
+        request = _request(place, self.membership.member_id, self.membership.epoch)
+        told = Told() if joins else self._told
+        if told.wanted is None or told.owned is None:
+            _introduce(request, place)
+        if told.wanted != wanted:
+            request.subscribed_topic_names = list(wanted.topics)
+            request.subscribed_topic_regex = wanted.pattern if place.version else None
+            if wanted.pattern is None and told.wanted is not None and told.wanted.pattern is not None:
+                request.subscribed_topic_regex = ""
+        if told.owned != owned:
+            request.topic_partitions = [
+                wire.ConsumerGroupHeartbeatRequest.TopicPartitions(topic_id=id_, partitions=list(parts))
+                for id_, parts in owned.items()
+            ]
+        try:
+            response = self._call(place.broker, request, place.version)
+        except KafkaException as error:
+            # Whether the coordinator has it is unknown: all is told again, and an assignment that was lost comes again.
+            self._told = Told(assignment=self._told.assignment)
+            self._wait_to_retry()
+            self._tell(join, Verdict.MOVED, error)
+            return
+        if response.error_code:
+            self._refused(place, join, response)
+        else:
+            self._answered(join, wanted, owned, response)
+
+    def _answered(
+        self, join: int, wanted: Wanted, owned: Assignment, response: wire.ConsumerGroupHeartbeatResponse
+    ) -> None:
+        assignment = self._told.assignment if self.membership.state is State.MEMBER else {}
+        if response.assignment is not None:
+            assignment = {one.topic_id: tuple(one.partitions) for one in response.assignment.topic_partitions}
+        self.membership.apply(Event.ANSWERED, response.member_epoch)
+        self._joined, self._unreleased_since = join, None
+        self._told = Told(wanted, owned, assignment)
+        interval = max(response.heartbeat_interval_ms, 1) / 1000
+        # The coordinator may share out, or match a pattern, only after its first answer, and tell of it with the next one.
+        self._waits = 0 if assignment else self._waits + 1
+        self.heartbeat.interval = interval if assignment else min(interval, FIRST_S * 2.0 ** min(self._waits, 10))
+        self.heartbeat.received_heartbeat()
+        answer = Answer(join, response.member_epoch, assignment)
+        if answer != self.answer:
+            self.answer = answer
+            self._have_attended()
+            self._native.post(self._notify)
+        else:
+            self._have_attended()
+
+    def _refused(self, place: Place, join: int, response: wire.ConsumerGroupHeartbeatResponse) -> None:
+        code = response.error_code
+        error = error_for(code, response.error_message, broker=place.broker.address, api=API)
+        found = verdict(code, error.retriable)
+        if found is Verdict.WAITS:
+            now = self._native.now()
+            self._unreleased_since = self._unreleased_since or now
+            if now - self._unreleased_since > UNRELEASED_S:
+                found, self._unreleased_since = Verdict.REFUSED, None
+        self._told = Told(assignment=self._told.assignment)
+        if found in (Verdict.MOVED, Verdict.WAITS):
+            self._wait_to_retry()
+        else:
+            self._joined = join
+            self._waits = 0
+            self.membership.apply(Event.FENCED)
+            self.heartbeat.interval = FIRST_S
+        self._tell(join, found, error)
+
+    def _leave(self, beat: Place) -> None:
+        """Leave the group because the application takes no messages, so that other members get its share."""
+        if self._is_muted():
+            return
+        join, error = self.joins, None
+        # Also a static member: the members that work are not to wait for it.
+        request = _request(beat, self.membership.member_id, LEAVES)
+        try:
+            if self.membership.state is State.MEMBER:
+                self._call(beat.broker, request, beat.version)
+        except KafkaException as failure:
+            error = failure  # the session times out instead
+        self._disconnect()
+        self._given_up = beat
+        self._joined = join
+        self._told = Told()
+        self.membership.apply(Event.FENCED)
+        self._tell(join, Verdict.FENCED, error, idle=True)
+
+    def _tell(self, join: int, found: Verdict, error: KafkaException | None, idle: bool = False) -> None:
+        self.news.append(News(join, found, error, idle))
+        self._have_attended()
+        self._native.post(self._notify)
+
+
+def _request(place: Place, member_id: str, epoch: int) -> wire.ConsumerGroupHeartbeatRequest:
+    return wire.ConsumerGroupHeartbeatRequest(
+        group_id=place.group, member_id=member_id, member_epoch=epoch, instance_id=place.instance_id
+    )
+
+
+def _introduce(request: Any, place: Place) -> None:
+    """Tell what does not change while the member lives."""
+    request.rack_id = place.rack
+    request.rebalance_timeout_ms = place.rebalance_timeout_ms
+    request.server_assignor = place.assignor
