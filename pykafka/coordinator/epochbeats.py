@@ -70,7 +70,7 @@ class News(NamedTuple):
 
 @dataclass
 class Told:
-    """What the coordinator knows of the member for sure."""
+    """The coordinator's knowledge of the member, as far as it is certain."""
 
     wanted: Wanted | None = None
     owned: Assignment | None = None
